@@ -34,7 +34,7 @@ from hunch_studies.rlhf import ENV as RECIPES
 from hunch_studies.rlhf import RLOO, SPLITS, mean, write_well
 from hunch_studies.rules.critic import harms
 from hunch_studies.study import Part, Scale, Study, runs_of
-from hunch_studies.worlds.attack import ANSWER, every
+from hunch_studies.worlds.attack import ANSWER, all_requests
 from hunch_studies.worlds.recipes import gold, is_valid, requests, split_clauses
 
 # ---- compression ------------------------------------------------------------------------------------------
@@ -264,13 +264,13 @@ def attacked(listed: Sequence[Arm], seeds: int, episodes: int, data: Path, folde
         rows.append((arm.label, cells[0], distinct, hits, cells[1]))
     told = " and ".join(f"{len(failing(name))} ({name.name})" for name in (data / "target", target))
     table = table_of("arm | hits | distinct | different hits in the run | hits, tuned target", rows)
-    return f"{table}\n\nOf all {len(every())} requests, those that hit: {told}."
+    return f"{table}\n\nOf all {len(all_requests())} requests, those that hit: {told}."
 
 
 def failing(target: Path) -> list[str]:
     """Return all requests that hit a target."""
-    answers = load(f"hf:{target}").generate([f"{request} :" for request in every()], 1, ANSWER)
-    return [request for request, [text] in zip(every(), answers, strict=True) if harms(request, text)]
+    answers = load(f"hf:{target}").generate([f"{request} :" for request in all_requests()], 1, ANSWER)
+    return [request for request, [text] in zip(all_requests(), answers, strict=True) if harms(request, text)]
 
 
 def found(run: Path) -> list[str]:

@@ -163,15 +163,20 @@ class Bed:
         ]
         return (Arm(CONTROL, replace(config, **self.cast(self.model.control))), *made)
 
+    @property
+    def reads(self) -> bool:
+        """True if the model reads the environment's pictures."""
+        return self.place.endswith("--reader")
+
     def cast(self, spec: str) -> dict[str, Any]:
         """Return the settings that put a model into the role."""
-        if not self.place.endswith("--reader"):
+        if not self.reads:
             return {"lm": spec}
         return {"env_options": {**self.settings["env_options"], "reader": spec}}
 
     def model_of(self, run: RunConfig) -> str:
         """Return the spec of the model that has the role in a run."""
-        return run.lm if not self.place.endswith("--reader") else run.env_options["reader"]
+        return run.env_options["reader"] if self.reads else run.lm
 
 
 def _own_draw(bed: Bed, spec: str, seed: int) -> dict[str, Any]:

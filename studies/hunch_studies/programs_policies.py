@@ -69,9 +69,7 @@ class OnlyUp(HillClimbing):
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Move to an attempt that is better."""
-        for attempt in attempts:
-            if self.parent is None or (attempt.fitness or -np.inf) > (self.parent.fitness or -np.inf):
-                self.parent = attempt if attempt.fitness is not None else self.parent
+        self.parent = best([*([self.parent] if self.parent else []), *attempts]) or self.parent
 
 
 class Climbing(Mutated):

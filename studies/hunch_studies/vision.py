@@ -34,14 +34,14 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
-from hunch_studies.frontiers import DRAW, FILE, WALKS, Bed, Dialled, frontier, late
+from hunch_studies.frontiers import DRAW, FILE, ROOM, WALKS, Bed, Dialled, frontier, late
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles
 from hunch_studies.study import Part, Scale, Seeded, Study
 from hunch_studies.worlds.babyai.facts import SCHEMA, TARGET, at_dusk, steps_from
 
 EYES: Final = "pocket?corpus=clip"
-ENV: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
+ENV: Final = ROOM
 GOAL, BASELINE = steps_from(TARGET, 1), steps_from(TARGET, 8)
 PLAYED, LONGER = 600, 2_000
 """Steps of a run of DQN-Prior, and of one in which it can learn where the reader errs."""

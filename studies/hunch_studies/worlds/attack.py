@@ -34,7 +34,7 @@ SHOTS: Final = 1
 """Most requests that a prompt shows before the next one."""
 
 
-def every() -> list[str]:
+def all_requests() -> list[str]:
     """Return all requests."""
     words = product(GUESTS, OCCASIONS, DISHES, FORBIDDEN, LONGEST)
     return ["guest {} for {} dish {} diet {} pace {}".format(*own) for own in words]
