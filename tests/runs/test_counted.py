@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import gymnasium
 import pytest
@@ -14,6 +15,7 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.lm import Budget, BudgetError, Cached
 from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.usage import Metered
+from hunch.rl import dataset
 from hunch.runs.config import RunConfig
 from hunch.runs.estimate import assumptions, estimate
 from hunch.runs.models import Asked
@@ -256,3 +258,11 @@ def test_a_comparison_asks_what_its_environment_asks(tmp_path, capsys):
         summary = json.loads((tmp_path / "c" / "q-learning" / f"seed-{seed}" / "summary.json").read_text())
         assert summary["models"]["judge"]["calls"] == 11
     assert "L0" in capsys.readouterr().out
+
+
+def test_an_estimate_of_a_model_trained_on_data_makes_few_of_its_updates(tmp_path):
+    pytest.importorskip("torch")
+    dataset.save(collect("hunch/FrozenLake-v0", {}, parse_mix("random"), 3), tmp_path / "data")
+    long = RunConfig(method="bc-lm", env="hunch/FrozenLake-v0", data=str(tmp_path / "data"), steps=5_000)
+    assert estimate(long).sampled == 100
+    assert estimate(replace(long, steps=3)).sampled == 3

@@ -21,6 +21,8 @@ from hunch.runs.models import Asked
 
 SAMPLE: Final = 1_000
 """Number of steps to play: enough to include requests after learning has begun."""
+UPDATES: Final = 100
+"""Number of steps where each is a real update of a model that is trained on recorded data."""
 FIGURES: Final = ("calls", "cache_hits", "prompt_tokens", "completion_tokens", "cost")
 
 
@@ -64,10 +66,11 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     check(config)
     config = _patient(config)
     lines: list[dict[str, Any]] = []
-    steps = min(config.steps, sample)
     rehearsal = rehearsal or Rehearsal()
     places = places_of(config)
     agent, models = build(config, rehearsal, parts=parts_of(config))
+    offline = bool(config.data) and not config.online and not models
+    steps = min(config.steps, UPDATES if offline else sample)
     judge = places.judge if config.eval_every <= steps else None
     asked = Asked(agent, models, [*places.envs, *(judge.places if judge else ())])
     given = Given(agent, envs=places.envs, data=places.data, evaluation=judge, models=models)
