@@ -37,7 +37,7 @@ PRETRAINING: Final = 400
 """Updates of the bodies, each on 16 rows of 128 tokens."""
 ERRORS: Final = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Shares of random actions in recorded episodes, in turn."""
-UPDATES: Final = 600
+UPDATES: Final = 1_200
 EVERY: Final = 50
 """Updates of the Decision Transformer, and between two evaluations."""
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
+from hunch.methods.tune.rest import ReSTConfig
 from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
 from hunch.runs.compare import Arm
@@ -39,6 +40,8 @@ RLOO = {"advantage": "leave_one_out", "group": 8, "episodes": STREAMS, "learning
 PAIRS = 2_000
 GOLD_UPDATES = 120
 """Updates of 256 texts where gold is the reward."""
+ROUNDS = 16
+"""Rounds of 3,072 texts where gold is the reward; ten of them write as many texts as these updates."""
 MAIN = "Learned rewards"
 SPLITS = ("training", "held out")
 NS = (1, 4, 16, 64)
@@ -71,11 +74,22 @@ def parts(data: Path, scale: Scale) -> dict[str, tuple[Arm, ...]]:
     steps = 256 * max(3, round(GOLD_UPDATES * scale.share))
     direct = GRPOConfig(kl=0.0, entropy=0.02, learning_rate=1e-3, episodes=256, micro=256, max_tokens=40)
     on_gold = replace(run, method="grpo", envs=256, steps=steps, options=direct)
+    each = round(3_072 * scale.share) // STREAMS * STREAMS or STREAMS
+
+    def rest(label: str, **options: Any) -> Arm:
+        config = ReSTConfig(episodes=each, micro=256, max_tokens=40, **options)
+        steps = each * max(2, round(ROUNDS * scale.share))
+        return Arm(label, replace(run, method="rest", steps=steps, eval_every=2 * each, options=config))
+
     ppo: dict[str, Any] = {"advantage": "gae", "group": 1, "learning_rate": 3e-4}
     return {
         MAIN: (arm("RLOO"), arm("RLOO, shuffled labels", labels="shuffled")),
         "Selection": (Arm("best of n", select),),
-        "Gold as the reward": (Arm("GRPO on gold", on_gold),),
+        "Gold as the reward": (
+            Arm("GRPO on gold", on_gold),
+            rest("ReST on gold"),
+            rest("ReST, shuffled rewards", shuffle=True),
+        ),
         "Weight of the divergence": (arm("KL 0.02", kl=0.02), arm("KL 0", kl=0.0)),
         "Number of pairs": (arm("600 pairs", 0.3), arm("60 pairs", 0.03)),
         "Other algorithms": (arm("PPO", **ppo), arm("ptx 0.5", ptx=0.5), arm("3 rounds", 0.33, rounds=3)),

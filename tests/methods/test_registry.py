@@ -84,6 +84,7 @@ PAGES_OF = {
     "rloo": ("grpo",),
     "gigpo": ("grpo",),
     "compress": ("compress", "grpo"),
+    "rest": ("rest", "grpo"),
     "constitutional": ("constitutional", "rlhf"),
     "rain": ("rain", "best_of_n", "rlhf"),
     "red-team": ("red_team", "ppo_text", "grpo"),
@@ -107,6 +108,8 @@ def small(method, spec=None):
         config = dataclasses.replace(config, preference=PreferenceConfig(collect=12, pairs=20))
     if method.name == "algorithm-distillation":
         config = dataclasses.replace(config, episodes=2)  # what the checker records is short
+    if method.name == "rest":
+        config = dataclasses.replace(config, updates=1)
     if method.name == "rlprompt":
         config = dataclasses.replace(config, words="drop key box", warmup=2, updates=2)
     if method.name == "constitutional":

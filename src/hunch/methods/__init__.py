@@ -28,7 +28,7 @@ _FOLDERS = (
     ("decode", "best_of_n rain"),
     ("prompt", "tempera rlprompt prompt_oirl"),
     ("tune", "sft rlhf offline_rlhf grpo rloo gigpo ppo_text a2c_text trpo_text nlpo"),
-    ("tune", "compress constitutional red_team syndicom"),
+    ("tune", "compress constitutional red_team syndicom rest"),
     ("prior", "instruct_q likelihood_value"),
     ("in_context", "icpi icpi_no_argmax matching tabular_q"),
     ("in_context", "algorithm_distillation nearest_history in_context_lm decision_transformer"),

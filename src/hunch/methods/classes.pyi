@@ -63,6 +63,7 @@ from hunch.methods.tune.nlpo import NLPO as NLPO, NLPOConfig as NLPOConfig
 from hunch.methods.tune.offline_rlhf import OfflineRLHF as OfflineRLHF, OfflineRLHFConfig as OfflineRLHFConfig
 from hunch.methods.tune.ppo_text import PPOText as PPOText, PPOTextConfig as PPOTextConfig
 from hunch.methods.tune.red_team import RedTeam as RedTeam, RedTeamConfig as RedTeamConfig
+from hunch.methods.tune.rest import ReST as ReST, ReSTConfig as ReSTConfig
 from hunch.methods.tune.rlhf import RLHF as RLHF, RLHFConfig as RLHFConfig
 from hunch.methods.tune.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
 from hunch.methods.tune.sft import SFT as SFT, SFTConfig as SFTConfig

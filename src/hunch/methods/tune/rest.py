@@ -1,0 +1,146 @@
+"""ReST: a model writes, the best of all that it has written is kept, and it learns to write like that.
+
+Algorithm (Gulcehre et al., "Reinforced Self-Training (ReST) for Language Modeling", 2023; each round from the
+initial weights as in ReST-EM, Singh et al., "Beyond Human Data", TMLR 2024)::
+
+    repeat
+        grow:     write texts with the model as it is, and add them to those of all rounds
+        improve:  keep the best different episodes of each beginning
+                  restore the initial weights; ascend on log p(text | prompt) of all texts that are kept
+
+Departure: the papers keep what passes a threshold, which ReST raises; here as many are kept of each
+beginning, so that a prompt whose texts can earn little is learnt as well. What was written once is not lost
+when the policy moves on, so a text that is rare and good is found by chance and then imitated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from hunch.core import World
+from hunch.lm.speech import text_of
+from hunch.methods.policy.kept import by_stream, listed
+from hunch.methods.tune.agent import WritingAgent, WritingConfig, figures, shuffled
+from hunch.methods.tune.grpo import COMPARES
+from hunch.methods.tune.grpo import METHOD as GRPO
+from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.rl.policy import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReSTConfig(WritingConfig):
+    """Rounds of writing, and of imitating the best."""
+
+    episodes: PositiveInt = 2_048
+    """Episodes that are written in each round (our choice)."""
+    keep: PositiveInt = 8
+    """Different episodes kept of each beginning, those of the highest return (ReST-EM: at most 10)."""
+    least: float | None = None
+    """Return that an episode needs to be kept. Default: any."""
+    updates: PositiveInt = 200
+    """Updates per round, from the initial weights (our choice)."""
+    batch_size: PositiveInt = 64
+    """Texts per update."""
+    learning_rate: PositiveFloat = 3e-3
+    """Adam learning rate at the beginning of a round, from where it falls linearly to 0, for a model under a
+    million weights (our choice)."""
+
+
+class ReST(WritingAgent):
+    """The agent; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
+
+    config_class: ClassVar[type[Any]] = ReSTConfig
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **{**COMPARES, "advantage": "returns", "unit": "text", "epochs": 1, "clip": 0.2, "clip_high": None},
+        **{"entropy": 0.0, "kl": 0.0, "kl_in": "loss", "kl_aim": 0.0, "group": 1, "ptx": 0.0, "texts": ""},
+    }
+    recorded = False
+    saved = ("policy", "rng", "steps", "kept", "best")
+
+    def begin(self, world: World, seed: int) -> None:
+        """Start with the model as it was before training, and with nothing kept."""
+        super().begin(world, seed)
+        self.seed, self.best = seed, Best(self.config.keep, self.config.least)
+
+    def learn(self) -> dict[str, float]:
+        """End the round if enough has been written: keep the best, and imitate it."""
+        groups = self.kept.whole()
+        if len(groups) < self.config.episodes:
+            return {}
+        self.kept.clear()
+        if self.config.shuffle:
+            groups = shuffled(groups, self.rng)
+        for [episode] in groups:
+            self.best.add(text_of(self.policy.prompt(episode[0].transition.state)), episode)
+        kept = self.best.episodes()
+        told = {"kept": float(len(kept)), **figures([episode for [episode] in groups])}
+        return {**told, "loss": self.improve([step for own in kept for step in own])} if kept else told
+
+    def improve(self, kept: Sequence[Step]) -> float:
+        """Imitate texts, from the initial weights on; return the last loss."""
+        from hunch.lm.training import Learner
+        from hunch.rl.preference_losses import likelihood
+
+        c, loss = self.config, 0.0
+        self.lm.restart(c.start, self.seed)
+        learner = Learner.adam(self.lm.parameters())
+        for update in range(c.updates):
+            few = [kept[i] for i in self.rng.integers(len(kept), size=c.batch_size)]
+            states, decisions = [t.state for t, _ in few], [own for _, own in few]
+            found = self.policy.evaluate(states, decisions, part="policy")
+            loss = learner.update(likelihood(found), c.learning_rate * (1 - update / c.updates))
+        return loss
+
+
+class Best:
+    """The best different episodes of each beginning.
+
+    Args:
+        size: Maximum number of episodes of a beginning.
+        least: Return that an episode needs; none for any.
+    """
+
+    def __init__(self, size: int, least: float | None) -> None:
+        self.size, self.least = size, least
+        self.known: dict[str, list[list[Step]]] = {}  # by beginning, the best first
+
+    def add(self, beginning: str, episode: list[Step]) -> None:
+        """Keep an episode if it is among the best, in place of an equal one that earned less."""
+        if self.least is not None and _return(episode) < self.least:
+            return
+        by_texts = {_texts(own): own for own in self.known.get(beginning, [])}
+        by_texts[_texts(episode)] = max(by_texts.get(_texts(episode), episode), episode, key=_return)
+        self.known[beginning] = sorted(by_texts.values(), key=_return, reverse=True)[: self.size]
+
+    def episodes(self) -> list[list[Step]]:
+        """Return all episodes that are kept."""
+        return [episode for own in self.known.values() for episode in own]
+
+    def state_dict(self) -> list[Any]:
+        """Return everything as plain values."""
+        return [(beginning, listed(dict(enumerate(own)))) for beginning, own in self.known.items()]
+
+    def load_state_dict(self, state: Sequence[Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.known = {beginning: list(by_stream(own).values()) for beginning, own in state}
+
+
+def _return(episode: Sequence[Step]) -> float:
+    return sum(t.reward for t, _ in episode)
+
+
+def _texts(episode: Sequence[Step]) -> tuple[str, ...]:
+    return tuple(own.text for _, own in episode)
+
+
+METHOD = replace(
+    GRPO,
+    name="rest",
+    agent_class=ReST,
+    summary="a model that writes learns, in rounds, to write like the best of all that it has written",
+    paper="Gulcehre et al., Reinforced Self-Training (ReST) for Language Modeling, 2023; Singh et al., "
+    "Beyond Human Data: Scaling Self-Training for Problem-Solving with Language Models, TMLR 2024",
+    files=("methods/tune/rest.py", "methods/tune/agent.py", "rl/preference_losses.py"),
+)
