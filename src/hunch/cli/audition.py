@@ -31,10 +31,10 @@ what a method gains with a model of that ability, and whether it pays. Options o
 
 @dataclass(frozen=True, kw_only=True)
 class AuditionOptions:
-    """Models, roles and questions."""
+    """Options of ``hunch audition``: models, roles and questions."""
 
     lm: tuple[str, ...] = ()
-    """The models to hear, by their specs."""
+    """Specs of the models to test."""
     roles: tuple[str, ...] = ()
     """Roles: prior, policy, judge, preference, goal, planner, world-model, writer. Default: all."""
     env: str = ""
@@ -46,9 +46,9 @@ class AuditionOptions:
     seed: NonNegativeInt = 0
     """Seed of the questions."""
     worth: NonNegativeFloat = 0.05
-    """The least gain in success that is worth a model."""
+    """Smallest gain in success rate (0 to 1) for which a model is recommended. Ours."""
     budget: Limits = field(default_factory=Limits)
-    """Limits on the use of the models, all roles together."""
+    """Limits on the use of the models, over all roles together."""
     out: Path | None = None
     """Folder for audition.html and audition.json. Default: the table is only printed."""
     dry_run: bool = False
@@ -56,7 +56,7 @@ class AuditionOptions:
 
 
 def audition(arguments: Sequence[str]) -> None:
-    """Hear models and print the table.
+    """Ask models the questions of each role, and print the table of results.
 
     Raises:
         UsageError: if no model is named.

@@ -1,4 +1,4 @@
-"""What the commands are: the overview, their help, and those that other packages add."""
+"""The list of commands: the overview, the help of each command, and commands that other packages add."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Command:
     """A command of another package, named by an entry point of the group ``hunch.commands``.
 
     Attributes:
-        arguments: What follows its name, for ``hunch --help``.
-        summary: What it does, in one line.
+        arguments: The arguments after its name, as ``hunch --help`` shows them.
+        summary: What the command does, in one line.
         loader: ``module:function``, imported only when the command is called.
     """
 
@@ -89,14 +89,14 @@ def added() -> dict[str, Command]:
 
 
 def usage() -> str:
-    """The overview of all commands."""
+    """Return the overview of all commands, as ``hunch --help`` prints it."""
     every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added().items()}
     lines = [f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in every.items()]
     return USAGE.format(commands="\n".join(lines))
 
 
 def describe(name: str, does: str) -> None:
-    """Print what a command without options does."""
+    """Print the help of a command without options: its usage and what it does."""
     print(f"usage: hunch {name} {COMMANDS[name][0]}".rstrip() + f"\n\n{does.strip()}")
     if name == "lm":
         from rich.console import Console
@@ -110,7 +110,7 @@ def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
     """Return the function behind a command of another package.
 
     Raises:
-        UsageError: if there is no such command, with similar names.
+        UsageError: if there is no such command; the message suggests similar names.
     """
     there = plugins.installed(GROUP)
     if name not in there:

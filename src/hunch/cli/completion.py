@@ -1,6 +1,6 @@
 """``hunch completion SHELL``: completes commands, methods, environments, models and options in a shell.
 
-The script that a shell reads asks ``hunch completion --words`` for what may stand next.
+The script that a shell loads calls ``hunch completion --words``, which prints the possible next words.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def completion(arguments: Sequence[str]) -> None:
     hunch completion fish | source.
 
     Raises:
-        UsageError: if the shell is another one.
+        UsageError: if the shell is none of these.
     """
     if arguments[:1] == ["--words"]:
         *before, current = arguments[1:] or [""]

@@ -25,10 +25,10 @@ which is shown examples."""
 
 @dataclass(frozen=True, kw_only=True)
 class ForetellOptions(Foretelling):
-    """World models to measure, and on what."""
+    """Options of ``hunch foretell``: the world models to measure."""
 
     models: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """true, look-up, code:FILE, or the spec of a language model."""
+    """World models: true (the environment), look-up, code:FILE, or specs of language models."""
 
 
 def foretell(arguments: Sequence[str]) -> None:

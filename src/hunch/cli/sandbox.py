@@ -1,4 +1,4 @@
-"""``hunch sandbox``: shows how programs written by a model are isolated on this machine, and the cost."""
+"""``hunch sandbox``: shows how this machine isolates programs that a model wrote, and the time it costs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _WHERE = {  # where each is available
 
 
 def sandbox(arguments: Sequence[str]) -> None:
-    """Print the isolation that this machine reaches, lock by lock, and the costs.
+    """Print each lock of the sandbox that works on this machine, and the time that the sandbox costs.
 
     Raises:
-        UsageError: if there are arguments.
+        UsageError: if any argument is given.
     """
     if list(arguments) in (["-h"], ["--help"]):
         print(USAGE)
