@@ -48,7 +48,7 @@ def describe_cart_pole(observation: Sequence[float]) -> str:
 
 
 def describe_places(observation: Sequence[float]) -> str:
-    """Describe position and angle of CartPole, to the left negative, and no velocity."""
+    """Describe position and angle of CartPole, negative to the left, without velocities."""
     return f"Cart position {observation[0]:.2f} m. Pole angle {math.degrees(observation[2]):.1f} degrees."
 
 
@@ -59,7 +59,7 @@ def _sided(value: float, form: str) -> str:
 
 
 def describe_taxi(observation: int) -> str:
-    """Describe the places of taxi, passenger and destination; the walls are not in the observation."""
+    """Describe the places of taxi, passenger and destination, without walls, as in the observation."""
     rest, destination = divmod(int(observation), 4)
     rest, passenger = divmod(rest, 5)
     row, column = divmod(rest, 5)
@@ -92,7 +92,7 @@ class Classic(TextWrapper):
 
     Args:
         env: The environment, without wrappers.
-        describe: As for :class:`~hunch.envs.text_wrapper.TextWrapper`, like ``actions`` and ``success``.
+        describe: Turns an observation into text, as in :class:`~hunch.envs.text_wrapper.TextWrapper`.
         render_mode: ``"ansi"`` shows the text; the others are Gymnasium's and need pygame.
     """
 
@@ -138,14 +138,14 @@ class Classic(TextWrapper):
 
 
 class CartPole(Classic):
-    """Balance a pole on a cart by pushing the cart.
+    """Balance a pole on a cart by pushing the cart left or right.
 
     Gymnasium's ``CartPole-v1``: reward 1 per step, ``terminated`` when the pole falls or the cart leaves the
     track. Success is to be still balancing when the ``max_steps`` are used up.
 
     Args:
         max_steps: Step limit of an episode.
-        velocities: Tell the velocities. Without them a method needs to remember earlier steps.
+        velocities: Include the velocities in the observation. Without them an agent needs earlier steps.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 
@@ -173,12 +173,12 @@ class CartPole(Classic):
 class Taxi(Classic):
     """Take a passenger from one stand to another by taxi.
 
-    Gymnasium's ``Taxi``: reward -1 per step, 20 for the passenger delivered, which ends the episode and is
-    the success, -10 for picking up or dropping off where it cannot be done.
+    Gymnasium's ``Taxi``: reward -1 per step, 20 for delivering the passenger, which ends the episode and is
+    the success, -10 for an impossible pick-up or drop-off.
 
     Args:
         masked: List only the actions that change something. By default all six are admissible always, as
-            in Gymnasium, and the agent has to learn where the walls are.
+            in Gymnasium, and the agent must learn where walls are.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
