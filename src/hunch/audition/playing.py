@@ -40,7 +40,7 @@ class Games(NamedTuple):
 
 
 def games(bed: Bed, n: int, seed: int) -> Games:
-    """Return the games that replace n questions."""
+    """Return environment, number of steps and seed of the episodes that replace n questions."""
     return Games(bed, STEPS * n, seed)
 
 

@@ -23,7 +23,7 @@ PING = 10.0
 
 
 class TextAction(Action):  # type: ignore[misc]
-    """An action: a text."""
+    """An action in the format of OpenEnv; its only field is the text."""
 
     text: str
 

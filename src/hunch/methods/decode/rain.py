@@ -55,13 +55,13 @@ class RAINConfig(TextConfig):
     piece: PositiveInt = 4
     """Length of a piece in words (ours; paper: 1, 2, 4, then 10 tokens)."""
     branches: PositiveInt = 3
-    """Maximum number of different pieces that may follow a beginning (ours; paper: 10)."""
+    """Maximum number of different pieces that may follow a partial answer (ours; paper: 10)."""
     explore: NonNegativeFloat = 2.0
     """Constant c of the search: weight of likely pieces that were seldom visited (paper)."""
     visits: PositiveInt = 3
     """Visits after which a piece is kept if its q is above 0.8 (ours; paper: 7)."""
     tries: PositiveInt = 8
-    """Visits of a beginning after which its most visited piece is kept unless it is bad (ours; paper: 50)."""
+    """Visits of a partial answer after which its most visited piece is kept unless it is bad (ours; paper: 50)."""
 
 
 @dataclass

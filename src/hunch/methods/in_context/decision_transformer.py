@@ -316,7 +316,7 @@ class Wanting(Drawing):
 METHOD = Method(
     "decision-transformer",
     DecisionTransformer,
-    "read recorded episodes with their returns, and act for a wanted return; the body may be pretrained",
+    "read recorded episodes with their returns, and act for a target return; the body may be pretrained",
     "Chen et al., Decision Transformer, NeurIPS 2021; pretrained bodies: Reid et al., Can Wikipedia Help "
     "Offline Reinforcement Learning?, 2022",
     leaf="LLM4RL / policy",

@@ -35,7 +35,7 @@ class InnerMonologue(Planner):
 METHOD = Method(
     "inner-monologue",
     InnerMonologue,
-    "SayCan with feedback on whether its skills worked and what is seen",
+    "SayCan with feedback: whether skills worked, and what is visible",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
     **PLANNER,
     changeable=("score", "affordance", "pick", "prior", "feedback"),

@@ -28,7 +28,7 @@ class SayCan(Planner):
 METHOD = Method(
     "saycan",
     SayCan,
-    "choose the skill that a language model finds useful and whose own value says it will work",
+    "choose a skill by its usefulness, from a language model, times its probability of success",
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
     **PLANNER,
     changeable=("score", "affordance", "pick", "prior"),

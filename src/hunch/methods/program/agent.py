@@ -62,7 +62,7 @@ class ProgramAgent(WritingAgent):
     """True if the problem's initial program is evaluated first."""
 
     def search(self) -> Search:
-        """Return the method's search, without any trials."""
+        """Return a new search object, which chooses parents by the rule of the method."""
         raise NotImplementedError
 
     def begin(self, world: World, seed: int) -> None:

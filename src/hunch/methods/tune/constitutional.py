@@ -191,7 +191,7 @@ METHOD = replace(
     RLHF_METHOD,
     name="constitutional",
     agent_class=Constitutional,
-    summary="a model criticises and revises answers by principles, and then compares them",
+    summary="a model criticises and revises answers by principles, and then compares answers for RLHF",
     paper="Bai et al., Constitutional AI: Harmlessness from AI Feedback, 2022",
     roles=("policy", "critic", "reward source"),
     control="principles without relation to the aim, no critique, gold labels",

@@ -64,7 +64,7 @@ METHOD = replace(
     GRPO_METHOD,
     name="gigpo",
     agent_class=GiGPO,
-    summary="a model that acts in many turns learns from episodes of a group, and from equal states in them",
+    summary="a model that acts over many steps learns from comparing episodes of a group, and equal states",
     paper="Feng et al., Group-in-Group Policy Optimization for LLM Agent Training, NeurIPS 2025",
     files=("methods/tune/gigpo.py", *GRPO_METHOD.files[1:]),
 )

@@ -58,7 +58,7 @@ METHOD = replace(
     GRPO,
     name="ppo-text",
     agent_class=PPOText,
-    summary="a model that writes is trained by PPO over tokens, held near a reference",
+    summary="a model that writes is trained by PPO over tokens, regularised towards a reference",
     paper="Ramamurthy et al., Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, "
     "Baselines, and Building Blocks for Natural Language Policy Optimization, ICLR 2023",
     environments="free text",

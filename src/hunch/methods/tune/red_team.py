@@ -136,7 +136,7 @@ METHOD = replace(
     A2C_METHOD,
     name="red-team",
     agent_class=RedTeam,
-    summary="a model that asks learns which requests make another model fail",
+    summary="a model learns to write requests that make another model fail",
     paper="Perez et al., Red Teaming Language Models with Language Models, EMNLP 2022",
     environments="free text of one step that pays what a target does wrong",
     control="requests of the model as it is, or after hits",

@@ -93,7 +93,7 @@ METHOD = replace(
     SFT,
     name="syndicom",
     agent_class=SYNDICOM,
-    summary="a model learns to say what is wrong with an answer, and to repair it by what was said",
+    summary="a model learns to criticise an answer, and to repair the answer by this feedback",
     paper="Richardson et al., SYNDICOM: Improving Conversational Commonsense with Error-Injection and "
     "Natural Language Feedback, SIGDIAL 2023",
     environments="free text that shows an answer to repair, with demonstrations of two texts",
