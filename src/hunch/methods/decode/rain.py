@@ -61,7 +61,7 @@ class RAINConfig(TextConfig):
     visits: PositiveInt = 3
     """Visits after which a piece is kept if its q is above 0.8 (ours; paper: 7)."""
     tries: PositiveInt = 8
-    """Visits of a partial answer after which its most visited piece is kept unless it is bad (ours; paper: 50)."""
+    """Visits of a partial answer after which its best piece is kept unless it is bad (ours; paper: 50)."""
 
 
 @dataclass
