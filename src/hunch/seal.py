@@ -17,7 +17,7 @@ _SIZE = len(b',"checksum":"crc32:00000000"}\n')
 
 
 def seal(data: bytes | memoryview) -> bytes:
-    """Return the checksum of data, in the form in which it follows the data."""
+    """Return the checksum of data, in the form that is written after the data."""
     return b',%s%s%08x"}\n' % (*_PARTS, crc32(data))
 
 

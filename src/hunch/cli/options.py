@@ -128,8 +128,8 @@ class Launch(Setting):
     """Options of a run or of a comparison: the settings file, folder, budget, boards and dry run."""
 
     config: Path | None = None
-    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
-    the command line come first."""
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which repeats it. Options
+    of the command line override those of the file."""
     out: Path | None = None
     """Folder for the results. Default: a folder under runs/ named after these options."""
     budget: Limits = field(default_factory=Limits)

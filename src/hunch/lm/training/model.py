@@ -217,7 +217,7 @@ class Trainable(Weights, Metered, ABC):
         ]
 
     def heads(self, prompts: Sequence[Prompt], max_tokens: int) -> list[tuple[int, ...]]:
-        """Return the tokens of prompts after which texts are written.
+        """Return the tokens of prompts, after checking that texts of ``max_tokens`` fit after them.
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.

@@ -29,7 +29,7 @@ class ICPINoArgMaxConfig(PlanConfig, PromptConfig):
     """Settings of ICPI without the arg-max."""
 
     policy_temperature: NonNegativeFloat | None = 0.0
-    """Temperature at which the action is drawn (released code); none for the one of all other answers."""
+    """Temperature at which the action is drawn (released code); none for the setting temperature."""
 
 
 class ICPINoArgMax(ICPI):

@@ -41,7 +41,7 @@ class LikelihoodValueConfig(LeaningConfig):
     least: PositiveFloat = 0.01
     """Lower bound of V, so that actions that never worked can still be tried (our choice)."""
     initial: Share = 0.5
-    """Initial V (our choice): lower than 1, reached by actions that work, and higher than 0."""
+    """Initial V (our choice): between 0 and 1, so that untried actions rank above actions that failed."""
     gamma: Share = 0.99
     """Discount of the success probability per step (our choice)."""
 

@@ -23,7 +23,7 @@ DECAY = 0.6
 
 
 class TextTable:
-    """A table of text and picture embeddings, each computed once; a text or picture is a row number.
+    """A table of the embeddings of texts and pictures, each computed once; every entry has a row number.
 
     Raises:
         UsageError: if the model cannot embed.

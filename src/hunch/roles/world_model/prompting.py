@@ -155,11 +155,11 @@ class Completer:
         read: Callable[[str], T | None],
         temperature: float | None = None,
     ) -> list[T | None]:
-        """Ask for all blanks together, and again for those whose answers cannot be read.
+        """Complete all queries in one batch, and ask again for those whose answers cannot be read.
 
         Args:
-            blanks: The queries to complete.
-            stop: The end of an answer.
+            blanks: The queries, with their examples.
+            stop: Text at which an answer ends.
             read: Parses an answer.
             temperature: Sampling temperature. Default: that of the settings.
 
