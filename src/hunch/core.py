@@ -298,7 +298,7 @@ class Valued(Protocol):
 
 
 class Source(Saved, Protocol):
-    """Provides rewards or goals to the agent that it wraps; only ``learn`` trains it. ``models``: optional."""
+    """Provides rewards or goals to the wrapped agent; only ``learn`` trains it. ``models`` is optional."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:

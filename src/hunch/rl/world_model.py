@@ -131,7 +131,7 @@ class LookUp:
 
 
 def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
-    """Return whether two states are equal: same structure, numbers within a tolerance; nan never is equal."""
+    """Return whether two states are equal: same structure, numbers within a tolerance; nan equals nothing."""
     if isinstance(value, tuple) or isinstance(other, tuple):
         same = isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other)
         return same and all(alike(a, b, tolerance) for a, b in zip(value, other, strict=True))

@@ -58,9 +58,9 @@ class Setting:
     episodes_per_player: PositiveInt | None = None
     """Episodes per evaluation after which the player's memory is cleared. Default: never."""
     keep_every: PositiveInt | None = field(default=None, metadata=LATER)
-    """Environment steps between checkpoints that stay in checkpoints/STEP. Default: none stay."""
+    """Environment steps between checkpoints that are kept, in checkpoints/STEP. Default: none is kept."""
     keep_last: PositiveInt | None = field(default=None, metadata=LATER)
-    """Number of those checkpoints that stay, the latest ones. Default: all."""
+    """Number of checkpoints of --keep-every that stay, the latest ones. Default: all."""
     threads: Threads = 1
     """Torch threads per run; results repeat exactly only with the same number."""
 

@@ -48,7 +48,7 @@ class CodedModel:
 
 
 def earning(value: Any) -> tuple[float | None, bool | None]:
-    """Return reward and end from a reward program's result; None for both if it is no number and bool."""
+    """Return reward and end from a reward program's result, if it is a number and a bool; else two Nones."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None, None
     reward, done = number(value[0]), value[1]
