@@ -34,7 +34,7 @@ SLOW = 0.01
 class GymRewardDesign(DesignProblem):
     """Write a reward from which a policy learns the task of a Gymnasium environment.
 
-    The learner does not get the environment's reward. The fitness is its mean return, or the share of
+    The learner does not get the environment's reward. The fitness is the mean return, or the share of
     episodes that end with ``is_success`` or ``success`` in the info, over 20 episodes of the trained policy.
     Before a program is written, a random episode checks that the environment reports this metric.
 

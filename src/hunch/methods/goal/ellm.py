@@ -181,7 +181,7 @@ class ELLMConfig(LearnerConfig):
     threshold: Share = 0.99
     """Cosine of caption and goal from which the goal counts as reached (released code: 0.99 in Crafter)."""
     weight: NonNegativeFloat = 1.0
-    """Weight of the reward for reached goals (ours)."""
+    """Weight of the reward for reached goals."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: 0 while pretraining)."""
     nonsense: tuple[str, ...] = ()

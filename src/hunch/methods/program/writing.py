@@ -27,7 +27,7 @@ class WritingConfig(AskConfig):
     """Settings of agents that write programs."""
 
     temperature: NonNegativeFloat = 1.0
-    """Sampling temperature of the model (ours)."""
+    """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
     """Maximum tokens per answer of the model, including thoughts (ours)."""
 

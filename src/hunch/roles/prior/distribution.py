@@ -43,7 +43,7 @@ def _drawn(p: FloatArray, k: int | None, rng: np.random.Generator, state: State)
 
 
 class DistributionPrior:
-    """A prior with an explicit p(a|s); a proposal is k draws from it."""
+    """A prior with an explicit p(a|s); a proposal consists of k draws from this distribution."""
 
     def __init__(self, evidence: EvidenceLevel | None) -> None:
         self.evidence = evidence
