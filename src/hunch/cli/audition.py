@@ -23,9 +23,9 @@ from hunch.lm.settings import Limits
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
 from hunch.runs.writing import write_atomically
 
-DESCRIPTION = """Ask models the questions of each role, in environments whose true answers are known, by the
-prompts and readers of the methods. The table shows each model beside the uninformed and the lexical stand-in,
-what a method gains with a model of that ability, and whether it pays. Options of the environment are given as
+DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
+methods. The table compares each model with an uninformed and a lexical stand-in. It shows the gain that a
+method would have from the model, and whether this is worth the cost. Options of the environment are given as
 --env.NAME VALUE."""
 
 

@@ -22,7 +22,7 @@ from hunch.suggest import suggest
 
 @dataclass(frozen=True, kw_only=True)
 class StatsOptions:
-    """The file of the answer cache."""
+    """Show the contents of the answer cache."""
 
     file: Path | None = None
     """File of answers. Default: the file that the variable HUNCH_CACHE names, else the user's cache."""
@@ -30,7 +30,7 @@ class StatsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(StatsOptions):
-    """What to export, and the file to write."""
+    """Export answers to a file."""
 
     to: tyro.conf.Positional[Path]
     """File to write (JSON lines); gzipped if its name ends in .gz."""
@@ -40,7 +40,7 @@ class ExportOptions(StatsOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ClearOptions(StatsOptions):
-    """What to delete."""
+    """Delete answers from the cache."""
 
     model: str | None = None
     """Only answers of this model, given by its spec."""

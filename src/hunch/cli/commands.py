@@ -25,18 +25,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "audition": (
         "--lm SPEC... --roles ROLE... --env ID --questions N",
-        "ask models the questions of each role, and say which role pays",
+        "ask models the questions of each role, and say in which role a model helps",
     ),
     "foretell": (
         "MODEL... --env ID --examples N --depth K",
         "measure world models: accuracy after one step and several, calibration, speed",
     ),
-    "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
-    "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
-    "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
+    "report": ("DIR... --out FILE.html", "make a page, a picture and a table of curves, costs and episodes"),
+    "sandbox": ("", "show how this machine isolates programs that a model wrote, and the time it costs"),
+    "data": ("collect | import | show", "record, import or show recorded data to learn from"),
     "serve": (
         "ENV --host ADDRESS --port N",
-        "serve an environment to other people's trainers, by the protocol of OpenEnv",
+        "serve an environment to other trainers by the protocol of OpenEnv",
     ),
     "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
     "methods": ("[NAME]", "list the published systems, or describe one"),
@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
     "lm": (
         "SPEC [--ask ROLE --env ID]",
-        "test whether a language model answers, how fast, with which verbs, or how a role asks it",
+        "test whether and how fast a language model answers, or show how a role asks it",
     ),
 }
 GROUP = "hunch.commands"

@@ -35,9 +35,6 @@ def completion(arguments: Sequence[str]) -> None:
 
     Load it in the start file of the shell: source <(hunch completion bash), the same with zsh, or for fish
     hunch completion fish | source.
-
-    Raises:
-        UsageError: if the shell is none of these.
     """
     if arguments[:1] == ["--words"]:
         *before, current = arguments[1:] or [""]

@@ -27,7 +27,7 @@ from hunch.runs.record import collect, parse_mix
 
 @dataclass(frozen=True, kw_only=True)
 class CollectOptions:
-    """Options of ``hunch data collect``: the episodes to record."""
+    """Record episodes with a mix of behaviours."""
 
     env: str
     """Environment id; its options are given as --env.NAME VALUE."""
@@ -48,7 +48,7 @@ class CollectOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class HistoriesOptions(Lives):
-    """Options of ``hunch data histories``: the learners whose whole training is recorded."""
+    """Record learning histories: the episodes of many learners, each on one task."""
 
     env: str
     """Environment id; its options are given as --env.NAME VALUE."""
@@ -64,7 +64,7 @@ class HistoriesOptions(Lives):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """Options of ``hunch data import``: the file to import."""
+    """Import recorded episodes from a file."""
 
     file: Annotated[Path, tyro.conf.Positional]
     """JSON lines, one episode per line, with observations, admissible, actions, rewards, terminated ..."""
@@ -76,7 +76,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
-    """Options of ``hunch data show``: the data set to show."""
+    """Show the contents of a data set."""
 
     folder: Annotated[Path, tyro.conf.Positional]
     """Folder of the data set."""

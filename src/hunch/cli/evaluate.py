@@ -19,9 +19,9 @@ from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.stored import read_run
 
-DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment that
-differ from the run's, for other tasks, are given as --env.NAME VALUE. Settings of the agent's role, such as
---k or --prior.kind, may also differ: 'hunch evaluate RUN --help' lists those that the run can change."""
+DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment
+can be changed, for other tasks, with --env.NAME VALUE. Settings of the agent's model, such as --k or
+--prior.kind, can be changed, too: 'hunch evaluate RUN --help' lists the possible ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,9 @@ from hunch.runs.foretell import Foretelling, recorded, unseen
 from hunch.runs.foretell import foretell as foretold
 
 DESCRIPTION = """Measure world models: the share of steps that they predict completely, after one step and
-after several of their own, their calibration and their speed. A model is 'true' (the environment itself),
+after several predicted steps, their calibration and their speed. A model is 'true' (the environment itself),
 'look-up', 'code:FILE' (a program step(state, action), or transition and reward), or any language model,
-which is shown examples."""
+which gets examples."""
 
 
 @dataclass(frozen=True, kw_only=True)

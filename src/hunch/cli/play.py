@@ -33,7 +33,7 @@ from hunch.runs.stored import read_run
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions:
-    """Options of ``hunch play``."""
+    """Step an environment by hand, or watch the agent of a run."""
 
     env: Annotated[str, tyro.conf.Positional] = ""
     """Environment id; its options are given as --env.NAME VALUE. Default: the environment of the run."""

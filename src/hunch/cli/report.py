@@ -20,7 +20,7 @@ from hunch.runs.writing import write_atomically
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """Options of ``hunch report``: the folders to read, and the file to write."""
+    """Make a page, a picture and a table from the folders of runs."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
     """Folders of runs or comparisons."""

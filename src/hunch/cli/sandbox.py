@@ -13,7 +13,7 @@ from hunch.sandbox import Sandbox, costs
 
 USAGE = """usage: hunch sandbox
 
-  prints how programs written by a model are isolated on this machine, and what running them costs"""
+  prints how this machine isolates programs that a model wrote, and the time that running them costs"""
 
 _MEANING = {
     "kernel+namespaces": "no files, no network, no other processes, by the kernel and by namespaces",

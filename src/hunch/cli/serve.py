@@ -16,8 +16,8 @@ from hunch.extras import library
 from hunch.ranges import PositiveInt, check_settings
 
 DESCRIPTION = """Serve an environment by the protocol of OpenEnv (extra openenv), to TRL, verifiers and any
-other client, such as --env openenv:http://127.0.0.1:8000. A text is the action; one that is not admissible
-costs a step. Every connection has an environment of its own, which is closed when the client is gone."""
+other client, such as --env openenv:http://127.0.0.1:8000. Any text is an action; an inadmissible one costs a
+step. Every connection has a separate environment, which is closed when the client disconnects."""
 
 
 @dataclass(frozen=True, kw_only=True)
