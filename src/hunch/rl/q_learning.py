@@ -52,7 +52,7 @@ class QNetwork(nn.Module):
         self.head = nn.Linear(hidden, 1)
 
     def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
-        """Return Q of pairs, shape (pairs,): rows ``owner`` of states with rows ``index`` of actions.
+        """Return Q of pairs, shape (pairs,): pair i is state ``owner[i]`` with action ``index[i]``.
 
         States have shape (batch, state_dim), actions shape (texts, action_dim).
         """

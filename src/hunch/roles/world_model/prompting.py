@@ -279,7 +279,7 @@ def shuffled(items: Sequence[T], rng: np.random.Generator) -> list[T]:
 
 
 def assemble(examples: Sequence[str], query: str, room: int, tokens: Callable[[str], int]) -> tuple[str, int]:
-    """Join examples and query; as many first examples are left out as do not fit.
+    """Join examples and query; if they do not fit into ``room``, the first examples are left out.
 
     Args:
         examples: The examples in order.
