@@ -138,14 +138,14 @@ class Classic(TextWrapper):
 
 
 class CartPole(Classic):
-    """Balance a pole on a cart by pushing the cart left or right.
+    """Balance a pole on a cart by pushing the cart.
 
     Gymnasium's ``CartPole-v1``: reward 1 per step, ``terminated`` when the pole falls or the cart leaves the
     track. Success is to be still balancing when the ``max_steps`` are used up.
 
     Args:
         max_steps: Step limit of an episode.
-        velocities: Include the velocities in the observation. Without them an agent needs earlier steps.
+        velocities: Tell the velocities. Without them a method needs to remember earlier steps.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
 
@@ -173,12 +173,12 @@ class CartPole(Classic):
 class Taxi(Classic):
     """Take a passenger from one stand to another by taxi.
 
-    Gymnasium's ``Taxi``: reward -1 per step, 20 for delivering the passenger, which ends the episode and is
-    the success, -10 for an impossible pick-up or drop-off.
+    Gymnasium's ``Taxi``: reward -1 per step, 20 for the passenger delivered, which ends the episode and is
+    the success, -10 for picking up or dropping off where it cannot be done.
 
     Args:
         masked: List only the actions that change something. By default all six are admissible always, as
-            in Gymnasium, and the agent must learn where walls are.
+            in Gymnasium, and the agent has to learn where the walls are.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"``, ``"human"`` or ``"rgb_array"``.
     """
