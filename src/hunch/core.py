@@ -97,7 +97,7 @@ class State:
         return cls(observation, info.get("task", ""), actions, history, (), pictures, raw, stream, seat)
 
     def plain(self, *, compared: bool = False) -> dict[str, Any]:
-        """Return the state as JSON values, without defaults, or only what is ``compared``."""
+        """Return the state as JSON values, without defaults; with ``compared`` only the compared fields."""
         wanted = [f for f in fields(self) if f.name != "raw" and (f.compare or not compared)]
         kept = {f.name: value for f in wanted if (value := getattr(self, f.name)) != f.default}
         if self.pictures:
@@ -123,7 +123,7 @@ class State:
 
     @property
     def aim(self) -> str:
-        """What to pursue, as one text: the goals, one per line, or without any the task."""
+        """The goals, one per line, or the task if there are none: what to pursue, as one text."""
         return "\n".join(self.goals) or self.task
 
     def lines(self, mark: str = "> ") -> list[str]:
@@ -132,12 +132,12 @@ class State:
         return [line for line in [*texts, *self.observation.splitlines()] if line.strip()]
 
     def text(self) -> str:
-        """Return the joined :meth:`lines`."""
+        """Return the :meth:`lines` joined by line breaks."""
         return "\n".join(self.lines())
 
 
 def is_plain(value: Any) -> bool:
-    """Return whether JSON can hold a value: numbers, texts, None, and lists and dictionaries of such."""
+    """Return whether JSON can hold a value: a number, a text, None, or a list or dictionary of these."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) for key in value) and all(map(is_plain, value.values()))
     if type(value) in (list, tuple):
@@ -147,7 +147,7 @@ def is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step of one stream; ``success`` and ``event`` (what happened) are the environment's own word.
+    """One step of one stream; ``success`` and ``event`` (what happened) are reported by the environment.
 
     After ``terminated`` no reward follows; if only ``truncated``, the value of ``next_state`` still counts.
     """
@@ -235,7 +235,7 @@ class Explanation:
 
 
 class Saved(Protocol):
-    """Names what a checkpoint holds in ``saved``: generators, objects with ``state_dict``, plain values."""
+    """Names in ``saved`` what a checkpoint holds: generators, objects with ``state_dict``, plain values."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume exactly."""
@@ -281,7 +281,7 @@ class Memoryless(Player, Saved):
         self.choose, self.rng = choose, np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Apply the function."""
+        """Choose actions by ``choose``."""
         return self.choose(states, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -290,7 +290,7 @@ class Memoryless(Player, Saved):
 
 @runtime_checkable
 class Valued(Protocol):
-    """Says what states are worth, to skills and searches."""
+    """Returns values of states, for skills and searches."""
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, shape (n,)."""
@@ -298,24 +298,24 @@ class Valued(Protocol):
 
 
 class Source(Saved, Protocol):
-    """Provides rewards or goals to the agent that it wraps; no getter trains it. ``models`` is optional."""
+    """Provides rewards or goals to the wrapped agent; only ``learn`` trains it. ``models`` is optional."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest level of the models in a role, here of its ``prior`` or ``lm``; None without one."""
+        """The weakest evidence level of its models, here of ``prior`` or ``lm``; None without a model."""
         return getattr(getattr(self, "prior", getattr(self, "lm", None)), "evidence", None)
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Settings that a checkpoint must share with the part that loads it; plain values by name."""
+        """Settings that must be equal when a checkpoint is loaded; plain values by name."""
         return {}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget everything and start again. The same world and seed give the same part."""
+        """Forget everything and start again. The same world and seed give the same behaviour."""
         return
 
     def learn(self) -> dict[str, float]:
-        """Learn, if an update is due, and return the metrics to log."""
+        """Learn if an update is due, and return metrics to log."""
         return {}
 
     def records(self) -> list[dict[str, Any]]:
@@ -325,9 +325,9 @@ class Source(Saved, Protocol):
 
 @runtime_checkable
 class Agent(Player, Source, Protocol):
-    """A player that learns. What has a default here is optional in a subclass.
+    """A player that learns. Methods with a default here are optional in a subclass.
 
-    More is optional: ``saved``, ``models``, ``records_file``, ``files()`` (for the run's folder), ``group``
+    Also optional: ``saved``, ``models``, ``records_file``, ``files()`` (for the run's folder), ``group``
     (neighbouring streams that begin alike), ``export(folder)`` of a model, ``player.figures()`` of its play.
     """
 
@@ -341,7 +341,7 @@ class Agent(Player, Source, Protocol):
         return {**own, **named, **({"wording": words} if words else {})}
 
     def player(self, seed: int) -> Player:
-        """Return a player for evaluation: same weights, but its own randomness and memory."""
+        """Return a player for evaluation: the same weights, but separate randomness and memory."""
         ...
 
     def explain(self, state: State) -> Explanation:

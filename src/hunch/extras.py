@@ -1,6 +1,6 @@
-"""Says how to get what is not installed: a library of an extra, or one of the packages beside this one.
+"""Errors for libraries that are not installed, with the command that installs them.
 
-The repository has two such packages: the studies, which are not published, and weights of pocket models.
+Two packages of the repository are separate: the unpublished studies, and weights of pocket models.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hunch.core import UsageError
 
 
 def of_studies(part: str) -> UsageError:
-    """Return the error for a part of the studies where they are not installed, with how to get them."""
+    """Return the error for a missing part of the studies, with the command that installs it."""
     return UsageError(
         f"{part} comes with the studies, which are not in this package: "
         "get a checkout of Hunch and run 'make setup' there."
@@ -23,7 +23,7 @@ def of_studies(part: str) -> UsageError:
 
 
 def of_pocket(part: str) -> UsageError:
-    """Return the error for weights whose package is not installed, with how to get it."""
+    """Return the error for missing weights of a pocket model, with the command that installs them."""
     return UsageError(
         f"{part} comes with hunch-rl-pocket, which is not installed: "
         "get a checkout of Hunch and run 'pip install ./pocket' there."
@@ -34,7 +34,7 @@ def library(name: str, sentence: str, extra: str) -> Any:
     """Import and return an optional module.
 
     Raises:
-        UsageError: if it is missing: the sentence, and the command that installs its extra.
+        UsageError: if it is missing; the message is ``sentence`` and the command that installs the extra.
     """
     try:
         return import_module(name)
@@ -43,7 +43,7 @@ def library(name: str, sentence: str, extra: str) -> Any:
 
 
 def install(extra: str) -> str:
-    """Return the command that adds an extra to this Hunch: by the path of its clone or wheel, or by name."""
+    """Return the command that adds an extra to the installed Hunch, by path (clone or wheel) or by name."""
     origin = json.loads(distribution("hunch-rl").read_text("direct_url.json") or "{}")
     place = unquote(urlsplit(origin.get("url", "")).path) or "hunch-rl"
     return f"pip install {'-e ' if origin.get('dir_info', {}).get('editable') else ''}'{place}[{extra}]'"

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are used, so that importing Hunch loads no heavy library."""
+"""Names of a package that are imported at first use, so that importing Hunch loads no heavy library."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def homes(files: Mapping[str, str]) -> dict[str, str]:
-    """Return the file of each name, given the names of each file in one text."""
+    """Return the file of each name, given a text with the names of each file."""
     return {name: file for file, named in files.items() for name in named.split()}
 
 

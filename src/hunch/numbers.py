@@ -1,4 +1,4 @@
-"""Numbers that programs and models give: how they are read, and probabilities from logits."""
+"""Numbers from programs and models: conversion to float, and probabilities from logits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 
 def number(value: Any, *, finite: bool = True) -> float | None:
-    """Return what a program or model gave for a number as a float; None if it is none.
+    """Return a value from a program or model as a float; None if it is not a number.
 
-    A bool counts, and an array without dimensions, as ``numpy.where`` returns; an int that no float can hold
-    does not.
+    A bool and an array without dimensions, such as a result of ``numpy.where``, count; an int that is too
+    large for a float does not.
 
     Args:
-        value: Anything.
-        finite: True if NaN and infinity do not count.
+        value: Any value.
+        finite: True if NaN and infinity do not count as numbers.
     """
     if isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iuf":
         value = value[()]

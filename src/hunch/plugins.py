@@ -1,4 +1,4 @@
-"""What other packages add to Hunch by entry points: kinds of models, weights, commands and environments."""
+"""Entry points by which other packages extend Hunch: kinds of models, weights, commands and environments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, v
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group that are installed, by name."""
+    """Return the installed entry points of a group, by name."""
     return {point.name: point for point in entry_points(group=group)}
 
 

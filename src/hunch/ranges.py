@@ -23,10 +23,10 @@ PositiveFloat: TypeAlias = Annotated[float, Gt(0)]
 NonNegativeFloat: TypeAlias = Annotated[float, Ge(0)]
 Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
 LATER: Mapping[str, Any] = MappingProxyType({"later": True})
-"""Metadata of a setting that runs of earlier versions lack: it is left out of a run's settings while it has
-its default."""
+"""Metadata of a setting that runs of earlier versions lack. While the setting has its default, it is left
+out of a run's stored settings."""
 Decay: TypeAlias = tuple[Share, Share, NonNegativeInt]
-"""Start value, end value, and the number of steps in between."""
+"""A value that changes linearly: start value, end value, and the number of environment steps in between."""
 
 
 def stated(config: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def check_settings(config: Any, prefix: str = "") -> None:
         prefix: Prefix of the names of the settings in an error.
 
     Raises:
-        UsageError: with the name of the wrong setting.
+        UsageError: if a setting is wrong; the message names it.
     """
     hints = get_type_hints(type(config), include_extras=True)
     for entry in fields(config):

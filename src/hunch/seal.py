@@ -1,8 +1,8 @@
-"""A checksum at the end of a file or of a line, so that a single changed bit is seen when it is read.
+"""A checksum at the end of a file or a line, by which every changed bit is detected when it is read.
 
 The checksum is the last entry of a JSON object: ``{"step": 3,"checksum":"crc32:5d3a3a7c"}``. Other files have
-the same bytes at their end. It is written together with its contents, so no kill can part them. What has none
-was written by hand or by an earlier version, and is read unchecked.
+the same bytes at their end. Contents and checksum are written in one operation. Data without a checksum
+were written by hand or by an earlier version, and are not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SIZE = len(b',"checksum":"crc32:00000000"}\n')
 
 
 def seal(data: bytes | memoryview) -> bytes:
-    """Return the checksum of data, as it is written behind them."""
+    """Return the checksum of data, in the form that is written after the data."""
     return b',%s%s%08x"}\n' % (*_PARTS, crc32(data))
 
 
@@ -30,7 +30,7 @@ def checked(data: bytes) -> bool:
     """Check data that may end with their checksum.
 
     Returns:
-        False if they have none.
+        False if the data have no checksum.
 
     Raises:
         ValueError: if the checksum does not fit.
@@ -43,16 +43,16 @@ def checked(data: bytes) -> bool:
 
 
 def sealed_json(value: dict[str, Any], indent: int | None = None) -> bytes:
-    """Return an object as JSON with its checksum and a line break; without ``indent`` in one line."""
+    """Return an object as JSON with checksum and line break; without ``indent`` in one line."""
     text = json.dumps(value, indent=indent, separators=None if indent else (",", ":")).encode()
     body = text[:-1].rstrip()  # the checksum closes the object
     return body + seal(body) if value else text + b"\n"
 
 
 def read_sealed_json(data: bytes) -> Any:
-    """Read JSON, and check it if it has a checksum, which is left out.
+    """Read JSON; if it has a checksum, check and remove it.
 
     Raises:
-        ValueError: if it is damaged.
+        ValueError: if the data are damaged.
     """
     return json.loads(data[:-_SIZE] + b"}" if checked(data) else data)

@@ -7,13 +7,13 @@ from difflib import get_close_matches
 
 
 def suggest(wrong: str, known: Iterable[str], listed: Iterable[str] | None = None, where: str = "") -> str:
-    """Suggest known names like a wrong one, or list them: the end of an error message.
+    """Return the end of an error message: known names similar to a wrong one, or a list of known names.
 
     Args:
         wrong: The name that was given.
-        known: The known names. Of a mapping, the keys are compared and the values shown.
+        known: The known names. For a mapping, keys are compared and values shown.
         listed: The names to list if none is similar. Default: all known names.
-        where: The command that lists them, which is named instead if they are many.
+        where: The command that lists the names; the message refers to it if there are many.
     """
     shown = known if isinstance(known, Mapping) else {name: name for name in known}
     near = get_close_matches(wrong.lower(), shown, n=3, cutoff=0.6) or get_close_matches(wrong, shown, n=3)

@@ -1,4 +1,4 @@
-"""Warnings of ours as sentences."""
+"""Prints this library's warnings as sentences."""
 
 import sys
 import warnings
@@ -10,7 +10,7 @@ _SHOW = warnings.showwarning
 
 
 def warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Print a warning of ours as a sentence, another one unchanged; in place of ``warnings.showwarning``."""
+    """Print a warning of this library as a sentence, others unchanged; replaces ``warnings.showwarning``."""
     if not issubclass(category, HunchWarning):
         return _SHOW(message, category, *place, **more)
     print(f"hunch: {message}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""The audition: which role should a model play, measured before any money is spent on runs.
+"""The audition: measures which role a model should fill, before any money is spent on runs.
 
-``hunch.audition("minilm")`` is the Python form of ``hunch audition --lm minilm``. The package can be called,
-because it has the name of its one function.
+``hunch.audition("minilm")`` is the Python form of ``hunch audition --lm minilm``. This package is callable,
+because its only function has the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an audition found: scores, verdicts, and the table of both as text, HTML and plain values."""
+"""The result of an audition: scores, verdicts, and tables of both as text, HTML and plain values."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from hunch.audition.frontier import Frontier, Interval, Verdict
 from hunch.core import EvidenceLevel
 
 EMPTY: Final = "empty answers"
-"""Column with the share of answers that were empty, if all were."""
+"""Name of the column for the share of empty answers, shown if all were empty."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """What one model scored on the questions of one role in one environment.
+    """The scores of one model on the questions of one role in one environment.
 
     Attributes:
         role: The role.
         env: Id of the environment.
         model: Spec of the model; "words" for a rule that answers by word overlap or look-up.
-        evidence: Its evidence level.
-        ability: Mean score; nan if it was not asked.
+        evidence: Evidence level of the model.
+        ability: Mean score, from 0 to 1; nan if the model was not asked.
         interval: 95 % interval of the ability.
         questions: Number of questions.
-        columns: Further figures.
-        usage: What the answers cost, see :class:`hunch.lm.Usage`.
-        why: Why it was not asked; empty if it was.
+        columns: Further measures, by name.
+        usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`.
+        why: Why the model was not asked; empty if it was.
     """
 
     role: str
@@ -45,28 +45,28 @@ class Heard:
 
     @property
     def has_score(self) -> bool:
-        """Whether there is a score."""
+        """True if there is a score."""
         return not isnan(self.ability)
 
     @property
     def silent(self) -> bool:
-        """Whether all of its answers were empty."""
+        """True if all answers were empty."""
         return self.columns.get(EMPTY) == 1
 
 
 @dataclass(frozen=True)
 class Line:
-    """What is said of one model in one role and environment, for one method.
+    """The verdict on one model in one role and environment, for one method.
 
     Attributes:
         heard: The model's scores.
-        uninformed: Those of the uninformed stand-in, or None.
-        words: Those of the lexical stand-in, or None.
-        frontier: The frontier that it is held against; None if there is none here.
+        uninformed: Scores of the uninformed stand-in, or None.
+        words: Scores of the lexical stand-in, or None.
+        frontier: Frontier with which the model is compared; None if there is none for this environment.
         gain: Interval of the predicted gain over the uninformed control.
-        over_words: The same over words; None without a lexical stand-in.
-        verdict: The verdict.
-        why: Why it is no more than "may pay" without a frontier here; else empty.
+        over_words: Interval of the predicted gain over words; None without a lexical stand-in.
+        verdict: Whether the model pays.
+        why: Without a frontier for this environment, why the verdict is at most "may pay"; else empty.
     """
 
     heard: Heard
@@ -80,7 +80,7 @@ class Line:
 
     @property
     def method(self) -> str:
-        """The frontier's method, with the environment if its ability is measured in another one."""
+        """The frontier's method, with the frontier's environment if abilities are measured in another one."""
         f = self.frontier
         if f is None or f.env == f.bed:
             return f.method if f else ""
@@ -92,11 +92,11 @@ class Audition:
     """The result of an audition.
 
     Attributes:
-        lines: One per model, role, environment and method.
-        worth: The least gain that is worth a model.
+        lines: Verdicts, one per model, role, environment and method.
+        worth: Smallest gain in success rate for which a model is recommended.
         seed: Seed of the questions.
-        usage: What it cost, by model.
-        stopped: Why it ended early; empty if it did not.
+        usage: Usage of each model, by its spec.
+        stopped: Why the audition ended early; empty if it did not.
     """
 
     lines: tuple[Line, ...]
@@ -106,13 +106,13 @@ class Audition:
     stopped: str = ""
 
     def best(self, model: str) -> Line | None:
-        """Return the line of a model that pays most, by the lower end of its gain; None if none pays."""
+        """Return a model's line with the largest lower bound of the gain; None if the model never pays."""
         paying = [line for line in self.lines if line.heard.model == model and line.verdict == "pays"]
         return max(paying, key=lambda line: line.gain[0] if line.gain else 0.0, default=None)
 
     @property
     def models(self) -> list[str]:
-        """The models that were heard."""
+        """The models that were tested, in order."""
         return list(dict.fromkeys(line.heard.model for line in self.lines))
 
     def _repr_html_(self) -> str:
@@ -132,7 +132,7 @@ COMMAND = "hunch run {0.method} --env {0.env} {0.place} {model}"
 
 
 def cells(line: Line, worth: float) -> tuple[str, ...]:
-    """Return the cells of a line, in the order of ``HEADS``."""
+    """Return the cells of a line of the table, in the order of ``HEADS``."""
     heard, frontier = line.heard, line.frontier
     needed = frontier.needed(worth) if frontier else None
     return (
@@ -183,7 +183,7 @@ COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "
 
 
 def costs(found: Audition) -> list[tuple[str, ...]]:
-    """Return what each model cost in each role in which it was asked, the dearest role first."""
+    """Return the cost of each model in each role in which it was asked, the most expensive first."""
     spent: dict[str, dict[str, list[float]]] = {}
     asked = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines if x.heard.usage}
     for heard in asked.values():
@@ -208,7 +208,7 @@ _TOKENS = ("prompt_tokens", "completion_tokens")
 
 
 def notes(found: Audition) -> list[str]:
-    """Return the sentences below the table."""
+    """Return the sentences below the table, which explain it."""
     ended = (
         [f"Ended early: {found.stopped} The same command with a larger budget goes on."]
         if found.stopped
@@ -244,7 +244,7 @@ def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def plain(found: Audition) -> dict[str, Any]:
-    """Return everything as JSON values; nan becomes None."""
+    """Return the whole result as JSON values; nan becomes None."""
     said = {"best": {model: advice(found, model) for model in found.models}}
     return dict(_finite(asdict(found) | said))
 

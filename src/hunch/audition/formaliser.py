@@ -1,8 +1,8 @@
-"""The formaliser: does the model write English statements as the formulas that are meant?
+"""The formaliser: does the model translate English statements into the intended formulas?
 
-Prompt and reader are those of ``alpha-proof`` (:class:`hunch.roles.formaliser.Formaliser`), with one reading
-of each text. The statements are variants of a few theorems that no small model refutes. The stand-in for
-words puts a symbol in the place of each word, without brackets.
+Prompt and reader are those of ``alpha-proof`` (:class:`hunch.roles.formaliser.Formaliser`), with one formula
+per text. The statements are variants of a few theorems that no small model refutes. The lexical
+stand-in replaces each word by a symbol, without brackets.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def statements(bed: Bed, n: int, seed: int) -> list[Goal]:
 
 
 def readings(lm: LanguageModel, drawn: Sequence[Goal], seed: int) -> Scores:
-    """Return for each statement whether it is read as it is meant."""
+    """Return for each statement whether the model's formula is the intended one."""
     return _scored(drawn, Formaliser(lm, readings=1).read([english(goal) for goal in drawn]))
 
 
 def by_words(drawn: Sequence[Goal], seed: int) -> Scores:
-    """Put a symbol in the place of each word."""
+    """Return the scores of the lexical stand-in, which replaces each word by a symbol."""
     return _scored(drawn, [replaced(english(goal)) for goal in drawn])
 
 
 def replaced(text: str) -> Goal | None:
-    """Put a symbol in the place of each word; return what that states, None if it states nothing."""
+    """Replace each word by a symbol; return the resulting statement, None if it is none."""
     for words, symbol in _SYMBOLS.items():
         text = re.sub(rf"\b{words}\b", symbol, text)
     return parsed(text.replace(".", "").strip(" ,"))

@@ -1,8 +1,8 @@
-"""Frontiers: what a method gains over its uninformed control, by the ability of the model in its role.
+"""Frontiers: a method's gain over its uninformed control, as a function of the model's ability in its role.
 
-A frontier belongs to a method and an environment, and to errors that are independent or lasting. Its points
-are scripted models with a dial for their errors. Their ability is measured by the questions of this package,
-never read from the dial. The rows are made by ``hunch study frontiers``.
+A frontier belongs to a method and an environment, and to errors that are independent or recurring. Its points
+are scripted models with a given error rate. Their ability is measured by this package's questions,
+not taken from this rate. The rows are made by ``hunch study frontiers``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Point:
     """One scripted model: its measured ability, and the method's gain with it.
 
     Attributes:
-        model: Its spec.
-        ability: Its ability in the frontier's environment.
-        gain: Success of the method with it minus that of the uninformed control, mean over seeds.
-        low: Lower end of the 95 % interval of the gain, paired by seed. With errors that last it is the
-            lowest gain of a draw of the states in which they are made, because a model has one such draw.
-        high: Upper end.
+        model: Spec of the scripted model.
+        ability: Measured ability of the model in the frontier's environment, 0 to 1.
+        gain: The method's success rate with the model minus that of the uninformed control, mean over seeds.
+        low: Lower bound of the 95 % interval of the gain, paired by seed. For errors that recur, it is the
+            lowest gain over draws of the states with errors, because a real model has one such draw.
+        high: Upper bound.
     """
 
     model: str
@@ -43,20 +43,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Frontier:
-    """The gain of a method by the ability of its model, in one environment.
+    """The gain of a method as a function of its model's ability, in one environment.
 
     Attributes:
         method: Name of the method.
         role: Role of the model.
-        env: Id of the environment.
+        env: Id of the environment of the runs.
         bed: Id of the environment in which the ability was measured.
         errors: Whether the scripted models err independently, or always in the same states.
-        measure: What is gained, in words.
+        measure: The measure of the gain, in words.
         steps: Steps of each run.
         seeds: Runs per point.
         code: Date of the code.
-        points: By ability, in ascending order.
-        place: The options of a run's command before the model.
+        points: The scripted models, in ascending order of ability.
+        place: The options of the run's command that precede the model.
     """
 
     method: str
@@ -72,10 +72,10 @@ class Frontier:
     place: str = "--lm"
 
     def gain(self, ability: Interval) -> Interval:
-        """Return the lowest and highest gain over an interval of the ability.
+        """Return the lower and upper bound of the gain over an interval of the ability.
 
-        Between points the ends of their intervals are interpolated. Beyond the points those of the nearest
-        one hold. Points of the same ability all count.
+        Between points their bounds are interpolated. Outside their range, the bounds of the nearest
+        point apply. If points have the same ability, all count.
         """
         x = [p.ability for p in self.points]
         within = [p for p in self.points if ability[0] <= p.ability <= ability[1]]
@@ -84,7 +84,7 @@ class Frontier:
         return min(*low.tolist(), *(p.low for p in within)), max(*high.tolist(), *(p.high for p in within))
 
     def needed(self, worth: float) -> float | None:
-        """Return the ability from which the lower end of the gain is at least ``worth``; None if never."""
+        """Return the ability from which the lower bound of the gain is at least ``worth``; None if never."""
         short = [i for i, point in enumerate(self.points) if point.low < worth]
         if not short:
             return self.points[0].ability
@@ -96,15 +96,15 @@ class Frontier:
 
 
 def verdict(gain: Interval, over_words: Interval | None, worth: float) -> Verdict:
-    """Return whether a model pays.
+    """Return whether a model is worth its cost.
 
-    It pays if the lower ends of the gain over the uninformed control and over words are at least ``worth``.
-    It does not if the upper end of one of them is below.
+    It is if the lower bounds of the gain over the uninformed control and over words are at least ``worth``.
+    It is not if one of the upper bounds is below ``worth``.
 
     Args:
-        gain: Of the method with the model over the uninformed control.
-        over_words: Over the method with a model that knows words only; None if there is none.
-        worth: The least gain that is worth the model.
+        gain: Interval of the method's gain with the model over the uninformed control.
+        over_words: Interval of the gain over the lexical stand-in; None without one.
+        worth: Smallest gain in success rate for which a model is recommended.
     """
     both = [gain, *([over_words] if over_words else [])]
     if min(low for low, _ in both) >= worth:
@@ -113,7 +113,7 @@ def verdict(gain: Interval, over_words: Interval | None, worth: float) -> Verdic
 
 
 def over(gain: Interval, other: Interval) -> Interval:
-    """Return the interval of the difference of two gains, as wide as both together allow."""
+    """Return the interval of the difference of two gains, as wide as both intervals allow."""
     return gain[0] - other[1], gain[1] - other[0]
 
 
@@ -125,20 +125,20 @@ def frontiers() -> tuple[Frontier, ...]:
 
 
 def of(role: str, env: str) -> list[Frontier]:
-    """Return the frontiers of a role whose ability is measured in an environment."""
+    """Return the frontiers of a role whose abilities are measured in an environment."""
     return [f for f in frontiers() if f.role == role and f.bed == env]
 
 
 def elsewhere(role: str) -> str:
-    """Say where the frontiers of a role were made."""
+    """Return the environments of a role's frontiers, in words."""
     envs = sorted({f.env.removeprefix("hunch/") for f in frontiers() if f.role == role})
     return f"frontier of {', '.join(envs)}: none here" if envs else "no frontier of this role"
 
 
 def likeliest(found: Sequence[Frontier], lasting: float) -> list[Frontier]:
-    """Return one frontier per method: that of lasting errors if most of the model's errors last.
+    """Return one frontier per method: the one with recurring errors if most of the model's errors recur.
 
-    Where it is not known how the errors are, it is the one with the lower gain at its upper end.
+    If this share is unknown, it is the frontier with the lower upper bound of the gain.
     """
     wanted: Errors | None = None if np.isnan(lasting) else "lasting" if lasting > 0.5 else "independent"
     by_method: dict[tuple[str, str], list[Frontier]] = {}

@@ -1,7 +1,7 @@
 """The goal source: can the goals that the model suggests be reached, and are they useful?
 
 Prompts and readers are those of ELLM (:class:`hunch.methods.goal.ellm.Suggestions`). A suggestion is right if
-it works in this state and serves one of the achievements; a pastime that always works is not.
+it has an effect in this state and serves an achievement; actions without use are not right.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from hunch.rl.rollout import TextEnvironment, episode_seed
 
 BEDS = (Bed("hunch/Craft-v0", {}, "world_seed"),)
 EACH = 5
-"""States per episode."""
+"""Number of states drawn per episode."""
 STEPS = 40
 Offered: TypeAlias = tuple[State, frozenset[str], int]
-"""A state, the goals that are right there, and the number of the episode."""
+"""A state, the goals that count as right in it, and the number of the episode."""
 
 
 def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int) -> Scores:
-    """Return for each state the share of the suggested goals that are right; none suggested is 0."""
+    """Return for each state the share of suggested goals that are right; 0 if there are none."""
     source = Suggestions(lm, SuggestionConfig(patience=None))
     source.begin(World(), seed)
     found = source.suggest([state for state, _, _ in drawn])
@@ -46,7 +46,7 @@ def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int) -> Score
 
 
 def states(bed: Bed, n: int, seed: int) -> list[Offered]:
-    """Draw states of play that works half of the time."""
+    """Draw states from episodes in which about half of the actions have a useful effect."""
     env, rng = bed.make(seed), np.random.default_rng(seed)
     found: list[Offered] = []
     for episode in range(n):
@@ -76,7 +76,7 @@ def _walk(
 
 
 def working(env: TextEnvironment, state: State) -> frozenset[str]:
-    """Return the actions that have an effect now, without pastimes and walking."""
+    """Return the actions that have an effect now, except pastimes and walking."""
     craft = env.unwrapped
     assert isinstance(craft, Craft)
     return frozenset(

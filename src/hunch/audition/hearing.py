@@ -1,4 +1,4 @@
-"""The audition: asks models the questions of each role, and holds the answers against the frontiers."""
+"""The audition: asks models the questions of each role, and compares the scores with the frontiers."""
 
 from __future__ import annotations
 
@@ -43,30 +43,30 @@ def audition(
     join: Join | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Audition:
-    """Ask models the questions of each role, and say in which role they pay.
+    """Ask models the questions of each role, and return in which roles they are worth their cost.
 
         hunch.audition("minilm", roles=["prior", "planner"])
 
     Args:
         lm: A model or its spec, or several.
         roles: Names of roles. Default: all.
-        env: Id of an environment, or an environment, in which to ask. Default: those of each role.
+        env: Id of an environment, or an environment, for the questions. Default: those of each role.
         env_options: Options of the environment, if it is given by its id.
         data: Recorded episodes of ``env``, or their folder; actions of the successful ones count as right.
         questions: Questions per role, spread over its environments.
         seed: Seed of the questions.
-        worth: The least gain in success that is worth a model.
-        budget: Limits on the use of the models.
+        worth: Smallest gain in success rate for which a model is recommended.
+        budget: Limits on the use of the models, over all roles together.
         join: Combines a model with its answers; see :func:`hunch.runs.models.load_models`.
-        progress: Called with what is asked next.
+        progress: Called with a description of the next questions.
 
     Returns:
         The table of abilities and verdicts.
 
     Raises:
         UsageError: if there is no such model, role or environment, if a number is out of range, or if the
-            environment has nothing by which answers could be judged.
-        HunchError: if a model fails; its answers so far are kept, and the same call goes on from there.
+            environment offers no way to judge answers.
+        HunchError: if a model fails; earlier answers are kept, and the same call continues after them.
     """
     check_value("questions", questions, PositiveInt)
     check_env(env, env_options or {}, data)
@@ -107,7 +107,7 @@ def name_of_place(env: str | TextEnvironment | None) -> str:
 
 
 def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed: int) -> Heard:
-    """Ask one model the questions drawn in one bed.
+    """Ask one model the questions that were drawn in one environment, and return its scores.
 
     Raises:
         HunchError: if the model fails.
@@ -164,7 +164,7 @@ def _places(
 
 
 def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Heard | None]:
-    """Ask the uninformed and the lexical stand-in the same questions."""
+    """Return the scores of the uninformed and the lexical stand-in on the same questions."""
     uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed)
     if isinstance(role.lexical, str):
         return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), drawn, seed)

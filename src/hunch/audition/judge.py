@@ -1,7 +1,7 @@
-"""The reward judge: does the model tell episodes that met the objective from those that did not?
+"""The reward judge: does the model distinguish episodes that met the objective from others?
 
 Prompt and reader are those of Kwon's method (:class:`hunch.roles.reward.judge.Judge`). Half of the episodes
-met the objective. Those judged wrongly are judged again, so that errors that last can be told from noise.
+met the objective. Wrong verdicts are asked for again, to tell recurring errors from noise.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from hunch.roles.reward.judge import Judge, JudgeConfig
 
 BEDS = (Bed("hunch/MatrixGame-v0"), Bed("hunch/Ultimatum-v0", {}, "pool_seed"))
 AGAIN = 12
-"""Wrong verdicts that are asked for again at the most."""
+"""Maximum number of wrong verdicts that are asked for again."""
 ATTEMPTS = 50
-"""Episodes played per question wanted, until there are enough of both outcomes."""
+"""Maximum number of episodes played per question, until there are enough with both outcomes."""
 
 
 def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
-    """Return for each episode whether the verdict is right; no verdict is wrong."""
+    """Return for each episode whether the verdict is right; no verdict counts as wrong."""
     written = "generate" in lm.verbs
     config = JudgeConfig(how="answer" if written else "score", temperature=1.0, patience=None)
     judge = Judge(lm, config)
@@ -59,14 +59,14 @@ def _lasting(again: np.ndarray[Any, Any], wrong: float) -> float:
 
 
 def by_words(drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
-    """Say yes where the end of the account shares more words with the objective than the median episode."""
+    """Return the lexical stand-in's scores: yes if the account's end shares many words with the objective."""
     shared = np.array([_overlap(steps[0].state.task, Judge.words(steps[-1])[-1]) for steps in drawn])
     truth = np.array([steps[-1].success for steps in drawn])
     return Scores(((shared > np.median(shared)) == truth).astype(float), list(range(len(drawn))))
 
 
 def account(steps: Sequence[Transition]) -> list[str]:
-    """Return the episode as the judge reads it."""
+    """Return the account of an episode, as the judge reads it."""
     return [steps[0].state.observation, *chain.from_iterable(map(Judge.words, steps))]
 
 
@@ -83,7 +83,7 @@ def _overlap(objective: str, text: str) -> float:
 def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
     """Play until there are n episodes, half of which met the objective, in an order drawn by the seed.
 
-    The solver plays every other episode, and errs in a tenth of its steps; the rest is random play.
+    The solver plays every other episode, with a tenth of its actions random; random play fills the rest.
     """
     env, rng = bed.make(seed), np.random.default_rng(seed)
     wanted = {True: n // 2, False: n - n // 2}

@@ -1,4 +1,4 @@
-"""Beds in an environment of the user's choice, and what cannot be judged there."""
+"""Questions in an environment of the user's choice, and reasons why a role cannot be tested there."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from hunch.rl.world import name_of
 def placed_in(
     role: Role, env: str | TextEnvironment | None, options: Mapping[str, Any], data: Sequence[Episode]
 ) -> tuple[Role, tuple[Bed, ...], str]:
-    """Return a role with where its questions are drawn, or why nowhere.
+    """Return a role with the environment of its questions, or the reason why there is none.
 
-    Without a stored frontier in an environment, a policy plays it instead of answering questions.
+    In an environment without a stored frontier, a policy plays episodes instead of answering questions.
 
     Args:
         role: The role.
-        env: Id of an environment, or an environment; None for the role's own beds.
+        env: Id of an environment, or an environment; None for the role's default environments.
         options: Options of the environment.
-        data: Recorded episodes of it.
+        data: Recorded episodes of the environment.
     """
     if env is None:
         there = tuple(bed for bed in role.beds if bed.stored or bed.env in names())
@@ -64,7 +64,7 @@ def _lacking(role: Role, bed: Bed) -> str:
 
 
 def read_data(data: Any) -> Sequence[Episode]:
-    """Return recorded episodes, given as such or as their folder."""
+    """Return recorded episodes, which are given as such or as a folder."""
     if data is None:
         return ()
     found = dataset.load(data) if isinstance(data, (str, Path)) else data
@@ -150,10 +150,10 @@ _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
 
 
 def check_env(env: str | TextEnvironment | None, options: Mapping[str, Any], data: Any) -> None:
-    """Refuse an environment that does not exist, before a model is loaded.
+    """Check that an environment exists, before a model is loaded.
 
     Raises:
-        UsageError: if it does not, or options or data are given without it.
+        UsageError: if it does not exist, or options or data are given without an environment.
     """
     if isinstance(env, str):
         make(env, **options)

@@ -1,4 +1,4 @@
-"""The page of an audition: its table, and a picture of each frontier with the models as marks."""
+"""The HTML page of an audition: the table, and a picture of each frontier with the models as marks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hunch.audition.frontier import Frontier
 
 
 def page(found: Audition) -> str:
-    """Return one page: the table, and a picture of each frontier with the models as marks."""
+    """Return the page as HTML: the table, and a picture of each frontier with the models as marks."""
     drawn: dict[tuple[str, str, str], list[Line]] = {}
     for line in found.lines:
         if line.frontier:
@@ -35,7 +35,7 @@ WIDTH, HEIGHT, MARGIN = 640, 320, 48
 
 
 def picture(frontier: Frontier, lines: Sequence[Line], worth: float) -> str:
-    """Draw a frontier with its interval as SVG, the models as marks, and the least gain that is worth one."""
+    """Return an SVG picture of a frontier with its interval, the models as marks, and a line at ``worth``."""
     low = min(0.0, *(p.low for p in frontier.points)) - 0.05
     high = max(worth, *(p.high for p in frontier.points)) + 0.05
 

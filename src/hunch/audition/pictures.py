@@ -1,6 +1,6 @@
-"""Pictures with what is true of them, stored here because their environment comes with the studies.
+"""Pictures with true facts; they are stored here because their environment belongs to the studies.
 
-They are rooms with a red ball, of layouts on which no model of ours was trained. Made by
+They are rooms with a red ball, in layouts on which no model of this project was trained. Made by
 the module ``pictures`` of the studies.
 """
 
@@ -22,7 +22,7 @@ BED: Final = Bed("hunch/BabyAI-GoToRedBallNoDists-v0", stored=True, needs=frozen
 
 
 class Seen(NamedTuple):
-    """A picture, as a PNG file, with its facts and the actions from there to the goal."""
+    """A picture as a PNG file, with its facts and the actions from its state to the goal."""
 
     picture: bytes
     facts: Mapping[str, str]
@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """All pictures.
+    """All stored pictures.
 
     Attributes:
         task: The environment's task.

@@ -1,6 +1,6 @@
 """The planner: does the model name the next skill of a plan?
 
-The scorer is that of SayCan (:func:`hunch.methods.planner.examples.build_scorer`), with the kitchen's
+The skills are scored as in SayCan (:func:`hunch.methods.planner.examples.build_scorer`), with the kitchen's
 examples of plans. A skill is right if a plan that reaches the errand's goal continues with it.
 """
 
@@ -27,7 +27,7 @@ SKILLS = (*(task.name for verb in VERBS for task in subtasks(verb)), DONE)
 
 
 class Due(NamedTuple):
-    """A transcript of skills, those that may come next, and the number of the errand."""
+    """A transcript of skills, the skills that may come next, and the number of the errand."""
 
     state: State
     next: frozenset[str]
@@ -35,7 +35,7 @@ class Due(NamedTuple):
 
 
 def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
-    """Return for each transcript whether the skill with the highest probability is right; none is wrong."""
+    """Return for each transcript whether the most likely skill is right; without a skill it is wrong."""
     prior = build_scorer(replace(PlannerConfig().prior, patience=None), lm)
     k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose([due.state for due in drawn], k, np.random.default_rng(seed))
@@ -48,7 +48,7 @@ def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
 
 
 def transcripts(bed: Bed, n: int, seed: int) -> list[Due]:
-    """Draw n beginnings of plans that succeed; every errand comes up equally often."""
+    """Draw n beginnings of plans that succeed; all errands occur equally often."""
     rng = np.random.default_rng(seed)
     found: list[Due] = []
     while len(found) < n:

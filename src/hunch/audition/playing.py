@@ -1,6 +1,6 @@
-"""The policy in an environment without a frontier: how often does the model succeed if it plays alone?
+"""The policy in an environment without a frontier: how often does the model succeed when it plays alone?
 
-Its answers to single states do not tell: a model that is right in nine states of ten may be wrong in the one
+Answers to single states do not show this: a model that is right in nine states of ten may be wrong in the one
 through which every episode passes. So it plays whole episodes, as the method ``zero-shot`` does, and no
 solver is needed. The gain of ``zero-shot`` is then the difference to the success of an uninformed player.
 """
@@ -23,16 +23,16 @@ from hunch.roles.prior.kinds import PriorConfig
 
 LENGTH = "steps per episode"
 STREAMS = 5
-"""Episodes that are played side by side, and all finished."""
+"""Number of parallel episodes, which are all played to the end."""
 STEPS = 5
-"""Steps per question: as many answers as the same questions take where they are put to single states."""
+"""Steps per question: the number of answers equals that for questions about single states."""
 LONGER = 10
-"""The stand-ins cost nothing, so they play longer."""
+"""Factor by which the stand-ins play longer, because they cost nothing."""
 STAND_INS = ("uniform", POLICY.lexical)
 
 
 class Games(NamedTuple):
-    """Where to play, for how many steps, and the seed of the episodes, which are the same for all models."""
+    """Environment, number of steps, and seed of the episodes, which are the same for all models."""
 
     bed: Bed
     steps: int
@@ -40,14 +40,14 @@ class Games(NamedTuple):
 
 
 def games(bed: Bed, n: int, seed: int) -> Games:
-    """Return what is played for n questions."""
+    """Return environment, number of steps and seed of the episodes that replace n questions."""
     return Games(bed, STEPS * n, seed)
 
 
 def success(lm: LanguageModel, drawn: Games, seed: int) -> Scores:
-    """Return for each episode that the model plays whether it succeeds.
+    """Return for each episode that the model plays whether it succeeds, as scores.
 
-    One that takes more than all steps by itself is a failure.
+    An episode that exceeds the number of steps is a failure.
     """
     agent = ZeroShot(build_prior(PriorConfig(patience=None), lm), ZeroShotConfig())
     player = agent.player(seed)
@@ -70,12 +70,12 @@ PLAYING = Role("policy", "success of the episodes that it plays", POLICY.verbs, 
 
 
 def frontier(env: str, chance: float, steps: int) -> Frontier:
-    """Return the frontier of ``zero-shot`` where the ability is its success: the difference to chance.
+    """Return the frontier of ``zero-shot`` if ability means success: the difference to chance.
 
     Args:
         env: Id of the environment.
-        chance: Success of an uninformed player.
-        steps: Steps that were played.
+        chance: Success rate of an uninformed player.
+        steps: Number of steps that were played.
     """
     points = tuple(Point("", a, a - chance, a - chance, a - chance) for a in (0.0, 1.0))
     return Frontier(

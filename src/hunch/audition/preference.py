@@ -1,7 +1,7 @@
-"""The preference judge: does the model say which of two captions, or of two pictures, shows more progress?
+"""The preference judge: which of two captions, or of two pictures, shows more progress?
 
 Prompts and readers are those of Motif (:class:`hunch.methods.reward.motif.Preference`), and for pictures of
-RL-VLM-F (:class:`hunch.roles.reward.picture_judge.PictureJudge`). The truth is how many steps are left
+RL-VLM-F (:class:`hunch.roles.reward.picture_judge.PictureJudge`). The truth is the number of remaining steps
 afterwards. Each pair is shown in both orders.
 """
 
@@ -80,9 +80,9 @@ def _drawn_pictures(n: int, seed: int) -> list[Compared]:
 
 
 def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> Scores:
-    """Return the score of each pair: the share of the two orders in which the better caption was named.
+    """Return the score of each pair: the share of the two orders with the right verdict.
 
-    A tie or no answer counts as half in its order.
+    A tie, or no verdict, counts as half.
     """
     pictured = isinstance(drawn[0].better, bytes)
     ahead, behind = (_of_pictures if pictured else _of_captions)(lm, drawn, seed)
@@ -133,7 +133,7 @@ def _point(verdict: float, right: int) -> float:
 
 
 def by_words(drawn: Sequence[Compared], seed: int) -> Scores:
-    """Prefer the caption that shares more words with the task; of pictures, neither."""
+    """Return the lexical stand-in's scores: it prefers more words of the task; pictures are a tie."""
     if isinstance(drawn[0].better, bytes):
         return Scores(np.full(len(drawn), 0.5), [p.episode for p in drawn])
     lead = [_shared(p.task, p.better) - _shared(p.task, p.worse) for p in drawn]

@@ -1,8 +1,8 @@
-"""The action prior and the policy: does the model name actions that lead to the goal?
+"""The action prior and the policy: does the model choose actions that lead to the goal?
 
-Both are asked by the prompts and readers of DQN-Prior, and answer once for both: the ability is the share of
-the weight of k proposals, which is that of its choices, on actions that bring the goal nearer. Whether one of
-the proposals does (recall@k) is a column: where few actions are listed, k of them name nearly all.
+Both use the prompts and readers of DQN-Prior, and share the answers. The ability is the share of
+the weight of k proposals on actions that bring the goal nearer. Whether one of
+the proposals does (recall@k) is a column: if few actions are listed, k proposals name nearly all.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ VERBS = tuple(dict.fromkeys(verb for verbs in NEEDS.values() for verb in verbs))
 
 
 class States(NamedTuple):
-    """States with what is right there, and what models proposed: both roles are asked by the same answers."""
+    """States with the right actions, and the models' proposals, which both roles share."""
 
     moments: list[Moment]
     proposals: dict[LanguageModel, list[Proposal]]
 
 
 def states(bed: Bed, n: int, seed: int) -> States:
-    """Draw n states."""
+    """Draw n states with their right actions."""
     return States(moments(bed, n, seed), {})
 
 
 def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
-    """Return for each state the weight of the right proposals; a choice is a draw by these weights."""
+    """Return for each state the total weight of the proposals that are right."""
     proposals = _proposed(lm, drawn, seed)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     weight = np.array([own.sum() for own in right])
@@ -77,7 +77,7 @@ def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, fl
 
 
 def lasting(wrong: FloatArray) -> float:
-    """Return how alike K answers to the same state are: 0 if they err at random, 1 if all or none are wrong.
+    """Return how similar K answers to one state are: 0 for independent errors, 1 if all or none are wrong.
 
     Args:
         wrong: Share of wrong answers in each state, shape (n,).

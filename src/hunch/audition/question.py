@@ -1,8 +1,8 @@
-"""What a role is asked: beds with questions whose true answers are known, and the scores of a model.
+"""Questions for a role: environments with questions whose answers are known, and the scores of a model.
 
-A *bed* is an environment in which a role's questions are drawn. The *ability* of a model on a bed is its mean
+A *bed* is an environment for the questions of a role. The *ability* of a model on a bed is its mean
 score over the questions; its interval is a bootstrap over episodes, because questions of one episode are
-alike. Questions are drawn by seed, from pools that no setting of ours was tuned on.
+similar. Questions are drawn by seed, from pools that were not used to tune settings.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from hunch.rl.rollout import TextEnvironment, episode_seed
 from hunch.rl.success import over_episodes
 
 POOL = 7_000
-"""Added to the seed for the pool of generated games: far from the pools of tuning and of studies."""
+"""Offset of the seed for the pool of generated games, far from the pools of tuning and of studies."""
 RESAMPLES = 2_000
 SEARCHED = 2_000
-"""Different observations that a search for a successful episode visits at the most."""
+"""Maximum number of distinct observations that a search for a successful episode visits."""
 
 
 @dataclass(frozen=True)
 class Bed:
-    """An environment in which questions are drawn.
+    """An environment (a test bed) in which a role's questions are drawn.
 
     Attributes:
-        env: Its id.
-        options: Its options.
-        pool: Name of the option that seeds its pool of games; empty if there is none.
-        given: The environment itself, if it was made in Python.
-        data: Recorded episodes whose actions count as right, instead of a solver.
-        stored: The questions are stored in this package, so that the environment need not be installed.
-        needs: Verbs that a model needs here, besides those of the role.
+        env: Id of the environment.
+        options: Options of the environment.
+        pool: Name of the option that seeds the pool of games; empty if there is none.
+        given: The environment, if it was made in Python.
+        data: Recorded episodes whose actions count as right; they replace a solver.
+        stored: True if the questions are stored in this package, so the environment need not be installed.
+        needs: Requests that a model must support in this bed, besides those of the role.
     """
 
     env: str
@@ -52,7 +52,7 @@ class Bed:
     needs: frozenset[Verb] = frozenset()
 
     def make(self, seed: int) -> TextEnvironment:
-        """Make the environment, with a pool of its own for each seed."""
+        """Make the environment, with a different pool of games for each seed."""
         if self.given is not None:
             return copy.deepcopy(self.given)
         own = {self.pool: POOL + seed} if self.pool else {}
@@ -66,8 +66,8 @@ class Scores:
     Attributes:
         values: Score of each question, from 0 to 1, shape (n,).
         groups: Episode of each question, shape (n,).
-        columns: Further figures by name.
-        each: Questions behind each score.
+        columns: Further measures by name.
+        each: Number of questions behind each score.
     """
 
     values: FloatArray
@@ -77,7 +77,7 @@ class Scores:
 
     @property
     def ability(self) -> float:
-        """The mean score."""
+        """The mean score, from 0 to 1."""
         return float(self.values.mean())
 
     @property
@@ -102,23 +102,23 @@ class Scores:
 
 
 Draw: TypeAlias = Callable[[Bed, int, int], Any]
-"""Draws n questions of a bed by a seed."""
+"""Function that draws n questions of a bed by a seed."""
 Ask: TypeAlias = Callable[[LanguageModel, Any, int], Scores]
-"""Asks a model questions that were drawn; its chance comes from a seed."""
+"""Function that asks a model the drawn questions; its random choices use a seed."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A role in which a model can be heard.
+    """A role for which a model can be tested.
 
     Attributes:
-        name: Its name on the command line.
+        name: Name of the role on the command line.
         ability: What the score is, in words.
-        verbs: The verbs of which a model needs one.
-        beds: Where its questions are drawn.
-        draw: Draws them; the same for all models.
-        ask: Asks a model.
-        lexical: Spec of the stand-in that knows words only and can answer with one of ``verbs``; or a
+        verbs: Kinds of request of which a model must support one.
+        beds: The environments of the role's questions.
+        draw: Draws the questions, which are the same for all models.
+        ask: Asks a model the questions.
+        lexical: Spec of the stand-in that only compares words and supports one of ``verbs``; or a
             function that answers the drawn questions by word overlap or look-up, given a seed.
     """
 
@@ -132,14 +132,14 @@ class Role:
 
 
 class Moment(NamedTuple):
-    """A state of an episode with what is best there.
+    """A state of an episode with its best actions.
 
     Attributes:
         state: The state.
-        good: The actions after which the shortest way to success is shorter.
-        left: Steps of the shortest way from here.
+        good: The actions after which the shortest path to success is shorter.
+        left: Number of steps of the shortest path from the state.
         episode: Number of the episode.
-        step: The step that was then made.
+        step: The step that was then taken.
     """
 
     state: State
@@ -150,17 +150,17 @@ class Moment(NamedTuple):
 
 
 def moments(bed: Bed, n: int, seed: int, *, skill: float = 0.5, each: int = 4) -> list[Moment]:
-    """Draw n states in which it is known what is best.
+    """Draw n states with known best actions.
 
-    A player follows the solver in a share ``skill`` of the steps, and else acts at random. Without a solver
+    A player follows the solver in a share ``skill`` of the steps, or else acts at random. Without a solver
     the states are those of the recorded successful episodes, or of episodes that a search finds.
 
     Args:
-        bed: Where to draw.
+        bed: The environment.
         n: Number of states.
         seed: Seed of episodes and draws.
         skill: Share of the steps in which the player follows the solver.
-        each: States per episode at the most.
+        each: Maximum number of states per episode.
     """
     rng, found = np.random.default_rng(seed), list[Moment]()
     for seen in _episodes(bed, n, seed, rng, skill):
@@ -200,12 +200,12 @@ def _followed(steps: Sequence[Transition], number: int) -> list[Moment]:
 
 
 def won_by_search(env: TextEnvironment, seed: int, states: int = SEARCHED) -> list[Transition]:
-    """Return a shortest successful episode, found breadth first in copies of the environment; or none.
+    """Return a shortest successful episode, found breadth-first in copies of the environment; else empty.
 
     Args:
         env: An environment that ``copy.deepcopy`` copies.
         seed: Seed of the episode.
-        states: Number of different observations to visit at the most.
+        states: Maximum number of distinct observations to visit.
     """
     root = copy.deepcopy(env)
     observation, info = root.reset(seed=seed)
@@ -244,7 +244,7 @@ def _solved(
 
 
 def best(env: TextEnvironment, plan: Sequence[str], state: State) -> frozenset[str]:
-    """Return the actions after which the episode is won, or the solver needs fewer steps than from here."""
+    """Return the actions after which the episode is won, or the solver needs fewer steps than before."""
     return frozenset(a for a in state.options if a == plan[0] or _nearer(env, a, len(plan)))
 
 

@@ -1,7 +1,7 @@
-"""The reader of pictures: are the facts right that the model reads in a picture?
+"""The reader of pictures: does the model read the right facts in a picture?
 
-Question and reading are those of ``--reader`` (:class:`hunch.envs.reading.Reader`). A field without a reading
-counts as wrong. The stand-in for words is the most frequent value of the other pictures.
+Question and reading are those of ``--reader`` (:class:`hunch.envs.reading.Reader`). A field without a value
+counts as wrong. The stand-in takes the most frequent value of the other pictures.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hunch.lm.settings import AskConfig
 
 
 def pictures(bed: Bed, n: int, seed: int) -> list[Seen]:
-    """Draw pictures with n fields in all."""
+    """Draw pictures with n fields in total."""
     return stored().draw(-(-n // len(stored().schema.fields)), seed)
 
 
 def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int) -> Scores:
-    """Return for each picture the share of its fields that are read rightly; who cannot see guesses."""
+    """Return for each picture the share of correctly read fields; a model that cannot see guesses."""
     schema = stored().schema
     if "see" not in lm.verbs:  # the uninformed stand-in
         rng = np.random.default_rng(seed)
@@ -35,7 +35,7 @@ def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int) -> Scores:
 
 
 def by_frequency(drawn: Sequence[Seen], seed: int) -> Scores:
-    """Say the most frequent value of the pictures that were not drawn."""
+    """Return the scores of the stand-in: the most frequent values of pictures that were not drawn."""
     shown = {own.picture for own in drawn}
     rest = [own.facts for own in stored().seen if own.picture not in shown]
     known = {name: Counter(own[name] for own in rest).most_common(1)[0][0] for name in stored().schema.fields}

@@ -1,4 +1,4 @@
-"""The roles that can be heard."""
+"""The roles for which a model can be tested."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ROLES: Final = (
 
 
 def role_named(name: str) -> Role:
-    """Return the role of that name.
+    """Return the role with this name.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is no such role.
     """
     for role in ROLES:
         if role.name == name:

@@ -1,7 +1,7 @@
-"""The judge of texts: does the model say which of two answers keeps to a principle?
+"""The judge of texts: does the model recognise which of two answers follows a principle?
 
 The question is that of ``rlhf --labels judge`` (:class:`hunch.roles.reward.preferences.Judged`), whose
-verdicts a reward model is fitted to. The pairs are recipes for one request, of which one breaks the diet; the
+verdicts train a reward model. The pairs are recipes for one request, of which one breaks the diet; the
 longer one is right as often as the shorter one. Each is shown in both orders.
 """
 
@@ -40,7 +40,7 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Answered]:
 
 
 def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
-    """Return the share of the two orders in which the right answer was preferred; a tie counts as half."""
+    """Return the share of the two orders in which the right answer is preferred; a tie counts half."""
     judge = Judged(lm, (PRINCIPLE,), AskConfig(patience=None))
     forward = [_steps(pair.request, pair.better, pair.worse) for pair in drawn]
     backward = [(other, one) for one, other in forward]
@@ -56,7 +56,7 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
 
 
 def by_words(drawn: Sequence[Answered], seed: int) -> Scores:
-    """Prefer the answer that shares more words with the request."""
+    """Return the scores of the lexical stand-in: the answer with more words of the request."""
     asked = [set(words(pair.request)) for pair in drawn]
     lead = [
         len(own & set(words(pair.better))) - len(own & set(words(pair.worse)))

@@ -1,7 +1,7 @@
-"""The world model: does the model predict what an action does, from examples?
+"""The world model: does the model predict the results of actions, given examples?
 
 Prompts and readers are those of ICPI (:class:`hunch.roles.world_model.text.InContextWorldModel`). The model
-is shown steps of random play, and predicts other episodes.
+gets steps of random play as examples, and predicts other episodes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from hunch.runs.foretell import Foretelling, Recording, in_context, recorded, te
 
 BEDS = (Bed("hunch/Chain-v0"), Bed("hunch/Maze-v0"))
 FIELDS = 3
-"""End, reward and next state: each is a question."""
+"""Number of questions per step: end, reward and next state."""
 SHOWN = 64
-"""Steps that the model is shown."""
+"""Number of example steps for the model."""
 
 
 class Asked(NamedTuple):
-    """The recording, the steps of it that the model predicts, and the index of the episode of each."""
+    """The recording, the steps that the model predicts, and the episode index of each."""
 
     recording: Recording
     steps: list[Step]
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
 
 def steps(bed: Bed, n: int, seed: int) -> Asked:
-    """Play at random: the steps to show, and steps of other episodes with n fields to predict."""
+    """Record random play: example steps, and steps of other episodes with n fields to predict."""
     config = Foretelling(env=bed.env, examples=SHOWN, episodes=max(2, n), seed=POOL + seed)
     recording = recorded(config, dict(bed.options))
     told = [(step, i) for i, episode in enumerate(recording.held) for step in text_steps(episode)]
@@ -42,12 +42,12 @@ def steps(bed: Bed, n: int, seed: int) -> Asked:
 
 
 def predictions(lm: LanguageModel, drawn: Asked, seed: int) -> Scores:
-    """Return for each step whether end, reward and next state are predicted."""
+    """Return for each step whether end, reward and next state are all predicted correctly, as scores."""
     return _scored(in_context(lm, drawn.recording, PromptConfig(patience=None, resamples=1)), drawn, seed)
 
 
 def by_look_up(drawn: Asked, seed: int) -> Scores:
-    """Predict what came of the same step the last time."""
+    """Return the scores of a look-up of the latest result of the same step."""
     return _scored(LookUp(text_steps(drawn.recording.shown)), drawn, seed)
 
 

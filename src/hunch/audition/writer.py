@@ -1,9 +1,9 @@
-"""The program writer: do its programs run, does it repair what is broken, and keep what is whole?
+"""The program writer: do its programs run, and does it repair broken ones and preserve working ones?
 
 The prompt is the plain one of program searches (:func:`hunch.roles.writer.programs.chat_prompt`). A third of
 the questions asks for a first program, a third shows a broken one with its error, and a third one that runs
-with its fitness. An answer is right if it runs; where a program was shown, it must also be no worse than the
-one that was broken or shown. Programs run in the sandbox.
+with its fitness. An answer is right if it runs; if a program was shown, it must also be no worse than the
+original or shown one. Programs run in the sandbox.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ BEDS = (
 KINDS = ("first", "repair", "keep")
 MISSING = "undefined_name"
 LONGEST = 512
-"""Tokens of a program at the most, for a model that does not think first; no solution needs more."""
+"""Maximum tokens of a program, for a model that does not think first; no solution needs more."""
 
 
 class Tasks(NamedTuple):
-    """A problem, and requests: kind, programs shown, and the least fitness of a right answer."""
+    """A problem, and requests: kind, programs shown, and smallest fitness of a right answer."""
 
     env: DesignProblem
     requests: list[tuple[str, list[Attempt], float]]
@@ -51,7 +51,7 @@ def tasks(bed: Bed, n: int, seed: int) -> Tasks:
 
 
 def programs(lm: LanguageModel, drawn: Tasks, seed: int) -> Scores:
-    """Return for each request whether the program is right."""
+    """Return for each request whether the written program is right."""
     most = min(LONGEST, (getattr(lm, "context", None) or 4 * LONGEST) // 4)
     writer = ModelWriter(lm, asks=AskConfig(max_tokens=room(lm, most), patience=None))
     problem, after = drawn.env.problem, [shown for _, shown, _ in drawn.requests if shown]
@@ -61,7 +61,7 @@ def programs(lm: LanguageModel, drawn: Tasks, seed: int) -> Scores:
 
 
 def by_chance(drawn: Tasks, seed: int) -> Scores:
-    """Change the syntax tree of what is shown at random, or of the problem's first program."""
+    """Return the scores of random changes to the shown program, or to the problem's initial program."""
     problem = drawn.env.problem
     given = [[a.program for a in shown] or [problem.start] for _, shown, _ in drawn.requests]
     rngs = [np.random.default_rng([seed, number]) for number in range(len(given))]
@@ -105,7 +105,7 @@ def _running(env: DesignProblem, rng: np.random.Generator) -> tuple[str, Trial]:
 
 
 def broken(program: str, rng: np.random.Generator) -> str:
-    """Return the program with one of the names that it reads replaced by one that does not exist."""
+    """Return the program with one of its names replaced by a name that does not exist."""
     tree = ast.parse(program)
     reads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     if reads:

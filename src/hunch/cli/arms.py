@@ -1,4 +1,4 @@
-"""Runs the arms of a comparison side by side, with controls, and prints a table, a verdict and a picture."""
+"""Runs the methods of a comparison and their controls, and prints the table, the verdict and the picture."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from hunch.runs.recorded import recorded, require_recorded, tasks
 
 
 def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
-    """Run methods and their controls, or the rest of them, and print what came out.
+    """Run methods and their controls, or resume those that are unfinished, and print the results.
 
     Args:
-        configs: The settings of each arm that was asked for.
+        configs: The settings of each requested method, without the controls.
         where: The options of the command.
 
     Raises:
-        UsageError: if the settings do not fit, or the folder holds something else.
+        UsageError: if the settings do not fit together, or the folder holds another comparison.
         HunchError: if runs failed or were stopped by the budget.
     """
     listed = arms(configs, control=where.control)
@@ -133,7 +133,7 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
 
 
 class JobBars(Bars):
-    """Progress of many runs: one bar per arm, over all its seeds."""
+    """Progress bars of a comparison: one per method, over all its seeds."""
 
     def __init__(self, todo: Sequence[Job]) -> None:
         self.jobs: dict[str, list[Job]] = {}

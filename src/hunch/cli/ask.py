@@ -43,22 +43,22 @@ QUESTIONS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions:
-    """Where a role asks a model."""
+    """The environment, length and seed of the run in which a role asks a model."""
 
     env: str
-    """The environment."""
+    """Environment id; its options are given as --env.NAME VALUE."""
     steps: PositiveInt = 10_000
-    """Length of the run, which ends with the first answer; some roles only ask after many steps."""
+    """Maximum steps until the role asks; the run ends with the first answer. Some roles ask late."""
     seed: int = 0
     """Seed of the run."""
 
 
 class AnsweredError(HunchError):
-    """The model has answered; the message is what there is to see."""
+    """Raised when the model has answered; the message shows the prompt, the answer and its reading."""
 
 
 class FirstAnswer(Cached):
-    """A model that shows its first answer, and what a role read in it, and ends the run."""
+    """A model that shows its first answer and how the role reads it, and then ends the run."""
 
     shows = False
     calls = 0
@@ -70,7 +70,7 @@ class FirstAnswer(Cached):
     def generate(
         self, prompts: Sequence[Prompt], k: int = 1, sampling: Sampling | None = None, first: int = 0
     ) -> list[list[str]]:
-        """Ask for one answer only, which stands for all; the role reads it."""
+        """Ask the model for one answer only, and return it as the answer to every prompt."""
         if not (self.shows and prompts):
             return super().generate(prompts, k, sampling, first)
         self.calls += 1
@@ -96,14 +96,14 @@ class FirstAnswer(Cached):
         return found
 
     def embed(self, texts: Sequence[Prompt]) -> Any:
-        """Show the first text, and the form of its embedding."""
+        """Show the first text, and the shape of its embedding."""
         found = super().embed(texts)
         if self.shows and len(texts):
             _end(texts[0], f"{found.shape[1]} numbers, {found[0][:4]} ...", "embedding")
         return found
 
     def listener(self, role: str, answer: str, meaning: object) -> None:
-        """Show the answer that a role has just read."""
+        """Show an answer and what the role read in it; called by the role."""
         if self.shows and answer in self.prompts:
             silent = not spoken(answer).strip()
             told = "There is no answer: the model said nothing" if silent else "Read as: nothing of use"
@@ -126,7 +126,7 @@ def ask(arguments: Sequence[str]) -> None:
 
     Raises:
         UsageError: on a wrong option, or an environment or model that does not fit the role.
-        HunchError: if the model cannot be loaded, or is not asked.
+        HunchError: if the model cannot be loaded, or the role does not ask it within the run.
     """
     spec, (rest, role) = arguments[0], _role(arguments[1:])
     if spec.startswith("-"):

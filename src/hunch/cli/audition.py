@@ -23,20 +23,20 @@ from hunch.lm.settings import Limits
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
 from hunch.runs.writing import write_atomically
 
-DESCRIPTION = """Ask models the questions of each role, in environments whose true answers are known, by the
-prompts and readers of the methods. The table shows each model beside the uninformed and the lexical stand-in,
-what a method gains with a model of that ability, and whether it pays. Options of the environment are given as
+DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
+methods. The table compares each model with an uninformed and a lexical stand-in. It shows the gain that a
+method would have from the model, and whether this is worth the cost. Options of the environment are given as
 --env.NAME VALUE."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditionOptions:
-    """Models, roles and questions."""
+    """Options of ``hunch audition``: models, roles and questions."""
 
     lm: tuple[str, ...] = ()
-    """The models to hear, by their specs."""
+    """Specs of the models to test."""
     roles: tuple[str, ...] = ()
-    """Roles: prior, policy, judge, preference, goal, planner, world-model, writer. Default: all."""
+    """Roles to test: prior, policy, judge, preference, goal, planner, world-model, writer. Default: all."""
     env: str = ""
     """Environment in which to ask. Default: those of each role."""
     data: Path | None = None
@@ -46,9 +46,9 @@ class AuditionOptions:
     seed: NonNegativeInt = 0
     """Seed of the questions."""
     worth: NonNegativeFloat = 0.05
-    """The least gain in success that is worth a model."""
+    """Smallest gain in success rate (0 to 1) for which a model is recommended. Ours."""
     budget: Limits = field(default_factory=Limits)
-    """Limits on the use of the models, all roles together."""
+    """Limits on the use of the models, over all roles together."""
     out: Path | None = None
     """Folder for audition.html and audition.json. Default: the table is only printed."""
     dry_run: bool = False
@@ -56,7 +56,7 @@ class AuditionOptions:
 
 
 def audition(arguments: Sequence[str]) -> None:
-    """Hear models and print the table.
+    """Ask models the questions of each role, and print the table of results.
 
     Raises:
         UsageError: if no model is named.

@@ -22,15 +22,15 @@ from hunch.suggest import suggest
 
 @dataclass(frozen=True, kw_only=True)
 class StatsOptions:
-    """Which file."""
+    """Show the contents of the answer cache."""
 
     file: Path | None = None
-    """File of answers. Default: the file in HUNCH_CACHE, else the user's cache."""
+    """File of answers. Default: the file that the variable HUNCH_CACHE names, else the user's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(StatsOptions):
-    """What to export, and the file to write."""
+    """Export answers to a file."""
 
     to: tyro.conf.Positional[Path]
     """File to write (JSON lines); gzipped if its name ends in .gz."""
@@ -40,12 +40,12 @@ class ExportOptions(StatsOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ClearOptions(StatsOptions):
-    """What to delete."""
+    """Delete answers from the cache."""
 
     model: str | None = None
     """Only answers of this model, given by its spec."""
     older_than: float | None = None
-    """Only answers older than this number of days."""
+    """Only answers that are older than this many days."""
     yes: bool = False
     """Do not ask for confirmation."""
 
@@ -54,7 +54,7 @@ def cache(arguments: Sequence[str]) -> None:
     """Show, export or clear the answer cache.
 
     Raises:
-        UsageError: if the first argument is not a command, or the file is not a file of answers.
+        UsageError: if the first argument is none of stats, export and clear, or the file is no answer cache.
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"usage: hunch cache COMMAND [options]; COMMAND is one of {', '.join(COMMANDS)}")
@@ -67,7 +67,7 @@ def cache(arguments: Sequence[str]) -> None:
 
 
 def stats(options: StatsOptions) -> None:
-    """Print the contents of the cache by model, revision and verb."""
+    """Print the number of answers by model, revision and kind of request."""
     archive = _archive(options)
     holdings = archive.holdings()
     grid = Table(title=str(archive.path), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -95,7 +95,7 @@ def export(options: ExportOptions) -> None:
 
 
 def clear(options: ClearOptions) -> None:
-    """Delete answers: all, or those of a model or older than some days."""
+    """Delete all answers, or only those of one model or older than a number of days."""
     archive = _archive(options)
     n = archive.count(options.model, options.older_than)
     if n and not options.yes and not _agreed(f"Delete {n:,} answers from {archive.path}?"):

@@ -1,4 +1,4 @@
-"""What the commands are: the overview, their help, and those that other packages add."""
+"""The list of commands: the overview, the help of each command, and commands that other packages add."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "audition": (
         "--lm SPEC... --roles ROLE... --env ID --questions N",
-        "ask models the questions of each role, and say which role pays",
+        "ask models the questions of each role, and say in which role a model helps",
     ),
     "foretell": (
         "MODEL... --env ID --examples N --depth K",
         "measure world models: accuracy after one step and several, calibration, speed",
     ),
-    "report": ("DIR... --out FILE.html", "make a page of curves, costs and recorded episodes, and a picture"),
-    "sandbox": ("", "show how programs written by a model are isolated on this machine, and the cost"),
-    "data": ("collect | import | show", "record, import or show data, for methods that learn from them"),
+    "report": ("DIR... --out FILE.html", "make a page, a picture and a table of curves, costs and episodes"),
+    "sandbox": ("", "show how this machine isolates programs that a model wrote, and the time it costs"),
+    "data": ("collect | import | show", "record, import or show recorded data to learn from"),
     "serve": (
         "ENV --host ADDRESS --port N",
-        "serve an environment to other people's trainers, by the protocol of OpenEnv",
+        "serve an environment to other trainers by the protocol of OpenEnv",
     ),
     "play": ("ENV [--run DIR]", "step an environment by hand, or together with a trained agent"),
     "methods": ("[NAME]", "list the published systems, or describe one"),
@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
     "lm": (
         "SPEC [--ask ROLE --env ID]",
-        "test whether a language model answers, how fast, with which verbs, or how a role asks it",
+        "test whether and how fast a language model answers, or show how a role asks it",
     ),
 }
 GROUP = "hunch.commands"
@@ -68,8 +68,8 @@ class Command:
     """A command of another package, named by an entry point of the group ``hunch.commands``.
 
     Attributes:
-        arguments: What follows its name, for ``hunch --help``.
-        summary: What it does, in one line.
+        arguments: The arguments after its name, as ``hunch --help`` shows them.
+        summary: What the command does, in one line.
         loader: ``module:function``, imported only when the command is called.
     """
 
@@ -89,14 +89,14 @@ def added() -> dict[str, Command]:
 
 
 def usage() -> str:
-    """The overview of all commands."""
+    """Return the overview of all commands, as ``hunch --help`` prints it."""
     every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added().items()}
     lines = [f"  hunch {name} {arguments}\n      {summary}" for name, (arguments, summary) in every.items()]
     return USAGE.format(commands="\n".join(lines))
 
 
 def describe(name: str, does: str) -> None:
-    """Print what a command without options does."""
+    """Print the help of a command without options: its usage and what it does."""
     print(f"usage: hunch {name} {COMMANDS[name][0]}".rstrip() + f"\n\n{does.strip()}")
     if name == "lm":
         from rich.console import Console
@@ -110,7 +110,7 @@ def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
     """Return the function behind a command of another package.
 
     Raises:
-        UsageError: if there is no such command, with similar names.
+        UsageError: if there is no such command; the message suggests similar names.
     """
     there = plugins.installed(GROUP)
     if name not in there:

@@ -1,4 +1,4 @@
-"""``hunch compare``: reads its options, and prints its help; :mod:`hunch.cli.arms` runs what they ask for."""
+"""``hunch compare``: reads the options and prints the help; :mod:`hunch.cli.arms` runs the comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hunch.methods import Method
 
 
 def compare(arguments: Sequence[str]) -> None:
-    """Train several methods with paired seeds. If it was stopped, the same command continues it."""
+    """Train several methods with paired seeds. The same command resumes a stopped comparison."""
     names, rest, given = split_config(arguments)
     if help.wants_help(arguments):
         return _help([methods.find(name) for name in names], rest)

@@ -10,18 +10,18 @@ from hunch.cli.options import Launch
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(Launch):
-    """Settings of the runs, and where they are kept."""
+    """Options of ``hunch compare``: settings of the runs, and the folder for them."""
 
     lm: tuple[str, ...] = ()  # type: ignore[assignment]
-    """Language models that fill the role, such as minilm, uniform or hf:<name or folder>; each method that
-    uses one runs with each of them. Default: the method's own."""
+    """Language models, such as minilm, uniform or hf:<name or folder>. Each method that uses a language
+    model runs once with each of these. Default: the default model of each method."""
     seeds: int = 3
-    """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds. An option of the environment
-    with the value seed varies with them: --env.pool_seed seed gives each seed its own games."""
+    """Runs per method, with seeds 0, 1, 2 ...; all methods use the same seeds. The word seed as the value
+    of an option of the environment stands for the run's seed: --env.pool_seed seed."""
     control: bool = True
-    """Add a control for each method whose model fills a role: the same method with an uninformed model, and
-    with a bag of words if its prior uses similarity."""
+    """Add a control for each method that uses a model: the same method with an uninformed model. A method
+    whose prior compares embeddings gets a second control, with a bag of words."""
     workers: int | None = None
-    """Runs at a time. Default: the number of processors."""
+    """Number of runs in parallel. Default: the number of processors."""
     on: Literal["here", "ray"] = "here"
     """Where the runs are executed: in processes of this machine, or on a Ray cluster."""

@@ -1,6 +1,6 @@
 """``hunch completion SHELL``: completes commands, methods, environments, models and options in a shell.
 
-The script that a shell reads asks ``hunch completion --words`` for what may stand next.
+The script that a shell loads calls ``hunch completion --words``, which prints the possible next words.
 """
 
 from __future__ import annotations
@@ -35,9 +35,6 @@ def completion(arguments: Sequence[str]) -> None:
 
     Load it in the start file of the shell: source <(hunch completion bash), the same with zsh, or for fish
     hunch completion fish | source.
-
-    Raises:
-        UsageError: if the shell is another one.
     """
     if arguments[:1] == ["--words"]:
         *before, current = arguments[1:] or [""]

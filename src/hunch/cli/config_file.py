@@ -1,4 +1,4 @@
-"""``--config FILE`` on the command line: its settings become the defaults of the options."""
+"""``--config FILE`` on the command line: the settings in the file become the defaults of the options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hunch.suggest import suggest
 
 
 def read_line(names: list[str], arguments: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
-    """Take ``--config FILE`` out of the arguments, and read the file."""
+    """Take method names and ``--config FILE`` out of the arguments, and return them with the settings."""
     rest, given = list[str](), dict[str, Any]()
     for token, values in with_values(arguments):
         flag, equals, file = token.partition("=")

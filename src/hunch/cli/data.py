@@ -27,7 +27,7 @@ from hunch.runs.record import collect, parse_mix
 
 @dataclass(frozen=True, kw_only=True)
 class CollectOptions:
-    """What to record."""
+    """Record episodes with a mix of behaviours."""
 
     env: str
     """Environment id; its options are given as --env.NAME VALUE."""
@@ -36,38 +36,38 @@ class CollectOptions:
     steps: int = 1_000
     """Number of steps in the data set."""
     mix: str = "oracle=0.5,random=0.5"
-    """Behaviours with their shares of the steps: oracle, noisy:E, random, agent:DIR, run:DIR,
-    examples (demonstrations of the environment), write:SPEC (texts of a language model)."""
+    """Behaviours and their shares of the steps: oracle, noisy:E (random with probability E), random,
+    agent:DIR, run:DIR, examples (the environment's demonstrations), write:SPEC (a language model's texts)."""
     group: PositiveInt = 1
-    """Episodes that begin alike, such as answers to one prompt, which can then be compared."""
+    """Number of successive episodes with the same first state, such as answers to one prompt."""
     good: float | None = None
-    """Share of the steps from successful episodes. Default: not controlled."""
+    """Share of the steps (0 to 1) that comes from successful episodes. Default: not controlled."""
     seed: int = 0
     """Seed of all episodes and of the behaviours."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HistoriesOptions(Lives):
-    """Whose lives to record."""
+    """Record learning histories: the episodes of many learners, each on one task."""
 
     env: str
     """Environment id; its options are given as --env.NAME VALUE."""
     out: Path
     """New folder for the data set."""
     lm: str = ""
-    """Language model that fills the method's role. Default: the method's own."""
+    """Language model of the method. Default: the method's default model."""
     seed: int = 0
     """Seed of the tasks, the learners and all episodes."""
     workers: PositiveInt | None = None
-    """Processes at a time. Default: the number of processors."""
+    """Number of parallel processes. Default: the number of processors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """What to import."""
+    """Import recorded episodes from a file."""
 
     file: Annotated[Path, tyro.conf.Positional]
-    """JSON lines, one episode each: observations, admissible, actions, rewards, terminated, truncated ..."""
+    """JSON lines, one episode per line, with observations, admissible, actions, rewards, terminated ..."""
     env: str
     """Id of the environment of the data."""
     out: Path
@@ -76,14 +76,14 @@ class ImportOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
-    """What to show."""
+    """Show the contents of a data set."""
 
     folder: Annotated[Path, tyro.conf.Positional]
     """Folder of the data set."""
 
 
 def data(arguments: Sequence[str]) -> None:
-    """Record, import or show data."""
+    """Record, import or show offline data."""
     if arguments and arguments[0] in ("-h", "--help"):
         rows = (
             "collect     record steps of an environment",
@@ -148,7 +148,7 @@ def _show(arguments: Sequence[str]) -> None:
 
 
 def describe(recorded: dataset.Dataset, console: Console) -> None:
-    """Print the number of steps and episodes and the success rate by behaviour."""
+    """Print the numbers of steps and episodes and the success rate of each behaviour."""
     steps, episodes, successes = Counter[str](), Counter[str](), Counter[str]()
     for episode in recorded.episodes:
         steps[episode.behaviour] += len(episode)

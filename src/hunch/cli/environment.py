@@ -17,7 +17,7 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
     ``--reader SPEC`` is short for ``--env.reader SPEC``, and ``--env.picture`` needs no value.
 
     Raises:
-        UsageError: if one has no value, or is the environment's id.
+        UsageError: if an option has no value, or is ``--env.id``.
     """
     rest: list[str] = []
     options: dict[str, Any] = {}

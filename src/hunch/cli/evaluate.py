@@ -19,25 +19,25 @@ from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.stored import read_run
 
-DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment that
-differ from the run's, for other tasks, are given as --env.NAME VALUE. Settings of the agent's role, such as
---k or --prior.kind, may also differ: 'hunch evaluate RUN --help' lists those that the run can change."""
+DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment
+can be changed, for other tasks, with --env.NAME VALUE. Settings of the agent's model, such as --k or
+--prior.kind, can be changed, too: 'hunch evaluate RUN --help' lists the possible ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """The model in the agent's role, and the episodes."""
+    """Options of ``hunch evaluate``: the agent's model, and the episodes."""
 
     lm: str = ""
-    """Language model in the role. Default: the run's own."""
+    """Language model to use instead of the one that the run used. Default: the model of the run."""
     episodes: int = 100
-    """Number of episodes."""
+    """Number of episodes to play."""
     checkpoint: Literal["last", "best"] = "last"
     """Checkpoint of the run: the last one, or the one of its best evaluation."""
     step: PositiveInt | None = None
-    """A step of which the run kept a checkpoint, with --keep-every; instead of --checkpoint."""
+    """Environment step of a checkpoint that the run kept (--keep-every); replaces --checkpoint."""
     seed: int | None = None
-    """Seed of episodes and draws. Default: the run's, which gives the episodes of its own evaluations."""
+    """Seed of the episodes and the agent. Default: the run's seed, which repeats its evaluation episodes."""
     out: Path | None = None
     """Folder for evaluation.json. Default: the result is only printed."""
 

@@ -18,17 +18,17 @@ from hunch.runs.foretell import Foretelling, recorded, unseen
 from hunch.runs.foretell import foretell as foretold
 
 DESCRIPTION = """Measure world models: the share of steps that they predict completely, after one step and
-after several of their own, their calibration and their speed. A model is 'true' (the environment itself),
+after several predicted steps, their calibration and their speed. A model is 'true' (the environment itself),
 'look-up', 'code:FILE' (a program step(state, action), or transition and reward), or any language model,
-which is shown examples."""
+which gets examples."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForetellOptions(Foretelling):
-    """World models to measure, and on what."""
+    """Options of ``hunch foretell``: the world models to measure."""
 
     models: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """true, look-up, code:FILE, or the spec of a language model."""
+    """World models: true (the environment), look-up, code:FILE, or specs of language models."""
 
 
 def foretell(arguments: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Help texts: options in groups, the common ones first, each with its type, meaning and default.
 
-tyro reads the options, but its own help would list forty of them in no useful order.
+tyro reads the options, but the help text that tyro makes would list forty of them in no useful order.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ GROUPS = {
 BASIC = "config env lm data steps seed seeds eval_every eval_episodes out dry_run workers"
 """The common options that --help shows."""
 ASKED = frozenset((*(entry.name for entry in fields(AskConfig)), "read", "structured")) - {"temperature"}
-"""Options of every role that asks a model."""
+"""Names of the options that every role with a model has."""
 NESTED = frozenset(("kind", "temperature"))
 """Nested options that --help shows."""
 LONGEST = 24
-"""Maximum characters of choices shown next to an option; longer lists are part of its meaning."""
+"""Maximum length, in characters, of choices shown next to an option; longer ones join its description."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Option:
 
     @property
     def about_asking(self) -> bool:
-        """True if it says how the model is asked, as in every role that asks one."""
+        """True if the option controls how a role asks its model."""
         return self.flag.rpartition(".")[2].replace("-", "_") in ASKED
 
     @property
     def line(self) -> tuple[str, str]:
-        """The left and right column."""
+        """The two columns of the help: flag with value, and meaning with default."""
         default = f" [{self.default}]" if self.default else ""
         return f"--{self.flag} {self.value}".rstrip(), f"{self.meaning}{default}"
 
@@ -174,7 +174,7 @@ def common(cls: type[Any]) -> dict[str, list[Option]]:
 def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
     """Return a method's options and those of the learner that the command line chooses.
 
-    Those that its config inherits from an algorithm are advanced.
+    Options that the method's config inherits from an algorithm are advanced: --help leaves them out.
     """
     cls = method.config_class
     own = set(vars(cls).get("__annotations__", ()))
@@ -192,7 +192,7 @@ def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
 
 
 def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[Option]]:
-    """Return the options of :func:`of_method`, apart from those of every role that asks a model."""
+    """Return the options of :func:`of_method` in two groups: the method's, and how it asks its model."""
     listed = of_method(method, arguments)
     return {
         f"Options of {method.name}": [option for option in listed if not option.about_asking],
@@ -201,7 +201,7 @@ def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[O
 
 
 def method_lines() -> list[tuple[str, str]]:
-    """Return each method with its summary; of a built-in one it is read from the source, which is fast."""
+    """Return each method with its summary, read from the source without an import if it is built in."""
     return [(name, _summary(OURS[name]) if name in OURS else find(name).summary) for name in names()]
 
 

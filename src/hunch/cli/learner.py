@@ -1,4 +1,4 @@
-"""Methods with a choice of learners: which one a command line chooses, and what are no options then."""
+"""Methods with a choice of learners: the chosen learner, and the options that do not apply to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chosen(method: Method, arguments: Sequence[str]) -> str:
 
 
 def unseen(learner: str) -> list[str]:
-    """Return the settings of learners, with dotted names, that are no options beside this learner."""
+    """Return the settings, with dotted names, that belong to other learners and do not apply to this one."""
     every = (entry.name for entry in fields(LEARNERS[learner].config_class))
     hidden = [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
     return [*(name for name in LEARNERS if name != learner), *hidden]
@@ -28,7 +28,7 @@ def refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]
     """Refuse an option of another learner than the one that a command line chooses.
 
     Raises:
-        UsageError: naming the option.
+        UsageError: if there is such an option; the message names it.
     """
     for token in arguments:
         other, dot, _ = token.removeprefix("--").removeprefix(f"{method.prefix}.").partition(".")

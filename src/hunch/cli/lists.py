@@ -147,7 +147,7 @@ def lm(arguments: Sequence[str]) -> None:
 
 
 def kinds() -> list[tuple[str, str]]:
-    """Return the form of the specs of all kinds of models, with a summary."""
+    """Return the spec pattern of each kind of model, such as ``hf:NAME``, with a summary."""
     return [(backend.pattern, backend.summary) for backend in models.kinds().values()]
 
 

@@ -18,7 +18,7 @@ BUILT_IN = (
     *("run", "compare", "evaluate", "audition", "foretell", "report", "sandbox", "data", "serve", "play"),
     *("methods", "envs", "cache", "completion", "lm"),
 )
-"""The commands of this package; :mod:`hunch.cli.commands` says what each does."""
+"""The built-in commands; :mod:`hunch.cli.commands` describes each."""
 MEMORY = "These settings need more memory than there is."
 PLAIN = ("methods", "envs", "lm", "completion")
 """Commands without options."""
@@ -28,7 +28,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
     """Return the function behind a command.
 
     Raises:
-        UsageError: if there is no such command, with similar names.
+        UsageError: if there is no such command; the message suggests similar names.
     """
     if name not in BUILT_IN:
         from hunch.cli import commands
@@ -40,7 +40,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
+    """Run the command and exit with a code: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = warn
     if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def read(cls: Any, **options: Any) -> Any:
-    """Read a command line with tyro, but report an error in one sentence.
+    """Read a command line with tyro; errors are reported in one sentence.
 
     The options of a part whose name ends in "_" have no prefix.
 
@@ -81,7 +81,7 @@ def _names(cls: Any, prefix: str = "") -> Iterator[str]:
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
-"""Ends of the names of options for which an empty text is meaningful: texts for prompts."""
+"""Endings of names of options that may be empty: texts for prompts."""
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
@@ -125,18 +125,18 @@ def budget_of(limits: Limits) -> Budget | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch(Setting):
-    """Settings of a run or of a comparison, and where it is kept."""
+    """Options of a run or of a comparison: the settings file, folder, budget, boards and dry run."""
 
     config: Path | None = None
-    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which it repeats. Options of
-    the command line come first."""
+    """File with settings, YAML, TOML or JSON, such as the config.json of a run, which repeats it. Options
+    of the command line override those of the file."""
     out: Path | None = None
-    """Folder for what is run. Default: a folder under runs/ named after these options."""
+    """Folder for the results. Default: a folder under runs/ named after these options."""
     budget: Limits = field(default_factory=Limits)
     """Limits on model calls, over all sessions, and over all runs of a comparison together."""
     board: tuple[str, ...] = ()
-    """Where metrics are logged besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
-    MODULE:Class for a board of your own."""
+    """Boards for metrics besides TensorBoard: wandb:PROJECT, mlflow:EXPERIMENT, trackio:PROJECT, or
+    MODULE:Class for a custom board."""
     dry_run: bool = False
     """Only estimate the model calls; no model is asked."""
 
@@ -165,7 +165,7 @@ def with_defaults(cls: Any, values: Mapping[str, Any]) -> Any:
 
 
 def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> Any:
-    """Return the type of a method's options, without fixed settings, the model of --lm and other learners.
+    """Return the dataclass of a method's options, without fixed settings, --lm and other learners.
 
     Args:
         method: The method.

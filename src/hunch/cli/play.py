@@ -33,20 +33,20 @@ from hunch.runs.stored import read_run
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions:
-    """What to play."""
+    """Step an environment by hand, or watch the agent of a run."""
 
     env: Annotated[str, tyro.conf.Positional] = ""
     """Environment id; its options are given as --env.NAME VALUE. Default: the environment of the run."""
     run: Path | None = None
-    """Folder of a run, whose agent's prior, Q and posterior are shown next to each action."""
+    """Folder of a run. Its agent's numbers, such as prior and Q, are shown next to each action."""
     checkpoint: Literal["last", "best"] = "last"
     """Checkpoint of the run: the last one, or the one of its best evaluation."""
     step: PositiveInt | None = None
-    """A step of which the run kept a checkpoint, with --keep-every; instead of --checkpoint."""
+    """Environment step of a checkpoint that the run kept (--keep-every); replaces --checkpoint."""
     seed: int = 0
     """Seed of the episode."""
     auto: bool = False
-    """With --run: let the agent play, and only watch."""
+    """With --run: the agent chooses every action; you only watch."""
     pause: float = 0.5
     """With --auto: seconds between steps."""
 
@@ -57,8 +57,8 @@ COMMANDS = {
     "auto": "let the agent play until the end",
     "quit": "leave",
 }
-"""Commands that can be typed instead of an action, unless an action begins like them; one letter is
-enough."""
+"""Commands that can be typed instead of an action, if no action begins with the same letters. The first
+letter is enough."""
 
 
 def play(arguments: Sequence[str]) -> None:
@@ -104,10 +104,10 @@ def play_episode(
 
     Args:
         env: The environment.
-        agent: The agent whose opinion is shown, and which can be asked to play.
+        agent: The agent whose values and probabilities are shown, and which can play; None without one.
         seed: Seed of the episode.
         console: The console to print to.
-        pause: Seconds between steps if the agent plays; None asks for every action.
+        pause: Seconds between steps while the agent plays; with None the user chooses every action.
     """
     rollout, actions, total, solved = Rollout([env], seeds=[seed]), list[str](), 0.0, False
     player = agent.player(seed) if agent else None

@@ -20,20 +20,20 @@ from hunch.runs.writing import write_atomically
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What to report, and the file to write."""
+    """Make a page, a picture and a table from the folders of runs."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
     """Folders of runs or comparisons."""
     out: Path = Path("report.html")
     """File of the page; a picture and a table with the same name are written next to it."""
     episodes: int = 6
-    """Episodes per run in which the agent explains every action; 0 asks no model."""
+    """Episodes per run that are replayed to explain every action; 0 for none, which asks no model."""
     plain: bool = False
-    """Do not compress recorded episodes: a larger page that also works in browsers from before 2023."""
+    """Store recorded episodes uncompressed: a larger page, for browsers from before 2023."""
 
 
 def report(arguments: Sequence[str]) -> None:
-    """Write FILE.html, FILE.png and FILE.csv."""
+    """Write a page (.html), a picture (.png) and a table (.csv) about runs."""
     options = read(ReportOptions, prog="hunch report", args=list(arguments))
     if not options.folders:
         raise UsageError("Name folders of runs, as in 'hunch report runs/demo'.")

@@ -24,7 +24,7 @@ MORE = "The same command with a larger budget continues it."
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(Launch):
-    """Settings of the run, and where it is kept."""
+    """Options of ``hunch run``: settings of the run, and the folder for it."""
 
     seed: int = 0
     """Seed of the agent and of all episodes."""

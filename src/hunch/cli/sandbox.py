@@ -1,4 +1,4 @@
-"""``hunch sandbox``: shows how programs written by a model are isolated on this machine, and the cost."""
+"""``hunch sandbox``: shows how this machine isolates programs that a model wrote, and the time it costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hunch.sandbox import Sandbox, costs
 
 USAGE = """usage: hunch sandbox
 
-  prints how programs written by a model are isolated on this machine, and what running them costs"""
+  prints how this machine isolates programs that a model wrote, and the time that running them costs"""
 
 _MEANING = {
     "kernel+namespaces": "no files, no network, no other processes, by the kernel and by namespaces",
@@ -32,10 +32,10 @@ _WHERE = {  # where each is available
 
 
 def sandbox(arguments: Sequence[str]) -> None:
-    """Print the isolation that this machine reaches, lock by lock, and the costs.
+    """Print each lock of the sandbox that works on this machine, and the time that the sandbox costs.
 
     Raises:
-        UsageError: if there are arguments.
+        UsageError: if any argument is given.
     """
     if list(arguments) in (["-h"], ["--help"]):
         print(USAGE)

@@ -1,4 +1,4 @@
-"""``hunch serve``: an environment for other people's trainers."""
+"""``hunch serve``: serves an environment over HTTP to trainers in other processes."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from hunch.extras import library
 from hunch.ranges import PositiveInt, check_settings
 
 DESCRIPTION = """Serve an environment by the protocol of OpenEnv (extra openenv), to TRL, verifiers and any
-other client, such as --env openenv:http://127.0.0.1:8000. A text is the action; one that is not admissible
-costs a step. Every connection has an environment of its own, which is closed when the client is gone."""
+other client, such as --env openenv:http://127.0.0.1:8000. Any text is an action; an inadmissible one costs a
+step. Every connection has a separate environment, which is closed when the client disconnects."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """What to serve, and where."""
+    """Options of ``hunch serve``: the environment, and the address."""
 
     env: Annotated[str, tyro.conf.Positional] = ""
     """Environment id; its options are given as --env.NAME VALUE."""
     host: str = "127.0.0.1"
-    """Address to listen on. The default is reached from this machine only; nobody is asked for a password."""
+    """Address to listen on. Only this machine can reach the default. There is no password."""
     port: Annotated[int, Interval(ge=0, le=65535)] = 8000
-    """Port; 0 for a free one."""
+    """Port to listen on; 0 chooses a free one."""
     sessions: PositiveInt = 64
-    """Connections at a time; more are refused."""
+    """Maximum number of simultaneous connections; further ones are refused."""
 
 
 def serve(arguments: Sequence[str]) -> None:
     """Serve an environment until Ctrl-C.
 
     Raises:
-        UsageError: on an unknown environment or option, one that cannot be served, or a port that is taken.
+        UsageError: on an unknown or unsuitable environment, an unknown option, or a port that is in use.
     """
     rest, env_options = split_environment(arguments)
     options = read(ServeOptions, prog="hunch serve", description=DESCRIPTION, args=rest)

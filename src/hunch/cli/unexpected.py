@@ -1,4 +1,4 @@
-"""What is said of an error that nobody raised on purpose."""
+"""Messages for errors that the library did not raise itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXTRAS = {
     "safetensors": "hf",
     "matplotlib": "plot",
 }
-"""The extras that bring packages which any command may need."""
+"""Packages that a command may lack, with the extra of ``pip install 'hunch[...]'`` that installs each."""
 
 
 def sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The words of a command line: options with what follows them."""
+"""Splits the words of a command line into options and their values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return options with the words that follow them."""
+    """Return each option with the words between it and the next option."""
     found: list[tuple[str, list[str]]] = []
     for token in arguments:
         if token.startswith("--") or not found:
@@ -17,7 +17,7 @@ def with_values(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def last(arguments: Sequence[str], *flags: str) -> str:
-    """Return the last value that a command line gives an option of several names; empty if it gives none."""
+    """Return the last value of an option, given by all its names (``flags``); empty if it is not given."""
     found = ""
     for token, values in with_values(arguments):
         flag, equals, value = token.partition("=")

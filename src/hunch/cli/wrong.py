@@ -1,4 +1,4 @@
-"""Says what is wrong with a command line that tyro refused: from the options' types, not from its message."""
+"""Finds what is wrong with a command line that tyro refused, from the types of the options."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import tyro
 from hunch.cli.words import with_values
 
 WORDS = {int: "a whole number", float: "a number", str: "a text", Path: "a path", NoneType: "None"}
-"""Types of values in words."""
+"""Types of option values, described in words for messages."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """An option, or an argument without a name on the command line."""
+    """An option or a positional argument that the command line knows."""
 
     name: str
     hint: Any

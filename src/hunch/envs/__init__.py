@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hunch.envs.classes import *  # noqa: F403 - a stub, for type checkers
 
 GROUP = "hunch.envs"
-"""Entry-point group for packages that provide environments: id and ``module:Class``."""
+"""Entry-point group of packages that provide environments; a name is an id, its value ``module:Class``."""
 _OF_STUDIES = (
     *("Attack", "BabyAI-GoToLocal", "BabyAI-GoToObj", "BabyAI-GoToRedBall", "BabyAI-GoToRedBallGrey"),
     *("BabyAI-GoToRedBallNoDists", "BabyAI-GoToRedBlueBall", "BabyAI-OneRoomS8", "BabyAI-PickupDist"),
@@ -109,16 +109,16 @@ def make(
             that registers it, and ``"module:Class"`` names a class that is not registered.
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
-        written: Take any text as the action; one that is not admissible costs a step (:class:`Written`).
-        picture: Draw each state, for models with eyes (:class:`Pictured`).
-        reader: Spec of a model that reads the pictures; what it reads is the observation (:class:`Read`).
+        written: Take any text as the action; an inadmissible one costs a step (:class:`Written`).
+        picture: Draw each state, for models that read pictures (:class:`Pictured`).
+        reader: Spec of a model that reads the pictures; its reading replaces the observation (:class:`Read`).
         **options: Options of the environment.
 
     Returns:
         The environment.
 
     Raises:
-        UsageError: if there is no such environment, it has no such option (with similar names), the option's
+        UsageError: if there is no such environment, it has no such option, an option's
             value is invalid, or it is not a text environment.
     """
     from hunch.envs.text_wrapper import require_text
@@ -173,7 +173,7 @@ def describe(id: str) -> str:
 
 
 def full_id(spec: EnvSpec) -> str:
-    """Return the id by which another process can make an environment: with the module that registers it."""
+    """Return the id by which another process can make an environment; it includes the module."""
     maker = spec.entry_point
     home = maker.partition(":")[0] if isinstance(maker, str) else getattr(maker, "__module__", "")
     module = _MODULES.get(spec.id, home)

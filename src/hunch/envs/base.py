@@ -69,7 +69,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     """A Gymnasium environment with text observations and text actions.
 
     - The observation is a ``str``.
-    - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``; if any
+    - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``. If any
       text is an action, it is absent and ``info["free_text"]`` is True.
     - ``step`` accepts one of these strings, or its index.
     - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence, and
@@ -98,12 +98,12 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
     offers: ClassVar[Sequence[Offer] | None] = None
-    """What there is besides listed actions and texts; None if it is not declared."""
+    """Properties beyond listed actions and texts that methods may need; None if not declared."""
     task: str = ""
     code: str = ""
     """Source code of the dynamics without the reward, if the environment shows it."""
     wording: ClassVar[object | None] = None
-    """How states and actions are written in prompts, if the environment defines it."""
+    """The wording of states and actions in prompts, if the environment defines it."""
     examples: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Examples for planners: instructions with their plans."""
     things: tuple[str, ...] = ()
@@ -217,9 +217,9 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         return outcome.observation, outcome.reward, outcome.terminated, truncated, self._info(outcome)
 
     def action_name(self, action: str | int) -> str:
-        """Return the admissible action for a string or an index.
+        """Return the admissible action that a string or an index names.
 
-        Raises:
+        Return the admissible action that a string or an index names.
             InadmissibleActionError: if there is none.
         """
         if self.action_space.actions is None and isinstance(action, str):
@@ -263,7 +263,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
 
 def action_name(action: str | int, actions: Sequence[str]) -> str:
-    """Return the member of ``actions`` for a string or an index.
+    """Return the member of ``actions`` that a string or an index names.
 
     Raises:
         InadmissibleActionError: if there is none.

@@ -1,4 +1,4 @@
-"""Checks whether an environment keeps the contract of text environments; names the first broken rule."""
+"""Checks whether an environment fulfils the contract of text environments; names the first broken rule."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RULES = {
     "leaves everything as it was: look at the action before anything changes.",
     "after the end": "step raises after the end of an episode, until reset is called.",
 }
-"""The rules by name, in the order of the documentation."""
+"""The rules by name, each with its text, in the order of the documentation."""
 
 _PROBES = 3
 _TEXTS = ("", "look around", "def act(state):\n    return 0\n")
@@ -74,7 +74,7 @@ class ContractError(BrokenRuleError):
 
 
 class Frame(NamedTuple):
-    """The result of a reset or step, which must be the same with the same seed and actions."""
+    """The result of a reset or step, which must not vary for the same seed and actions."""
 
     observation: str
     actions: tuple[str, ...] | None
@@ -92,7 +92,7 @@ class Frame(NamedTuple):
 
 
 class Played(NamedTuple):
-    """An episode, or the beginning of one: ``frames`` is one longer than ``actions``."""
+    """A whole or partial episode; ``frames`` has one entry more than ``actions``."""
 
     seed: int
     actions: list[str]
@@ -100,7 +100,7 @@ class Played(NamedTuple):
 
 
 def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30, seconds: float = math.inf) -> None:
-    """Check that an environment keeps the contract of text environments, :data:`RULES`.
+    """Check that an environment fulfils the contract of text environments, :data:`RULES`.
 
     Random episodes are played and repeated: with the same seed, by index, on a copy if ``copy.deepcopy``
     works, with inadmissible actions in between, and once for every admissible action of a few states. This
@@ -112,11 +112,11 @@ def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30, second
         seed: Seed of the first episode.
         episodes: Number of random episodes.
         steps: Maximum steps per episode; a longer episode is not played to its end.
-        seconds: Time after which no further rule is checked. Where ``metadata["reproducible"]`` is False,
-            only rules are checked that need no episode to repeat.
+        seconds: Time limit for all rules; others are not checked. If ``metadata["reproducible"]`` is False,
+            rules that repeat an episode are left out.
 
     Raises:
-        ContractError: at the first broken rule, with the problem and how to fix it.
+        ContractError: if a rule is broken; the message has the problem and a remedy.
     """
     start = time.monotonic()
     rules: tuple[Callable[[Env, Played], None], ...] = ()

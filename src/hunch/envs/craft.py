@@ -28,14 +28,14 @@ class Rule:
     """Requirements and effects of an action.
 
     Attributes:
-        action: Its name, which is also the caption of its success.
-        source: Source that it uses, as named in observations; empty if it makes something.
+        action: Name of the action, also the event when it succeeds.
+        source: Source that the action uses, as named in observations; empty if none.
         tool: Tool that must be held.
-        near: Stations that must be at the place.
+        near: Stations that must be at the agent's place.
         uses: Items that are used up, with their numbers.
-        gives: Item that is held afterwards; empty if none.
-        puts: Station that is at the place afterwards.
-        need: Need that it satisfies, which must be present.
+        gives: Item that the agent holds afterwards; empty if none.
+        puts: Station that is at the agent's place afterwards; empty if none.
+        need: Need that the action satisfies, which must be present; empty if none.
     """
 
     action: str
@@ -49,7 +49,7 @@ class Rule:
 
     @property
     def makes(self) -> bool:
-        """True if it makes something that is needed only once."""
+        """True if the action makes something that is needed only once."""
         return self.action.startswith("make")
 
 
@@ -81,7 +81,7 @@ RULES: Final = (
     Rule("collect diamond", "sparkling seams", "iron pickaxe", gives="diamond"),
     _made("iron sword", "a table", "a furnace", wood=1, coal=1, iron=1),
 )
-"""All achievements; the prerequisites of each come before it."""
+"""All achievements; each comes after its prerequisites."""
 LEVELS: Final[Mapping[Difficulty, int]] = {"easy": 10, "medium": 16, "hard": 22}
 """Number of achievements by difficulty."""
 POINTLESS: Final = (
@@ -89,13 +89,13 @@ POINTLESS: Final = (
     Rule("collect shells", "shells", gives="shells"),
     Rule("collect feathers", "feathers", gives="feathers"),
 )
-"""Useful actions that are not achievements."""
+"""Actions that gather useless things, and are no achievements."""
 PASTIMES: Final = (
     *("whistle a tune", "count the clouds", "kick a pebble", "wave at nobody", "draw in the dust"),
     *("spin round", "clap hands", "stretch out", "look at the sky", "hum quietly", "stamp the ground"),
     "skip about",
 )
-"""Actions that always work, have a caption, and change nothing."""
+"""Actions that always succeed and have an event, but change nothing."""
 HOPELESS: Final = (
     *("drink sand", "eat stone", "collect fog", "make cloud", "plant rock", "eat feathers", "make river"),
     *("collect shade", "drink berries", "make moon", "place wind", "eat wool", "plant coal", "make echo"),
@@ -116,13 +116,13 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "rusty seams": ("cave",),
     "sparkling seams": ("cave",),
 }
-"""Possible places of each source; a world has it in one of them."""
+"""Possible places of each source; a world puts the source in one of them."""
 NAMES: Final = ("meadow", "forest", "valley", "shore", "hills", "cave")
 NEEDS: Final = ("thirsty", "hungry", "tired")
 MOST: Final = 2
-"""Default number of items of a kind that can be held."""
+"""Default maximum number of items of each kind."""
 ANY: Final = "any"
-"""Option for a different target in every episode."""
+"""Value of ``target`` for a different target in every episode."""
 DONE: Final = "done"
 """Action that gives up, if there is a target."""
 
@@ -130,7 +130,7 @@ Held = tuple[tuple[str, int], ...]
 
 
 class Scene(NamedTuple):
-    """The state for planners: the agent's place, its items with their numbers, and what is at the place."""
+    """The state for planners: the agent's place, items with their numbers, and what is at the place."""
 
     at: str
     held: Held
@@ -138,7 +138,7 @@ class Scene(NamedTuple):
 
 
 def manual(rules: Sequence[Rule]) -> str:
-    """Return what can be found, and the recipes in words, one per line."""
+    """Return the sources and the recipes in words, one per line."""
     found = dict.fromkeys(rule.source for rule in rules if rule.source)
     return "\n".join([f"There are {', '.join(found)} in the world.", *map(_recipe, rules)])
 
@@ -229,7 +229,7 @@ class Craft(TextEnv):
         return self.ring[i - 1], self.ring[(i + 1) % len(self.ring)]
 
     def works(self, rule: Rule) -> bool:
-        """Return whether an action would have an effect now."""
+        """Return whether an action would have an effect in the current state."""
         here = self.stations.get(self.at, frozenset())
         return (
             (not rule.source or self.where[rule.source] == self.at)

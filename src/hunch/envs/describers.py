@@ -48,7 +48,7 @@ def describe_cart_pole(observation: Sequence[float]) -> str:
 
 
 def describe_places(observation: Sequence[float]) -> str:
-    """Describe position and angle of CartPole, to the left negative, and no velocity."""
+    """Describe position and angle of CartPole, negative to the left, without velocities."""
     return f"Cart position {observation[0]:.2f} m. Pole angle {math.degrees(observation[2]):.1f} degrees."
 
 
@@ -59,7 +59,7 @@ def _sided(value: float, form: str) -> str:
 
 
 def describe_taxi(observation: int) -> str:
-    """Describe the places of taxi, passenger and destination; the walls are not in the observation."""
+    """Describe the places of taxi, passenger and destination, without walls, as in the observation."""
     rest, destination = divmod(int(observation), 4)
     rest, passenger = divmod(rest, 5)
     row, column = divmod(rest, 5)
@@ -92,7 +92,7 @@ class Classic(TextWrapper):
 
     Args:
         env: The environment, without wrappers.
-        describe: As for :class:`~hunch.envs.text_wrapper.TextWrapper`, like ``actions`` and ``success``.
+        describe: Turns an observation into text, as in :class:`~hunch.envs.text_wrapper.TextWrapper`.
         render_mode: ``"ansi"`` shows the text; the others are Gymnasium's and need pygame.
     """
 

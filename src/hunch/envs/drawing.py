@@ -17,13 +17,13 @@ INK, PAPER, WALL, LINE = (32, 32, 32), (250, 250, 247), (120, 120, 120), (216, 2
 
 
 def draw(rows: Sequence[str]) -> NDArray[np.uint8]:
-    """Draw a map with one tile of 32 x 32 pixels per character.
+    """Draw a map with one tile of 32 x 32 pixels per character, and return the image.
 
     ``#`` is a wall, a full stop or blank is bare floor, and any other character is drawn on a tile with its
     own colour.
 
     Returns:
-        The image, (32 height, 32 width, 3).
+        Image of shape (32 height, 32 width, 3), ``uint8``.
 
     Raises:
         UsageError: if Pillow is not installed.

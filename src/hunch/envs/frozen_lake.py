@@ -46,7 +46,7 @@ class FrozenLake(TextEnv):
         self._position: Cell = (0, 0)
 
     def oracle(self) -> tuple[str, ...] | None:
-        """Return the shortest way to the goal; None from a hole."""
+        """Return the shortest path to the goal; None if the agent is in a hole."""
         ways: dict[Cell, tuple[str, ...]] = {self._position: ()}
         for cell in (queue := list(ways)):
             if _cell(cell) == "G":

@@ -35,7 +35,7 @@ JOINT: Final = ("1 and 1", "1 and 2", "2 and 1", "2 and 2")
 
 
 def good_outcomes(payoffs: Payoffs, concept: Concept) -> list[int]:
-    """Return the good outcomes: greatest total, equal rewards, greatest worst reward, or Pareto optimal."""
+    """Return the good outcomes: largest total, equal rewards, largest minimum reward, or Pareto optimal."""
     totals, worst = [sum(pair) for pair in payoffs], [min(pair) for pair in payoffs]
     dominated = [any(o != p and o[0] >= p[0] and o[1] >= p[1] for o in payoffs) for p in payoffs]
     good = {
@@ -59,7 +59,7 @@ def wanted(rule: Rule, threshold: float, proposer: float, responder: float) -> s
 
 
 class OneMove(TextEnv):
-    """An episode of one move, with reward 1 and success if it meets the objective."""
+    """An episode of one move; the reward is 1, and a success, if the move meets the objective."""
 
     offers = ("events",)
 
@@ -91,9 +91,9 @@ class MatrixGame(OneMove):
     from the payoffs.
 
     Args:
-        game: The game; ``any`` draws one in each episode.
-        concept: The concept of a good outcome; ``any`` draws one in each episode.
-        max_steps: An episode has one step.
+        game: The game; ``any`` draws one per episode.
+        concept: The concept of a good outcome; ``any`` draws one per episode.
+        max_steps: Step limit of an episode, which always has one step.
         render_mode: ``"ansi"``.
     """
 
@@ -113,7 +113,7 @@ class MatrixGame(OneMove):
         self.payoffs, self.concept = GAMES[self.games[0]], self.concepts[0]
 
     def oracle(self) -> tuple[str, ...]:
-        """Return a good choice."""
+        """Return a good choice, as a solution of one action."""
         return (JOINT[good_outcomes(self.payoffs, self.concept)[0]],)
 
     def _deal(self) -> str:
@@ -144,11 +144,11 @@ class Ultimatum(OneMove):
     evaluated on the same splits.
 
     Args:
-        rule: What the user rejects.
+        rule: The rule by which the user rejects proposals.
         threshold: The limit: a share for ``percentage``, dollars for ``payoff``.
         splits: Size of the pool (released code: 50).
         pool_seed: Seed of the pool.
-        max_steps: An episode has one step.
+        max_steps: Step limit of an episode, which always has one step.
         render_mode: ``"ansi"``.
     """
 
@@ -177,7 +177,7 @@ class Ultimatum(OneMove):
         self._split = self.pool[0]
 
     def oracle(self) -> tuple[str, ...]:
-        """Return what the user would do."""
+        """Return the user's answer, as a solution of one action."""
         return (wanted(self.rule, self.threshold, *self._split),)
 
     def _deal(self) -> str:

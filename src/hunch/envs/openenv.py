@@ -1,4 +1,4 @@
-"""Any server of OpenEnv as a text environment (extra ``openenv``; tested with openenv 0.10.0)."""
+"""Any OpenEnv server as a text environment (extra ``openenv``; tested with openenv 0.10.0)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from hunch.extras import library
 from hunch.ranges import PositiveFloat, PositiveInt
 
 SHOWN = ("text", "observation", "message", "prompt", "content", "response", "result", "output")
-"""Fields of an observation that hold its text, the likeliest first."""
+"""Fields of an observation that may hold its text, the most likely first."""
 
 
 class OpenEnv(TextEnv):
     """An environment on a server of OpenEnv.
 
-    Any text is the action. The connection is a session of the server. Whether the same seed gives the same
-    episode is up to the server: a run that is resumed says so if it does not.
+    Any text is an action. The connection is a session of the server. Whether the same seed gives the same
+    episode depends on the server; a resumed run fails with a message if it does not.
 
     Args:
         url: Address of the server, such as ``http://127.0.0.1:8000``.
-        action: Field of an action that holds the text. Default: the only one that is required.
-        text: Field of an observation to show. Default: ``text``, ``observation``, ``message`` or the like, or
+        action: Field of an action that holds the text. Default: the only required field.
+        text: Field of an observation to show. Default: ``text``, ``observation``, ``message`` or similar, or
             else all fields as JSON.
         task: The task in a sentence. Default: the observation's ``task``.
-        seconds: How long to wait for an answer.
-        max_steps: Step limit of an episode, besides the server's own.
+        seconds: Time limit in seconds for each answer of the server.
+        max_steps: Step limit of an episode, in addition to that of the server.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if nothing answers there, or what does is no such server.
+        UsageError: if no server answers at the address, or it is no OpenEnv server.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0, "reproducible": False}  # type: ignore[misc]
@@ -127,7 +127,7 @@ class OpenEnv(TextEnv):
         return str(shown[field]) if field else json.dumps(shown, sort_keys=True)
 
     def close(self) -> None:
-        """End the session."""
+        """End the session with the server."""
         client, self._client = self._client, None
         if client is not None:
             try:

@@ -1,9 +1,9 @@
-"""One's own prompts as an environment of one step: a model writes after each, and is rewarded.
+"""The user's prompts as an environment of one step: a model writes after each, and gets a reward.
 
 The prompts are lines of JSON in the columns of the library TRL: ``prompt`` is a text, or a list of messages
-with ``role`` and ``content``. A line may have an ``answer``; a text that equals it, apart from spaces at its
-ends, is then a success with reward 1. A ``completion`` is a demonstration (``examples``). Other columns are
-left to a reward source of one's own, which finds the line in ``next_state.raw``, where no policy sees it.
+with ``role`` and ``content``. A line may have an ``answer``; a text that equals it, apart from outer
+spaces, is then a success with reward 1. A ``completion`` is a demonstration (``examples``). Other columns are
+for a reward source, which gets the line in ``next_state.raw``; no policy sees them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 
 
 class Prompts(TextEnv):
-    """Write after prompts of one's own.
+    """Write texts after the user's prompts.
 
     Args:
         file: The prompts, as lines of JSON. Default: eight sums, as an example.
-        first: Number of lines to leave out at the beginning, such as those for training.
+        first: Number of lines to skip at the beginning, such as those for training.
         count: Number of lines to use. Default: all.
         render_mode: ``"ansi"``.
 
     Raises:
-        UsageError: if a line cannot be read, naming it, or there is none.
+        UsageError: if a line cannot be read (the message names it), or there are no lines.
     """
 
     offers = ("free_text", "raw")
@@ -71,22 +71,22 @@ class Prompts(TextEnv):
 
 
 def before(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a line before the text: its messages, if it has any."""
+    """Return the information of a line that a state shows besides its text: the messages, if any."""
     return {} if isinstance(row["prompt"], str) else {"messages": row["prompt"]}
 
 
 def shown(prompt: str | list[tuple[str, str]]) -> str:
-    """Return a prompt as a text: messages in lines that begin with the speaker."""
+    """Return a prompt as one text; each message begins with its speaker."""
     return prompt if isinstance(prompt, str) else "\n".join(f"{who}: {said}" for who, said in prompt)
 
 
 def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
-    """Read lines of JSON that have one of these columns, and a prompt unless that is ``text``.
+    """Read JSON lines that have one of these columns, and also a prompt unless the column is ``text``.
 
     Messages become pairs of speaker and content.
 
     Raises:
-        UsageError: with the number of the first line that has not.
+        UsageError: if a line has not; the message has its number.
     """
     try:
         lines = Path(file).expanduser().read_text(encoding="utf-8").splitlines()
@@ -121,7 +121,7 @@ def _is_prompt(prompt: Any) -> bool:
 
 
 def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str, float]]:
-    """Return recorded results of prompts by question; several of one prompt are averaged.
+    """Return recorded results of prompts by question and prompt; repeated results are averaged.
 
     Raises:
         UsageError: if questions are missing, there is one prompt only, or all results are equal.

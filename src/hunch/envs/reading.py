@@ -1,9 +1,9 @@
-"""A reader: turns the picture of a state into facts, and facts into the text that every method takes.
+"""A reader: turns the picture of a state into facts, and facts into the text of the observation.
 
-facts <- of each field of the environment's schema:
-         the value whose sentence is nearest to the picture, if the model embeds both;
-         or what a model says that writes JSON: asked once more where it is of no use, and after that
-         the last reading of the episode stays
+facts <- for each field of the environment's schema:
+         the value whose sentence is most similar to the picture, if the model embeds both;
+         or the value in the JSON that a model writes: asked once more if it is unusable, and after that
+         the last reading of the episode is kept
 the agent reads  describe(facts)  in place of the observation
 """
 
@@ -29,22 +29,22 @@ from hunch.lm.settings import AskConfig
 
 _LOADED: WeakValueDictionary[str, Cached] = WeakValueDictionary()
 UNSURE: Final = "unsure"
-"""What a model may say in place of a value; the last reading of the field stays."""
+"""Value by which a model says that it does not know; the last reading of the field is kept."""
 
 
 def shared(spec: str) -> Cached:
-    """Return a model, the same one for all environments that hold it."""
+    """Return the model of a spec; environments with the same spec share one object."""
     if (found := _LOADED.get(spec)) is None:
         _LOADED[spec] = found = load(spec)
     return found
 
 
 class Schema(NamedTuple):
-    """What a picture of an environment shows; an environment holds it in its attribute ``schema``.
+    """The information in a picture of an environment; an environment has it in its attribute ``schema``.
 
     Attributes:
-        fields: The values that each field may have, and the sentence that says each.
-        describe: Turns a value for each field into the observation that an agent reads.
+        fields: The possible values of each field, and the sentence for each value.
+        describe: Returns the observation for the agent, given a value for each field.
     """
 
     fields: Mapping[str, Mapping[str, str]]
@@ -52,15 +52,15 @@ class Schema(NamedTuple):
 
 
 class Reader:
-    """Reads what pictures show, field by field.
+    """Reads the information in pictures, field by field.
 
     Args:
-        lm: A model that sees, and embeds or writes.
+        lm: A model that reads pictures, and embeds or generates.
         schema: The fields.
-        config: How a model that writes is asked.
+        config: How a model that generates is asked.
 
     Raises:
-        UsageError: if the model can do neither.
+        UsageError: if the model can neither embed nor generate.
     """
 
     def __init__(self, lm: LanguageModel, schema: Schema, config: AskConfig | None = None) -> None:
@@ -70,13 +70,13 @@ class Reader:
         self.asking = Asking(lm, config or AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
 
     def facts(self, seen: bytes) -> dict[str, str]:
-        """Return the facts that a picture shows, without those that the model is not sure of.
+        """Return the facts that a picture shows, without values of which the model is unsure.
 
         Args:
             seen: The picture, as a PNG file.
 
         Raises:
-            HunchError: if too many answers in a row are of no use.
+            HunchError: if too many successive answers are useless.
         """
         return self._written(picture(seen)) if "generate" in self.lm.verbs else self._nearest(seen)
 
@@ -107,7 +107,7 @@ class Reader:
         return sure
 
     def question(self) -> str:
-        """Return what a model that writes is asked about a picture."""
+        """Return the prompt about a picture, for a model that generates."""
         lines = [
             f'"{name}": ' + ", ".join(f'"{value}" ({said})' for value, said in values.items())
             for name, values in self.fields.items()
@@ -118,7 +118,7 @@ class Reader:
         )
 
     def read(self, answer: str) -> tuple[dict[str, str], str]:
-        """Return the facts in an answer, and in a sentence what is wrong with it; nothing is read then."""
+        """Return the facts in an answer, and a sentence on what is wrong with it; then there are no facts."""
         held = as_json(answer)
         if not isinstance(held, Mapping):
             return {}, "That is no JSON object."
@@ -129,16 +129,16 @@ class Reader:
 
 
 class Read(Rewording):
-    """Replaces the observation by what a model reads in the picture; ``info["facts"]`` holds the facts.
+    """Replaces the observation by a model's reading of the picture; ``info["facts"]`` has the facts.
 
     Args:
         env: An environment with a ``schema``, in which states have pictures (:class:`Pictured`).
-        reader: A model that sees, and embeds or writes.
-        spec: The spec that loaded it.
+        reader: A model that reads pictures, and embeds or generates.
+        spec: The spec of this model.
 
     Raises:
-        UsageError: if the environment has no schema, a field has fewer than two values, or the model can do
-            neither.
+        UsageError: if the environment has no schema, a field has fewer than two values, or the model cannot
+            embed or generate.
     """
 
     def __init__(self, env: gymnasium.Env[str, str | int], reader: LanguageModel, spec: str = "") -> None:
@@ -151,10 +151,10 @@ class Read(Rewording):
     def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
-        """Read the picture.
+        """Read the picture, and replace the observation.
 
         Raises:
-            HunchError: if too many answers in a row are of no use.
+            HunchError: if too many successive answers are useless.
         """
         if action is None or not self.facts:
             self.facts = {name: next(iter(values)) for name, values in self.schema.fields.items()}
@@ -166,7 +166,7 @@ def schema_of(env: gymnasium.Env[Any, Any]) -> Schema:
     """Return the schema of an environment.
 
     Raises:
-        UsageError: if it has none, or one in which there is nothing to read.
+        UsageError: if it has no schema, or one without fields to read.
     """
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     schema: Schema | None = getattr(env.unwrapped, "schema", None)

@@ -43,9 +43,9 @@ class TextWrapper(TextEnv):
             success=lambda observation, reward, terminated, truncated, info: terminated,
         )
 
-    It keeps the contract of :class:`~hunch.envs.base.TextEnv`; rewards and ends, step limits included, are
+    It fulfils the contract of :class:`~hunch.envs.base.TextEnv`; rewards and ends, step limits included, are
     those of ``env``, and the same seed gives the episode that ``env`` would give. ``info`` holds what ``env``
-    reports, too. ``render`` shows what ``env`` shows, and the text where that is not a picture.
+    reports, too. ``render`` returns the rendering of ``env``, with the text below it if that is text.
 
     Args:
         env: The environment to wrap, with or without Gymnasium wrappers.
@@ -169,7 +169,7 @@ def require_text(env: gymnasium.Env[Any, Any]) -> None:
     """Check that the observations of an environment are text.
 
     Raises:
-        UsageError: if they are not; the message names TextWrapper, and our environment of that name, if any.
+        UsageError: if they are not; the message names TextWrapper, and our text version, if any.
     """
     space = getattr(env, "observation_space", None)
     if space is None or isinstance(space, Text) or not isinstance(space, _WORDLESS):

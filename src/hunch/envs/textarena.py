@@ -17,20 +17,20 @@ from hunch.ranges import PositiveInt
 
 
 class OwnChance:
-    """A private state of Python's and NumPy's global generators, for games that draw from these."""
+    """A private state of Python's and NumPy's global random generators, for games that use these."""
 
     def __init__(self) -> None:
         self.state: tuple[Any, Any] | None = None  # between two calls
 
     def seed(self, seed: int) -> None:
-        """Begin anew from a seed."""
+        """Set the private state from a seed."""
         with self.drawn():
             random.seed(seed)
             np.random.seed(seed % 2**32)
 
     @contextmanager
     def drawn(self) -> Iterator[None]:
-        """Use the own state within a ``with`` block."""
+        """Use the private state within a ``with`` block."""
         outside = random.getstate(), np.random.get_state()
         random.setstate((self.state or outside)[0])
         np.random.set_state((self.state or outside)[1])
@@ -45,14 +45,14 @@ class OwnChance:
 class TextArena(TextEnv):
     """A game of TextArena, for one player or several.
 
-    Any text is the action; the game judges it. Rewards come at the end, one for each player; success is a
+    Any text is an action, which the game judges. Rewards come at the end, one for each player; success is a
     reward above 0, in games of several players that of the first. The game draws from Python's and NumPy's
     global generators, which are seeded for it alone, so that the same seed gives the same episode unless a
     game draws elsewhere or asks a model.
 
     Args:
-        game: Its id, such as ``TicTacToe-v0``.
-        players: Number of players. Default: one, or else two.
+        game: Id of the game, such as ``TicTacToe-v0``.
+        players: Number of players. Default: one, or two if the game needs two.
         max_steps: Step limit of an episode, over all players.
         render_mode: ``"ansi"`` or none.
 

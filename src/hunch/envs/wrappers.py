@@ -1,4 +1,4 @@
-"""Wrappers that change what a text environment shows."""
+"""Wrappers that change observations or actions of a text environment."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hunch.core import UsageError
 from hunch.envs.offers import acts, declared
 
 REFUSED: Final = "Nothing happens."
-"""The observation and the event after a text that is not admissible (ALFWorld's words)."""
+"""The observation and the event after an inadmissible text (ALFWorld's words)."""
 
 
 class Rewording(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
-    """Base class of wrappers that only change what is said of a state, in ``reword``."""
+    """Base class of wrappers that only change observation and info, in the method ``reword``."""
 
     option: Mapping[str, Any]
-    """How :func:`hunch.envs.make` is asked for this wrapper."""
+    """The option of :func:`hunch.envs.make` that stands for this wrapper."""
 
     def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
-        """Return observation and info after an action, reworded; the action is None after a reset."""
+        """Return the changed observation and info after an action; the action is None after a reset."""
         raise NotImplementedError
 
     def reset(
@@ -77,7 +77,7 @@ class History(Rewording):
 
 
 class Pictured(Rewording):
-    """Shows each state as it is drawn, in ``info["pictures"]``, as the bytes of a PNG file.
+    """Adds a picture of each state in ``info["pictures"]``, as the bytes of a PNG file.
 
     Args:
         env: A text environment that was made with ``render_mode="rgb_array"``.
@@ -93,22 +93,22 @@ class Pictured(Rewording):
     def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
-        """Add the picture."""
+        """Add the picture of the state to the info."""
         from hunch.lm.pictures import png
 
         return observation, {**info, "pictures": (png(self.env.render()),)}
 
 
 class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
-    """Takes any text as the action; one that is not admissible changes nothing and costs a step.
+    """Takes any text as the action; an inadmissible one changes nothing and costs a step.
 
-    The admissible actions are not shown. Space around a text does not matter.
+    The admissible actions are not shown. Spaces around a text do not matter.
 
     Args:
         env: A text environment with listed actions and a step limit, ``max_steps``.
 
     Raises:
-        UsageError: if any text is an action already, or there is no step limit.
+        UsageError: if any text already is an action, or there is no step limit.
     """
 
     option: Mapping[str, Any] = {"written": True}
@@ -136,7 +136,7 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         return observation, self._told(info)
 
     def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take an action if the text is one.
+        """Take an action if the text is admissible; else only count the step.
 
         Raises:
             UsageError: before the first ``reset`` and after the end of an episode.

@@ -1,4 +1,4 @@
-"""Our environments in other people's trainers: a server of OpenEnv, and rollouts and tools for TRL.
+"""Connections to other trainers: a server of OpenEnv, and rollouts and tools for TRL.
 
-Each module needs an extra of its own, and no other room imports them but the command ``serve``.
+Each module needs a different extra. Within the library, only the command ``serve`` imports one of them.
 """

@@ -1,7 +1,7 @@
 """A server of OpenEnv for a text environment (extra ``openenv``; tested with openenv 0.10.0).
 
-A connection is a session with an environment of its own, which is closed when its client closes, or vanishes.
-A text is the action: what is not admissible costs a step.
+Each connection has a separate environment, which is closed when the client disconnects or vanishes.
+Any text is an action; an inadmissible one costs a step.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from hunch.core import UsageError
 from hunch.ext.turns import Turn, Turns
 
 PING = 10.0
-"""Seconds after which a silent client is asked whether it is there, and again until it counts as gone."""
+"""Seconds of silence after which a client gets a ping; without a reply it is disconnected."""
 
 
 class TextAction(Action):  # type: ignore[misc]
-    """An action: its text."""
+    """An action in the format of OpenEnv; its only field is the text."""
 
     text: str
 
 
 class TextObservation(Observation):  # type: ignore[misc]
-    """What an agent is shown: the fields of :class:`hunch.ext.turns.Turn`, with OpenEnv's own."""
+    """The agent's view: the fields of :class:`hunch.ext.turns.Turn`, and those of OpenEnv."""
 
     text: str
     task: str = ""
@@ -40,7 +40,7 @@ class TextObservation(Observation):  # type: ignore[misc]
 
     @classmethod
     def of(cls, turn: Turn) -> TextObservation:
-        """Return a turn; a reward that is no number, of a trial that failed, is None."""
+        """Return a turn as an observation; the nan reward of a failed trial becomes None."""
         shown = {**turn._asdict(), "actions": None if turn.actions is None else list(turn.actions)}
         return cls(**{**shown, "reward": turn.reward if math.isfinite(turn.reward) else None})
 
@@ -66,7 +66,7 @@ class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[
         task_seed: int | None = None,
         **_: Any,
     ) -> TextObservation:
-        """Begin an episode; the same seed gives the same one."""
+        """Begin an episode; the same seed gives the same episode."""
         self.now = State(episode_id=episode_id)
         return TextObservation.of(self.turns.reset(seed, episode=episode, task_seed=task_seed))
 
@@ -78,7 +78,7 @@ class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[
 
     @property
     def state(self) -> State:
-        """Id of the episode, and its number of steps."""
+        """Id of the episode, and number of its steps so far."""
         return self.now
 
     def get_metadata(self) -> EnvironmentMetadata:
@@ -94,14 +94,14 @@ class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[
 
 
 def application(turns: Turns, sessions: int) -> Any:
-    """Return the application of a server: an environment for each of at most so many connections."""
+    """Return the web application: a separate environment for each of at most ``sessions`` connections."""
     return create_fastapi_app(
         lambda: Session(turns.fork()), TextAction, TextObservation, max_concurrent_envs=sessions
     )
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket on which a server listens; port 0 takes a free one.
+    """Return a socket for a server to listen on; port 0 chooses a free port.
 
     Raises:
         UsageError: if the address cannot be used.
@@ -115,6 +115,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def server(turns: Turns, sessions: int) -> uvicorn.Server:
-    """Return a server that is not running yet."""
+    """Return a server that has not been started."""
     how: dict[str, Any] = {"ws_ping_interval": PING, "ws_ping_timeout": PING, "log_level": "warning"}
     return uvicorn.Server(uvicorn.Config(application(turns, sessions), **how))

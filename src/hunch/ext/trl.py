@@ -1,6 +1,6 @@
 """Our environments in TRL's GRPOTrainer (extra ``trl``; tested with trl 1.16.0 and transformers 5.23).
 
-Two ways, both experimental in TRL: :func:`rollout` plays whole episodes with any causal model, as
+Two interfaces, both experimental in TRL: :func:`rollout` plays whole episodes with any causal model, as
 ``rollout_func``; :func:`factory` gives a chat model with a template for tools one tool, ``act``, as
 ``environment_factory``. Rows of a data set hold seeds (:func:`episodes`), so the answers of a group share the
 beginning of their episode.
@@ -18,22 +18,22 @@ from hunch.core import UsageError
 from hunch.ext.turns import Turn, Turns
 
 PROMPT = "Your task is to: {task}\n{text}\n>"
-"""How an episode begins for a model without a chat template; a turn ends with its line."""
+"""First text of an episode for a model without a chat template; the model's turn ends with the line."""
 
 
 def episodes(n: int, first: int = 0) -> list[dict[str, Any]]:
-    """Return the rows of a data set of n episodes: their seeds, as the prompts that TRL asks for."""
+    """Return the rows of a data set of n episodes: their seeds, in the column ``prompt`` of TRL."""
     return [{"prompt": str(seed)} for seed in range(first, first + n)]
 
 
 def chats(n: int, first: int = 0, request: str = "Solve the task by calling act.\n") -> list[dict[str, Any]]:
-    """Return the same for chat models: a message of the user, to which the first observation is added."""
+    """Return such rows for chat models: a user message, to which the first observation is added."""
     message = [{"role": "user", "content": request}]
     return [{"prompt": message, "seed": seed} for seed in range(first, first + n)]
 
 
 def returns(completions: Sequence[Any], episode_return: Sequence[float], **_: Any) -> list[float]:
-    """The reward function of :func:`rollout`: the return of each episode."""
+    """Return the return of each episode: the reward function for :func:`rollout`."""
     return list(episode_return)
 
 
@@ -56,18 +56,18 @@ class _Played:
 
 
 def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[list[str], Any], dict[str, Any]]:
-    """Return a ``rollout_func`` that plays an episode for each prompt, which is its seed.
+    """Return a ``rollout_func`` that plays one episode per prompt; the prompt is the episode's seed.
 
-    The model reads task, observations and its own lines as one text, and writes a line a turn. An episode
+    The model reads task, observations and its own lines as one text; it writes one line per turn. An episode
     also ends where the next turn would not fit into ``max_completion_length``.
 
     Args:
         env: Id of a text environment; where actions are listed, an inadmissible text costs a step.
-        turn_tokens: Most tokens of a turn.
+        turn_tokens: Maximum tokens per turn.
         options: Options of the environment.
 
     Raises:
-        UsageError: if there is no such environment or option, or it cannot be driven by a trainer.
+        UsageError: if there is no such environment or option, or a trainer cannot drive it.
     """
     first = Turns(env, **options)
 
@@ -139,15 +139,15 @@ def _line(tokens: list[int], logprobs: list[float], tokenizer: Any) -> tuple[lis
 
 
 def factory(env: str, **options: Any) -> type:
-    """Return a class for ``environment_factory``, whose tool ``act`` takes the action as a text.
+    """Return a class for ``environment_factory`` with a tool ``act``, which takes the action as a text.
 
     Args:
-        env: Id of a text environment; where actions are listed, they are named in every observation, and an
+        env: Id of a text environment; where actions are listed, every observation names them, and an
             inadmissible text costs a step.
         options: Options of the environment.
 
     Raises:
-        UsageError: if there is no such environment or option, or it cannot be driven by a trainer.
+        UsageError: if there is no such environment or option, or a trainer cannot drive it.
     """
     first = Turns(env, **options)
 

@@ -1,4 +1,4 @@
-"""One text environment as others drive it: any text is an action, and a turn is plain values."""
+"""A text environment for other trainers: any text is an action, and results are plain values."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hunch.envs.offers import acts, declared
 
 
 class Turn(NamedTuple):
-    """What is shown after a reset or a text.
+    """The result of a reset or an action, as plain values.
 
     Attributes:
         text: The observation.
         task: The task in a sentence.
-        actions: The admissible actions; None where any text is one.
-        reward: The reward of the text.
+        actions: The admissible actions; None if any text is allowed.
+        reward: The reward of the action.
         done: True if the episode has ended.
         success: True if the task is solved.
-        truncated: True if it ended at a limit.
+        truncated: True if the episode ended at a limit.
         event: What happened, in words.
     """
 
@@ -35,11 +35,11 @@ class Turn(NamedTuple):
 
 
 class Turns:
-    """A text environment in which any text is an action; where actions are listed, another costs a step.
+    """A text environment in which any text is an action; where actions are listed, another text costs a step.
 
     Args:
-        env: Its id.
-        options: Its options.
+        env: Id of the environment.
+        options: Options of the environment.
 
     Raises:
         UsageError: if there is no such environment or option, its actions are programs, or it has several
@@ -57,14 +57,14 @@ class Turns:
             raise UsageError(f"{env} needs two players, and a trainer of others drives only one.")
 
     def fork(self) -> Turns:
-        """Return another environment like this one, of which nothing is shared."""
+        """Return an equal environment that shares nothing with this one."""
         try:
             return copy.deepcopy(self)
         except Exception as error:
             raise HunchError(f"{self.env.spec} cannot be copied for another session: {error}.") from error
 
     def reset(self, seed: int | None = None, **options: int | None) -> Turn:
-        """Begin an episode; the same seed gives the same one."""
+        """Begin an episode; the same seed gives the same episode."""
         observation, info = self.env.reset(
             seed=seed, options={k: v for k, v in options.items() if v is not None}
         )

@@ -1,4 +1,4 @@
-"""How a role asks a model: the sampling of answers, one's own words, and a model that says nothing."""
+"""How a role asks a model: sampling of answers, prompt files, and detection of a silent model."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from hunch.lm.speech import Sampling
 from hunch.lm.template import Template
 
 ANSWER: Final = 32
-"""Default tokens of an answer of one line."""
+"""Default maximum tokens of an answer of one line (ours)."""
 
 
 class Asking:
-    """Asks a model in the way that a config says.
+    """Asks a model as the settings say.
 
     Attributes:
         sampling: How answers are sampled.
-        template: One's own words; None for the role's.
+        template: The prompt from a file; None for the built-in prompt of the role.
         patience: See :class:`AskConfig`.
 
     Args:
         lm: The model.
         config: The settings.
-        tokens: Maximum tokens of an answer without thoughts, if the config does not say.
-        temperature: Temperature, if the config does not say.
+        tokens: Maximum tokens of an answer without thoughts, if the config has no value.
+        temperature: Sampling temperature, if the config has no value.
         top_p: See :class:`~hunch.lm.speech.Sampling`.
-        stop: What ends the answer of a model that continues text.
-        role: The role, of :data:`hunch.lm.hearing.ANSWERS`.
+        stop: Texts that end the answer of a model that continues text.
+        role: The role, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
-        UsageError: if the model does not know the reasoning effort, or the prompt cannot be used.
+        UsageError: if the model does not support the reasoning effort, or the prompt cannot be used.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Asking:
         """Count answers that could not be read; see :func:`hunch.lm.hearing.count_fallbacks`.
 
         Args:
-            answers: The answers in order.
-            read: What was read in each; None if nothing.
-            abstains: The role allows to say something else: only an answer without words is of no use.
+            answers: The answers, in order.
+            read: What was read in each answer; None if nothing.
+            abstains: The role allows other answers: only an answer without words is useless.
             rejected: Parts of usable answers that were rejected.
 
         Raises:
-            HunchError: if too many in a row are of no use.
+            HunchError: if too many answers in a row are useless.
         """
         show(self.lm, self.role, answers, read)
         known = [meaning is not None for meaning in read]
@@ -83,7 +83,7 @@ class Asking:
         count_fallbacks(self.lm, pairs, self.patience, abstained, self.role)
 
     def prompt(self, default: Prompt, **values: str) -> Prompt:
-        """Return the role's own prompt, or the template filled in; a chat model gets it as it is."""
+        """Return the built-in prompt, or the template filled in; a chat model gets the template unchanged."""
         if self.template is None:
             return default
         text = self.template.fill(**values)
@@ -91,15 +91,15 @@ class Asking:
 
 
 def room(lm: LanguageModel, tokens: int) -> int:
-    """Return the maximum tokens of an answer: as given, or more for a chat model, which may think first."""
+    """Return the maximum tokens of an answer: as given, or more for a chat model that may think first."""
     return max(tokens, getattr(lm, "answer_tokens", 0))
 
 
 def require_knows(lm: LanguageModel, setting: str, words: str) -> None:
-    """Refuse a setting that a model does not know.
+    """Check that a model supports a setting.
 
     Raises:
-        UsageError: naming both.
+        UsageError: if it does not; the message names both.
     """
     if setting not in getattr(lm, "takes", frozenset()):
         raise UsageError(f"{lm.name} knows no {words}: only chat models behind openai: do.")
@@ -122,7 +122,7 @@ def listed(items: Collection[str]) -> str:
 
 
 def examples(pairs: Any) -> str:
-    """Return examples of instructions with their plans, for the field ``{examples}``; empty if it is none."""
+    """Return examples of instructions with plans, for the field ``{examples}``; empty without examples."""
     many = (tuple, list)
     if not isinstance(pairs, many) or not all(isinstance(pair, many) and len(pair) == 2 for pair in pairs):
         return ""

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from hunch.lm.speech import Sampling
 
 Verb = Literal["generate", "score", "label", "embed", "see"]
-"""What a model can do; ``see`` means that it accepts messages with pictures."""
+"""Kinds of request to a model; ``see`` means that it accepts messages with pictures."""
 Normalisation = Literal["sum", "token", "word"]
 Float32Array: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class OptionScores:
-    """How likely each option is as the continuation of one prompt.
+    """The log-probability of each option as the continuation of one prompt, and the length of each.
 
     Attributes:
         logprobs: Shape (n_options,): the sum over the option's tokens of
@@ -56,13 +56,13 @@ class OptionScores:
 
 
 class LanguageModel(Protocol):
-    """A language model.
+    """The protocol of a language model.
 
     Attributes:
         name: The spec that loads it, such as ``"minilm"``.
         revision: Changes whenever answers may change; a hash of the weights or the parameters of a rule.
-        verbs: The verbs that it supports; the others raise :class:`~hunch.core.UsageError`.
-        evidence: What a result with this model may claim (:data:`~hunch.core.EvidenceLevel`).
+        verbs: The kinds of request that the model supports; others raise :class:`~hunch.core.UsageError`.
+        evidence: The evidence level of results with this model (:data:`~hunch.core.EvidenceLevel`).
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
     """
@@ -85,7 +85,7 @@ class LanguageModel(Protocol):
         ...
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return how likely each option of a prompt is as its continuation."""
+        """Return the log-probability of each option of a prompt as the prompt's continuation."""
         ...
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
@@ -113,20 +113,20 @@ def _refusing(verb: Verb) -> Callable[..., Any]:
 
 
 class Model:
-    """Base class of backends. It refuses every verb; a backend overrides those that it supports.
+    """Base class of backends. It refuses every kind of request; a backend overrides those that it supports.
 
     Attributes:
         context: Maximum number of tokens that the model reads; None if unknown.
         parameters: Number of weights; 0 for a rule.
         tokens_read: Prompt and option tokens computed so far, if the backend counts them.
         tokens_written: Tokens generated so far, if the backend counts them.
-        at_once: Number of requests per verb that the cache sends together before it stores the answers;
+        at_once: Number of requests that the cache sends together before it stores the answers;
             32 by default.
         messages: True if its verbs accept messages; otherwise the cache joins them to one text.
         prompting: How a prompt is presented to the model, in words.
-        answer_tokens: Tokens that an answer needs at least, because a chat model may think or explain first;
+        answer_tokens: Minimum tokens for an answer, because a chat model may think or explain first;
             0 for a model that continues text, which is stopped where its answer ends.
-        takes: Optional settings of :class:`Sampling` that it knows: ``effort``, ``choices``.
+        takes: Optional settings of :class:`Sampling` that the model supports: ``effort``, ``choices``.
     """
 
     name: str
@@ -145,7 +145,7 @@ class Model:
     takes: frozenset[str] = frozenset()
 
     def count_tokens(self, text: str) -> int:
-        """Return an estimate of the number of tokens of a text, a little below that of GPT-2."""
+        """Return an estimate of the number of tokens of a text, slightly below the number for GPT-2."""
         from hunch.lm.speech import estimate_tokens  # an encoder is seldom asked
 
         return estimate_tokens(text)

@@ -25,7 +25,7 @@ from hunch.seal import read_sealed_json, sealed_json
 
 
 class BudgetError(HunchError):
-    """The next call to a model would exceed the budget; it was not made."""
+    """The next call of a model would exceed the budget; the call was not made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Budget(Limits):
             requests: Number of requests to be made next.
 
         Raises:
-            BudgetError: if they would exceed a limit, which the message names.
+            BudgetError: if they would exceed a limit; the message names the limit.
         """
         if self.calls is not None and usage["calls"] + requests > self.calls:
             raise BudgetError(
@@ -64,13 +64,13 @@ class Budget(Limits):
                 raise BudgetError(f"The budget of {limit:,} {name} is reached: {amount:,.6g} spent.")
 
     def settle(self, usage: Mapping[str, float]) -> None:
-        """Record the usage of a run at its end; only a shared budget needs it."""
+        """Record the usage of a run at its end; needed for shared budgets only."""
 
     def check_prices(self, models: Sequence[object]) -> None:
-        """Check that a budget of money can be applied.
+        """Check that the models have prices if the budget limits money.
 
         Raises:
-            UsageError: if there is one but no model has a price.
+            UsageError: if the budget limits money and no model has a price.
         """
         if self.money is not None and not any(any(prices(model)) for model in models):
             names = ", ".join(dict.fromkeys(getattr(model, "name", "?") for model in models))
@@ -78,13 +78,13 @@ class Budget(Limits):
 
 
 class Ledger(Tally):
-    """Counts the use of a run's models, over all sessions, and enforces its budget.
+    """Counts the use of a run's models over all sessions, and enforces the budget.
 
     Args:
         models: The models, each with its name; see :meth:`Tally.add`.
         budget: Limits for all models together; None for no limit.
-        journal: File that records the usage, including requests in progress, so that it survives if the run
-            is killed. Without it, requests since the last checkpoint are then not counted.
+        journal: File that records the usage, including requests in progress, so that it is known if the run
+            was killed. Without a journal, requests after the last checkpoint are then not counted.
 
     Raises:
         HunchError: if the journal cannot be read.
@@ -103,7 +103,7 @@ class Ledger(Tally):
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Enforce the budget within a ``with`` block; a call that exceeds it raises :class:`BudgetError`."""
+        """Enforce the budget in a ``with`` block; a call that would exceed it raises :class:`BudgetError`."""
         if self.budget is None and self.journal is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Hears what a model says in a role: counts answers of no use, and says what an answer has to be."""
+"""Counts useless answers of a model in a role, and describes the answers that each role needs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hunch.lm.settings import PATIENCE as PATIENCE
 from hunch.lm.usage import Metered
 
 SILENT: Final = 20
-"""Answers in a row without a usable one after which there is a warning."""
+"""Number of successive useless answers after which a warning is given (ours)."""
 USELESS: Final = 0.9
-"""Share of useless answers above which a long row of them stops a run. A small model that knows its game may
-err in long rows."""
+"""Share of useless answers above which a long series of them stops a run (ours). A small model that
+knows its game may fail in long series."""
 SHOWN: Final = 120
-"""Characters of an answer that a message quotes."""
+"""Maximum characters of an answer that a message quotes."""
 ANSWERS: Final = {
     "prior": "has to name an action of the list",
     "judge": "has to say yes or no",
@@ -28,12 +28,12 @@ ANSWERS: Final = {
     "reader": "has to be a JSON object with one of the possible values of each key",
     "writer": "has to hold the whole function, best in a fence",
 }
-"""What an answer has to be, by role."""
+"""Requirements for an answer, by role, as messages state them."""
 REMEDY: Final = "more max-tokens, or your own words as prompt, may help"
 
 
 def remedy(role: str) -> str:
-    """Return what helps if the answers of a model in a role cannot be read."""
+    """Return advice for the case that the answers of a model in a role cannot be read."""
     return (
         f"an answer {ANSWERS[role]}; 'hunch lm SPEC --ask {role} --env ID' shows the prompt and how the "
         f"answer is read; {REMEDY}"
@@ -47,19 +47,19 @@ def count_fallbacks(
     abstained: int = 0,
     role: str = "prior",
 ) -> None:
-    """Count answers that were of no use on the model's meter, and notice a model that says nothing.
+    """Count useless answers on the model's meter, and stop a run whose model gives no useful answers.
 
     Args:
         model: The model; nothing is counted if it has no meter.
-        answers: Its answers in order, each with whether it was usable: it named an option, or is an
+        answers: The answers in order, each with whether it was usable: it named an option, or is an
             abstention that the role allows.
-        patience: Answers in a row without a usable one after which the run stops, if all of them were
-            empty or most of all answers so far were of no use; None for no limit.
-        abstained: Number of allowed abstentions among the usable answers, which count as fallbacks too.
-        role: The role that the model fills, :data:`ANSWERS`.
+        patience: Number of successive useless answers after which the run stops, if all of them were
+            empty or most of all answers so far were useless; None for no limit.
+        abstained: Number of allowed abstentions among the usable answers; they also count as fallbacks.
+        role: The role that the model fills, a key of :data:`ANSWERS`.
 
     Raises:
-        HunchError: if there are so many.
+        HunchError: if there are too many useless answers.
     """
     if not isinstance(model, Metered):
         return
@@ -84,7 +84,7 @@ def count_fallbacks(
 
 
 def show(model: object, role: str, answers: Sequence[str], read: Sequence[object]) -> None:
-    """Tell the model's ``listener``, if it has one, each answer and what a role read in it, if anything."""
+    """Pass each answer, and what the role read in it, to the model's ``listener``, if it has one."""
     if listener := getattr(model, "listener", None):
         for answer, meaning in zip(answers, read, strict=True):
             listener(role, answer, meaning)

@@ -1,4 +1,4 @@
-"""Pictures for messages to a model with eyes."""
+"""Converts pictures for messages to a model that reads pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def picture(source: str | Path | bytes | Any) -> str:
             (height, width, 3), which becomes a PNG.
 
     Raises:
-        UsageError: if it is none of these, or the file does not exist.
+        UsageError: if ``source`` is none of these, or the file does not exist.
     """
     if isinstance(source, str | Path):
         try:
@@ -37,7 +37,7 @@ def picture(source: str | Path | bytes | Any) -> str:
 
 
 def message(source: str | Path | bytes | Any) -> tuple[Message]:
-    """Return a picture as the whole of a message, as a model that embeds pictures reads it."""
+    """Return a message that is one picture, for a model that embeds pictures."""
     return (Message("user", "", (picture(source),)),)
 
 
@@ -45,7 +45,7 @@ def png(pixels: Any) -> bytes:
     """Return a uint8 array of shape (height, width, 3) as a PNG file.
 
     Raises:
-        UsageError: if it is something else.
+        UsageError: if ``pixels`` is something else.
     """
     images = library("PIL.Image", "Pictures from arrays need Pillow", "plot")
     shape: tuple[int, ...] = getattr(pixels, "shape", ())

@@ -1,4 +1,4 @@
-"""Probes a model for ``hunch lm SPEC``: whether it answers, with which verbs, and how fast."""
+"""Probes a model for ``hunch lm SPEC``: whether it answers, which requests it supports, and how fast."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "label": 8, "embed": 32}
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a model reports about itself, and what was measured.
+    """A model's properties, and measurements of its answers.
 
     Attributes:
-        answers: True if it could be loaded and answered; otherwise ``problem`` says why not.
+        answers: True if the model could be loaded and answered; otherwise ``problem`` has the reason.
         parameters: Number of weights; 0 for a rule.
-        dim: Length of an embedding; 0 if it does not embed.
-        context: Maximum number of tokens that it reads; None if unknown.
-        speed: Requests per second, one at a time and uncached: ``generate`` writes up to 16 tokens (a chat
-            model whole answers), ``score`` and ``label`` read four options, ``embed`` a short text.
+        dim: Length of an embedding; 0 if the model does not embed.
+        context: Maximum number of tokens that the model reads; None if unknown.
+        speed: Requests per second by kind, one at a time and uncached: ``generate`` up to 16 tokens (a chat
+            model whole answers), ``score`` and ``label`` with four options, ``embed`` a short text.
         tokens_per_second: Tokens per second that ``generate`` writes; 0 if the model does not count them.
-        logprobs: True if it returns probabilities of texts, with ``score`` or ``label``.
+        logprobs: True if the model returns probabilities of texts, by ``score`` or ``label``.
         prompting: How texts and messages are presented to the model.
-        answer: What it said to a small question, quoted; or that it said nothing.
+        answer: The quoted answer to a small question, or a note that it was empty.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Description:
 
 
 def describe(spec: str, **options: Any) -> Description:
-    """Load a model, try each of its verbs without a cache, and describe it.
+    """Load a model, try each kind of request without a cache, and describe the model.
 
     Raises:
         UsageError: for an unknown spec or option. Other failures are described in the result.

@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
 
 Prompt: TypeAlias = str | Sequence[Message]
-"""A text or a list of messages. If the last message is the model's own, the model continues it."""
+"""A text or a list of messages. If the last message has the role ``assistant``, the model continues it."""
 
 
 def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
@@ -54,5 +54,5 @@ def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
 
 
 def shown(prompt: Prompt) -> list[str]:
-    """Return the pictures of a prompt, in order."""
+    """Return the pictures of a prompt as data URLs, in order."""
     return [] if isinstance(prompt, str) else [image for message in prompt for image in message.images]

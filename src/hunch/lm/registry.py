@@ -33,13 +33,13 @@ class Backend:
     """A kind of model.
 
     Attributes:
-        pattern: Form of its specs.
+        pattern: Form of the specs, such as ``hf:<name or folder>``.
         loader: ``module:function``, imported only when such a model is loaded, because some are heavy.
         verbs: The verbs that its models may support.
         summary: One line for ``hunch lm``.
-        costly: True if its answers are kept in the per-user cache.
-        imports: Modules that loading a model takes seconds to import; processes that are forked share them.
-        check: ``module:function``, called like the loader before these are imported, to refuse what it can.
+        costly: True if the answers are stored in the per-user cache.
+        imports: Modules that take seconds to import; forked processes share them.
+        check: ``module:function``, called like the loader before heavy imports, to refuse wrong options.
     """
 
     pattern: str
@@ -154,7 +154,7 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
         The model.
 
     Raises:
-        UsageError: for an unknown spec or option, with similar names.
+        UsageError: for an unknown spec or option; the message suggests similar names.
         HunchError: if the model cannot be loaded.
     """
     backend, model = build(spec, options)
@@ -163,7 +163,7 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
 
 
 def opened(file: str | Path | None) -> Store | None:
-    """Return the answers in a file, which is read at first use; None if there is none."""
+    """Return the store of answers in a file, which is opened at first use; None without a file."""
     if file is None:
         return None
     from hunch.lm.answers.store import Store
@@ -198,7 +198,7 @@ def _called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[
 
 
 def check_spec(spec: str) -> Backend:
-    """Refuse a spec without loading the model or a heavy library; return its kind.
+    """Check a spec without loading the model or a heavy library; return its kind.
 
     Raises:
         UsageError: if there is no such kind or option, or the kind refuses what the spec names.
@@ -210,7 +210,7 @@ def backend_of(head: str) -> Backend:
     """Return the kind of a model, given its spec without options.
 
     Raises:
-        UsageError: if there is none, with similar names, or the spec lacks an argument or has one too many.
+        UsageError: if there is no such kind (with similar names), or an argument is missing or superfluous.
     """
     kind, _, argument = head.partition(":")
     backend = OURS.get(kind) or kinds().get(kind)  # ours without loading what other packages add
@@ -234,7 +234,7 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     """Return the model if it supports a verb; checked before a run starts.
 
     Raises:
-        UsageError: if it does not; the message names models that do.
+        UsageError: if the model does not support it; the message names models that do.
     """
     if not hasattr(model, "verbs"):
         raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
@@ -269,10 +269,10 @@ def _value(text: str) -> Any:
 
 
 def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
-    """Refuse an option that a loader does not take.
+    """Check that a loader accepts the options of a spec.
 
     Raises:
-        UsageError: with similar names.
+        UsageError: if it does not; the message suggests similar names.
     """
     parameters = inspect.signature(loader).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -286,7 +286,7 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
 
 
 def answers_file(backend: Backend) -> Path | None:
-    """Return the file that keeps a model's answers between runs; None if they are not kept."""
+    """Return the file that stores a model's answers between runs; None if they are not stored."""
     return per_user() if backend.costly else None
 
 

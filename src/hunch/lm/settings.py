@@ -1,4 +1,4 @@
-"""The settings of how a model is asked, and how much."""
+"""Settings of the requests to models, and of limits on their number."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
 C = TypeVar("C")
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 PATIENCE: Final = 50
-"""Answers in a row without a usable one after which a run stops, unless a setting says otherwise."""
+"""Default number of successive useless answers after which a run stops (ours)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskConfig:
-    """How a model is asked."""
+    """Settings of the requests to a model."""
 
     prompt_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that a prompt of one's own may have in this role besides those of every role."""
+    """Fields that a prompt file of this role may use in addition to the common ones."""
     max_tokens: PositiveInt | None = field(default=None, metadata=LATER)
-    """Maximum tokens per answer, thoughts included. Default: 32, or 2048 for a chat model (at most a quarter
+    """Maximum tokens per answer, including thoughts. Default: 32, or 2048 for a chat model (at most a quarter
     of its context)."""
     temperature: NonNegativeFloat | None = field(default=None, metadata=LATER)
-    """Sampling temperature."""
+    """Sampling temperature of the answers."""
     stop: tuple[str, ...] | None = field(default=None, metadata=LATER)
-    """Texts that end an answer. Default: those of the role for a model that continues text, none for a chat
+    """Texts that end an answer. Default: those of the role for a model that continues text; none for a chat
     model."""
     effort: Effort | None = field(default=None, metadata=LATER)
-    """Reasoning effort, for servers that know it (reasoning_effort). Default: the server's."""
+    """Reasoning effort, for servers that support reasoning_effort. Default: that of the server."""
     prompt: str | None = field(default=None, metadata=LATER)
-    """File with your own prompt: a text with fields such as {task}, {history}, {observation}, {actions} and
-    {examples}. Default: the role's own."""
+    """File with a prompt that replaces the built-in one: a text with fields such as {task}, {history},
+    {observation}, {actions} and {examples}. Default: the built-in prompt."""
     patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
-    """Answers in a row without a usable one after which the run stops, if they are empty or most answers so
-    far were of no use; none for no limit."""
+    """Number of successive useless answers after which the run stops, if they are empty or most answers so
+    far were useless; none for no limit (ours)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits on the use of language models, as they are given; a budget checks and applies them."""
+    """Limits on the use of language models; :class:`hunch.lm.budget.Budget` enforces them."""
 
     calls: int | None = None
-    """Maximum requests that reach a model, including embedded texts; cached answers are free."""
+    """Maximum requests that reach a model, including embedded texts. Cached answers do not count."""
     tokens: int | None = None
-    """Maximum tokens read and written, for models that count them."""
+    """Maximum tokens read and written, over all models that count tokens."""
     money: float | None = None
-    """Maximum cost, in the currency of the models' prices."""
+    """Maximum cost in money, in the currency of the models' prices."""
     seconds: float | None = None
-    """Maximum seconds spent in the models, including the encoder."""
+    """Maximum wall-clock seconds spent in the models, including the encoder."""
 
     def __bool__(self) -> bool:
         """Return whether there is any limit."""
@@ -56,16 +56,16 @@ class Limits:
 
 
 def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
-    """Return how a config asks, alone, with some settings changed."""
+    """Return only the request settings of a config, with some of them changed."""
     own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
     return AskConfig(**(own | changed))
 
 
 def check_prompts(config: Any) -> None:
-    """Read each prompt of one's own in some settings.
+    """Read each prompt file that some settings name, to check it.
 
     Raises:
-        UsageError: if it cannot be read, has changed, has no field, or one that the role lacks.
+        UsageError: if a file cannot be read, has changed, has no field, or has one that the role lacks.
     """
     if isinstance(config, AskConfig) and config.prompt:
         from hunch.lm.template import Template
@@ -77,7 +77,7 @@ def check_prompts(config: Any) -> None:
 
 
 def with_digests(config: C) -> C:
-    """Return settings in which each prompt of one's own has its digest, as ``file#digest``.
+    """Return settings in which each prompt file has the digest of its contents, as ``file#digest``.
 
     Raises:
         UsageError: if a file cannot be read.

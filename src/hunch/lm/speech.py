@@ -1,4 +1,4 @@
-"""What models that write or judge texts need: how text is sampled, and how prompts and options are read."""
+"""Sampling of text, and the common checks of prompts and options, for models that write or score texts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Sampling:
         temperature: Divides the logits; 0 takes the most likely token each time (greedy).
         top_p: Sample from the most likely tokens that together reach this probability, in (0, 1].
         stop: The text ends before the first of these strings; the default keeps one line.
-        effort: How long a model may think, for servers that know ``reasoning_effort``; empty leaves it out.
-        choices: The server makes the answer one of these (a JSON object with the key ``answer``), if any.
+        effort: How long a model may think, for servers that support ``reasoning_effort``; empty for none.
+        choices: If not empty, the server restricts the answer to one of these (JSON, key ``answer``).
 
     Raises:
-        UsageError: if a value is outside its range.
+        UsageError: if a value is out of range.
     """
 
     max_tokens: int = 32
@@ -54,12 +54,12 @@ class Sampling:
             )
 
     def key(self) -> tuple[Any, ...]:
-        """Return the settings as part of a request; what is not used is left out, as if it did not exist."""
+        """Return the settings as part of a request; unused new ones are left out, as in old requests."""
         kept = 6 if self.choices else 5 if self.effort else 4
         return (self.max_tokens, self.temperature, self.top_p, self.stop, self.effort, self.choices)[:kept]
 
     def named(self) -> dict[str, Any]:
-        """Return the same by name, for the seed of a sample."""
+        """Return the same settings by name, for the seed of a sample."""
         return dict(zip(self.__slots__, self.key(), strict=False))
 
 
@@ -67,7 +67,7 @@ ONE_LINE = Sampling()
 
 
 class Uncached(str):
-    """A text that no cache keeps, because it is empty or was cut at the maximum number of tokens."""
+    """A text that is not cached, because it is empty or was cut at the maximum number of tokens."""
 
     __slots__ = ()
 
@@ -107,8 +107,8 @@ def text_of(prompt: Prompt) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of GPT-2 tokens of a text: the pieces into which it is split before merging.
+    """Estimate the number of GPT-2 tokens of a text by the number of pieces before merging.
 
-    Rare words are several tokens each, so the true number is a little higher.
+    Rare words consist of several tokens, so the true number is a little higher.
     """
     return len(_PIECE.findall(text))

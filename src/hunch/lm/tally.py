@@ -1,4 +1,4 @@
-"""Counts the use of a run's models, over all its sessions; :mod:`hunch.lm.budget` also limits it."""
+"""Counts the use of a run's models over all sessions; :mod:`hunch.lm.budget` also limits it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.usage import Metered, Usage
 
 AGAIN = ("fallbacks", "silent")
-"""Figures that count answers, not requests: a run that goes on counts from its checkpoint."""
+"""Counts of answers, not of requests: a resumed run continues them from the checkpoint."""
 
 
 class Tally:
-    """Counts the use of a run's models.
+    """Counts the use of a run's models, over all sessions.
 
     Attributes:
-        limited: Whether there are limits, so that the next call may be refused.
-        earlier: The numbers of each model in earlier sessions, from the last checkpoint.
-        noted: Those in the journal of a ledger, which may be newer.
+        limited: Whether there are limits, so that a call may be refused.
+        earlier: The counts of each model in earlier sessions, from the last checkpoint.
+        noted: The counts in the journal of a ledger, which may be newer.
 
     Args:
         models: The models, each with its name; see :meth:`add`.
@@ -36,9 +36,9 @@ class Tally:
         self.noted: dict[str, dict[str, float]] = {}
 
     def add(self, models: Iterable[tuple[str, Any]]) -> None:
-        """Count models from now on, each under a name that others may share.
+        """Start to count models, each under a name that others may share.
 
-        A model without a meter is left out, and so is one that is counted already.
+        Models without a meter, or that are already counted, are left out.
         """
         for name, model in models:
             if hasattr(model, "usage") and id(model) not in self.start:
@@ -72,5 +72,5 @@ class Tally:
 
     @contextmanager
     def enforced(self) -> Iterator[None]:
-        """Refuse nothing; a ledger enforces its budget within the block."""
+        """Do nothing; the subclass with a budget enforces it within the block."""
         yield

@@ -1,4 +1,4 @@
-"""One's own words for a prompt, from a file."""
+"""Prompts from the user's files, which replace built-in prompts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Final, NamedTuple
 from hunch.core import UsageError
 
 FIELDS: Final = ("task", "history", "observation", "actions", "examples")
-"""Fields of every template; a role fills those that it has, and may have more."""
+"""Fields of every prompt file; a role fills those that apply, and may have further ones."""
 FIELD: Final = re.compile(r"(?<!\{)\{([a-z_]+)\}(?!\})")
 DIGEST: Final = 12
 PINNED: Final = re.compile(rf"#[0-9a-f]{{{DIGEST}}}$")
 
 
 class Template(NamedTuple):
-    """One's own words for a prompt: a text with fields such as ``{task}``.
+    """A prompt file: a text with fields such as ``{task}``.
 
     Attributes:
         text: The text.
-        digest: The beginning of its SHA-256.
+        digest: The first characters of the text's SHA-256.
     """
 
     text: str
@@ -30,14 +30,14 @@ class Template(NamedTuple):
 
     @classmethod
     def read(cls, named: str, fields: Collection[str] = ()) -> Template:
-        """Read a template.
+        """Read a prompt file.
 
         Args:
-            named: The file, alone or with the digest that it had, as ``file#digest``.
+            named: The file, optionally with its expected digest, as ``file#digest``.
             fields: Fields that the role fills besides :data:`FIELDS`.
 
         Raises:
-            UsageError: if it cannot be read, has another digest, no field, or one that the role lacks.
+            UsageError: if the file cannot be read, has another digest, no field, or one that the role lacks.
         """
         path, _, digest = named.rpartition("#") if PINNED.search(named) else (named, "", "")
         text = _text(path)
@@ -52,12 +52,12 @@ class Template(NamedTuple):
         return cls(text, found)
 
     def fill(self, **values: str) -> str:
-        """Return the text with its fields filled in; those without a value are empty."""
+        """Return the text with its fields filled in; fields without a value become empty."""
         return FIELD.sub(lambda found: values.get(found[1], ""), self.text)
 
 
 def pinned(named: str) -> str:
-    """Return the name of a template with its digest, as it stands in the settings of a run."""
+    """Return the name of a prompt file with its digest, as settings of a run store it."""
     return named if PINNED.search(named) else f"{named}#{_digest(_text(named))}"
 
 

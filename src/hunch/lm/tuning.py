@@ -19,8 +19,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
 
     Args:
         spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
-            one whose models have a ``folder``, such as ``pocket``, or ``scratch``, for a new small model over
-            the words that it is trained on (:func:`hunch.lm.training.new`).
+            one whose models have a ``folder``, such as ``pocket``, or ``scratch``, for a new small model
+            over words (:func:`hunch.lm.training.new`).
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
@@ -62,10 +62,10 @@ def _in_folder(
 
 
 def require_trainable(spec: str) -> None:
-    """Refuse a model without weights to train, such as one behind a server, before anything is loaded.
+    """Check from a spec that a model has weights to train, unlike one behind a server.
 
     Raises:
-        UsageError: naming the model.
+        UsageError: if it has none; the message names the model.
     """
     head, _ = split(spec)
     if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:

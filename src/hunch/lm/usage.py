@@ -10,19 +10,19 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Usage:
-    """Usage so far. One request is one sample of a prompt, the options of one prompt, or one text.
+    """Usage so far. A request is one sample of a prompt, the options of one prompt, or one text.
 
     Attributes:
         calls: Requests that reached the model.
         cache_hits: Requests answered from memory or disk, and repeats within one batch.
-        texts_embedded: The calls among these that embedded a text.
+        texts_embedded: The calls that embedded a text.
         prompt_tokens: Tokens that the model read, if it counts them.
         completion_tokens: Tokens that the model wrote, if it counts them.
         seconds: Wall-clock time in the model, in seconds.
         retries: Failed attempts that were repeated, for a model behind a network.
         refusals: Answers that are empty or that the server marked as refused.
-        fallbacks: Answers, including cached ones, that named none of the given options.
-        silent: The fallbacks among them that came at least :data:`hunch.lm.hearing.SILENT` in succession.
+        fallbacks: Answers, including cached ones, in which no allowed option could be read.
+        silent: The fallbacks in series of at least :data:`hunch.lm.hearing.SILENT`.
         cost: Cost of the tokens; 0 if the model has no price.
     """
 
@@ -56,13 +56,13 @@ class Usage:
 
 @dataclass(slots=True)
 class Heard:
-    """How usable a model's answers were so far.
+    """Counts of usable and useless answers of a model so far.
 
     Attributes:
         answers: Number of answers.
-        useless: Number of those that were of no use, and of allowed abstentions.
-        unusable_in_row: Number of its latest answers in a row that were of no use.
-        mute: Number of its latest answers in a row that were empty.
+        useless: Number of useless answers, and of allowed abstentions.
+        unusable_in_row: Number of the latest successive answers that were useless.
+        mute: Number of the latest successive answers that were empty.
     """
 
     answers: int = 0
@@ -72,7 +72,7 @@ class Heard:
 
 
 class Metered:
-    """Base class of models with a meter, which is all that a run's ledger needs of them.
+    """Base class of models with a meter, the interface that a run needs to count their use.
 
     Attributes:
         usage: The meter. For a trained model one call is a text that is written or judged, the options
@@ -80,8 +80,8 @@ class Metered:
         gate: Called with the number of requests before they reach the model; it may raise an error to refuse
             them, as a budget does. Called with 0 after answers were counted.
         in_flight: Number of requests that passed the gate and are not counted yet.
-        heard: How usable its answers were.
-        speaks: False for a stand-in that answers at random, and so is not expected to say anything.
+        heard: Counts of usable and useless answers.
+        speaks: False for a stand-in that answers at random, so that useless answers are no problem.
     """
 
     gate: Callable[[int], None] | None = None
@@ -123,7 +123,7 @@ def prices(model: object) -> tuple[float, float]:
 
 
 def counters(model: object) -> Usage:
-    """Return the model's own counters so far: tokens, their cost, retries, refusals."""
+    """Return the model's own counters so far: tokens, their cost, retries and refusals."""
     read, written, retries, refusals = (
         getattr(model, name, 0) for name in ("tokens_read", "tokens_written", "retries", "refusals")
     )

@@ -1,4 +1,4 @@
-"""The version of a prompt: a digest of its words. A run with other words is another run."""
+"""The version of a prompt, a digest of its text. Runs with different versions are different runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 
 def version(*writers: Callable[..., Any] | str) -> str:
-    """Return the version of prompts.
+    """Return the version of prompts, a short digest.
 
     Args:
-        writers: The functions that write them, or texts. What counts are the texts in a function, and the
-            texts and dictionaries of its module that it names.
+        writers: The functions that write the prompts, or texts. The digest covers the texts in a function and
+            the texts and dictionaries of its module that the function names.
     """
     words = [
         text for writer in writers for text in ((writer,) if isinstance(writer, str) else _words(writer))

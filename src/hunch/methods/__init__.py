@@ -1,7 +1,7 @@
 """The published systems, one file each, grouped by the role that the language model fills.
 
-A method is a file with a config dataclass, an agent class and its row, ``METHOD``. The file is named after
-the method. No file loads torch when it is imported, so listing the methods and their help are quick.
+A method is one file with a dataclass of settings, an agent class and a :class:`Method`, ``METHOD``. The file
+has the name of the method. No file loads torch when it is imported, so lists of methods and help are quick.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def registered() -> dict[str, Method]:
     An entry point names a :class:`Method`, as ``mine = "mypackage:METHOD"`` does in a ``pyproject.toml``.
 
     Raises:
-        HunchError: if one cannot be imported, or is not a method.
+        HunchError: if a method of another package cannot be imported, or is not a :class:`Method`.
     """
     return {name: _ours(name) for name in OURS} | _added()
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of :func:`registered`; no file of a built-in method is read for that."""
+    """Return the names of all methods; does not import the files of built-in methods."""
     return (*OURS, *_added())
 
 
@@ -77,10 +77,10 @@ def _added() -> dict[str, Method]:
 
 
 def find(name: str) -> Method:
-    """Return the method of that name, or the one at ``module:NAME``, which is then its name.
+    """Return the method with this name, or the one at ``module:NAME``, which becomes the method's name.
 
     Raises:
-        UsageError: if there is none, with similar names.
+        UsageError: if there is no such method; the message suggests similar names.
         HunchError: if a package that provides methods cannot be imported.
     """
     if name in OURS:
@@ -100,7 +100,7 @@ def find(name: str) -> Method:
 def of(agent: Agent) -> Method | None:
     """Return the method of exactly this agent's class; None if there is none.
 
-    It is the row in the file of the class, or that of an entry point.
+    The method comes from the file of the class, or from the entry-point group ``hunch.methods``.
     """
     kind = type(agent)
     found = getattr(sys.modules.get(kind.__module__), "METHOD", None)
@@ -110,7 +110,7 @@ def of(agent: Agent) -> Method | None:
 
 
 def reads_raw(agent: Agent) -> bool:
-    """Return whether an agent finds ``raw`` in its states: one of a method that reads it, or of your own."""
+    """Return whether an agent gets ``State.raw``: its method reads it, or the agent belongs to no method."""
     method = of(agent)
     return method is None or "raw" in method.reads
 

@@ -38,7 +38,7 @@ RULES = {
     "explanation": "The columns of explain have a number for every admissible action, and chosen is a "
     "distribution.",
 }
-"""The rules by name."""
+"""Descriptions of the rules by name."""
 
 
 _TRIES = 8
@@ -55,14 +55,14 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
     """Check that an agent keeps its contract, :data:`RULES`, by running it in copies of an environment.
 
     Args:
-        agent: Any agent; it is begun several times and loses what it has learnt.
+        agent: Any agent; the check restarts it several times, so it loses what it has learnt.
         env: A text environment that ``copy.deepcopy`` can copy.
-        steps: Environment steps per run; enough for the agent to learn something.
-        streams: Number of environments side by side.
+        steps: Environment steps per run; enough for at least one update of the agent.
+        streams: Number of parallel environments.
         seed: Seed of the runs.
 
     Raises:
-        AgentError: with the first broken rule.
+        AgentError: if a rule is broken; the message names the first one.
     """
     _require("contract", isinstance(agent, Agent), f"{type(agent).__name__} lacks a method")
     data = _recorded(env, seed)

@@ -1,4 +1,4 @@
-"""The learner inside methods that provide rewards or goals, chosen by one setting."""
+"""The reinforcement learner inside methods that provide rewards or goals, chosen by one setting."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.roles.encoder.features import TextTable
 
 LEARNERS: Mapping[str, type[Any]] = {"table": QLearning, "dqn": DQN, "ppo": PPO}
-"""The agents by the name of the learner, which is also that of their settings."""
+"""Agent classes by the name of the learner; the learner's settings are in the field with the same name."""
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     "table": tuple(entry.name for entry in fields(QLearningConfig)),
     "dqn": ("gamma", "learning_rate", "batch_size", "update_every", "warmup", "hidden", "alpha"),
     "ppo": ("gamma", "horizon", "batch_size", "learning_rate", "entropy", "hidden"),
 }
-"""Settings of each learner that are options of the command; the others are set in Python."""
+"""Settings of each learner that the command line offers; the others can only be set in Python."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """The learner that is trained on the rewards. Only the settings of the chosen one may be changed."""
+    """Settings of the inner learner. Only the settings of the chosen learner may be changed."""
 
     learner: Literal["table", "dqn", "ppo"] = "table"
-    """Q-learning in a table over texts of states, or DQN or PPO on their embeddings."""
+    """Inner learner: table (Q-learning over texts of states), or dqn or ppo (on embeddings of the texts)."""
     table: QLearningConfig = field(default_factory=QLearningConfig)
-    """Settings of the table."""
+    """Settings of Q-learning in a table."""
     dqn: DQNPriorConfig = field(default_factory=DQNPriorConfig)
-    """Settings of DQN, except those that its method fixes."""
+    """Settings of DQN, except those that the method fixes."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
-    """Settings of PPO, except those that its method fixes."""
+    """Settings of PPO, except those that the method fixes."""
     encoder: str = "bag-of-words"
     """Frozen text encoder for DQN and PPO."""
 
 
 def learner(config: LearnerConfig, encoder: LanguageModel | None) -> Agent:
-    """Make the learner of a config.
+    """Make the chosen learner.
 
     Raises:
-        UsageError: if settings of another learner were changed.
+        UsageError: if settings of a learner that was not chosen were changed.
     """
     ours = type(config)()
     for name in LEARNERS:

@@ -1,4 +1,4 @@
-"""The row of a method: what the command lists, and what a run has to know before it loads a model."""
+"""The description of a method: its entry in lists, and what a run must know before it loads a model."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from hunch.envs.offers import Acts, Reads
 
 PROPOSES: Final[tuple[Verb, ...]] = ("generate", "embed", "score", "label")
-"""Verbs of which an action prior needs one."""
+"""Requests to a language model; an action prior needs a model with at least one of them."""
 ENCODER: Final[Mapping[str, tuple[Verb, ...]]] = {"encoder": ("embed",)}
-"""The model of the option ``--encoder``."""
+"""Entry of ``Method.models`` for the option ``--encoder``: a model that embeds texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The row of a method, in its own file under the name ``METHOD``.
+    """The description of a method, in the method's file under the name ``METHOD``.
 
     Attributes:
         name: Name on the command line.
-        agent_class: Its agent, with its options in ``config_class``, and in ``fixed`` those that define the
-            method and are no options of its command, if there are any.
-        summary: One line.
-        paper: The paper.
-        leaf: Its place in "The RL/LLM Taxonomy Tree".
-        environments: The kinds of environment that it supports, in words.
-        acts: What its actions are; ``any`` for texts where any is allowed, and else for a listed one.
-        reads: What it reads besides texts and rewards. An environment that offers less is refused, and only
-            methods that read ``raw`` find it in their states.
-        optional: Those of ``reads`` that it can do without.
-        models: The models that it uses, by the option that holds the spec, each with verbs of which it needs
-            at least one.
-        lm: Default model of the option ``--lm``: a shipped one. Empty if the user must name one.
-        suggested: Models to name in the help: a real one, and the scripted rule of the studies.
-        unnamed: Those of ``models`` that it does without where the user names none.
+        agent_class: The agent. Its attribute ``config_class`` is the dataclass of options; ``fixed``, if it
+            exists, holds the settings that define the method and are therefore no options.
+        summary: What the method is, in one line.
+        paper: The paper that the method comes from.
+        leaf: Position of the method in "The RL/LLM Taxonomy Tree".
+        environments: The kinds of environment that the method supports, in words.
+        acts: The form of the actions: ``any`` if the agent may write any text, else one from the list.
+        reads: Information that the agent reads besides texts and rewards. An environment without one of
+            these is refused. Only methods that list ``raw`` get ``State.raw``.
+        optional: Entries of ``reads`` without which the method also works.
+        models: The language models of the method: the option with the spec, and the kinds of request of
+            which the model must support at least one.
+        lm: Default of the option ``--lm``, a model that ships with the library; empty if there is none.
+        suggested: Models that the help names: a real one, and a scripted one from the studies.
+        unnamed: Keys of ``models`` that may stay empty; the method then works without this model.
         roles: The roles that the language model of ``--lm`` fills; empty for a baseline.
-        control: Name of the control, the same method with an uninformed model; empty if there is none.
-        data: Whether it learns from recorded data.
-        changeable: Settings that an evaluation may change; they affect the role, not what was learnt.
-        files: What to read besides ``core.py`` to understand it, below the package.
+        control: Name of the control, which is the same method with an uninformed model; empty if none.
+        data: Whether the method learns from recorded data.
+        changeable: Settings that an evaluation may change, because they do not affect what was learnt.
+        files: Source files that explain the method, besides ``core.py``; paths below ``hunch``.
     """
 
     name: str
@@ -69,33 +69,33 @@ class Method:
 
     @property
     def config_class(self) -> type[Any]:
-        """The method's options."""
+        """The dataclass of the method's options."""
         return self.agent_class.config_class  # type: ignore[no-any-return]
 
     @property
     def fixed(self) -> Mapping[str, Any]:
-        """The settings that define it."""
+        """The settings that define the method, and which no option can change."""
         return getattr(self.agent_class, "fixed", {})
 
     @property
     def prefix(self) -> str:
-        """Prefix of its options in a comparison."""
+        """Prefix of the method's options in a comparison of several methods."""
         return re.sub(r"[^\w-]", "-", self.name)
 
     @property
     def takes_lm(self) -> bool:
-        """True if it has the option ``--lm``."""
+        """True if the method has the option ``--lm``."""
         return "lm" in self.models or "lm" in self.config_class.__dataclass_fields__
 
     def specs(self, options: Any, lm: str) -> dict[str, str]:
-        """Return the spec of each model, by the option's name.
+        """Return the spec of each model that the method uses, by the name of the option.
 
         Args:
             options: The method's options.
             lm: The spec of ``--lm``; empty if there is none.
 
         Raises:
-            UsageError: if the user must name a model, with some that can fill the role.
+            UsageError: if the user must name a model; the message suggests some that fit.
         """
         found = {name: str(getattr(options, name, "") or lm or self.lm) for name in self.models}
         if not found.get("lm", "-") and "lm" not in self.unnamed:
@@ -104,7 +104,7 @@ class Method:
         return {name: spec for name, spec in found.items() if spec}
 
     def check(self, options: Any, lm: str) -> None:
-        """Check options by the agent's classmethod ``check(config, specs)``, if it has one."""
+        """Check the options with the agent's classmethod ``check(config, specs)``, if it has one."""
         specs, refuse = self.specs(options, lm), getattr(self.agent_class, "check", None)
         if lm and "lm" in self.config_class.__dataclass_fields__:  # the model that is trained
             specs["lm"] = lm
@@ -114,11 +114,11 @@ class Method:
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
         """Build the agent from its options, its models, and other parts that ``hunch.runs`` loaded.
 
-        An agent with a classmethod ``build(config, models, **parts)`` builds itself; otherwise its
+        An agent class with a classmethod ``build(config, models, **parts)`` builds itself; otherwise its
         constructor gets ``config``, and the models and parts by name.
 
         Raises:
-            UsageError: if a model has none of the verbs that the method can use.
+            UsageError: if a model supports none of the kinds of request that the method can use.
         """
         own = {name: models[name] for name in self.models if name in models}
         for name, model in own.items():

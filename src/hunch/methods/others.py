@@ -1,4 +1,4 @@
-"""Methods of other packages: those of the entry-point group ``hunch.methods``, and ``MODULE:NAME``."""
+"""Methods of other packages: entry points of the group ``hunch.methods``, and paths ``MODULE:NAME``."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from hunch.methods.method import Method
 from hunch.plugins import installed
 
 GROUP = "hunch.methods"
-"""The entry-point group."""
+"""The entry-point group of methods."""
 
 
 @cache
 def added() -> dict[str, Method]:
-    """Return the methods of the group by name.
+    """Return the methods that entry points add, by name.
 
     Raises:
-        HunchError: if one cannot be imported, or is not a method.
+        HunchError: if a method cannot be imported, or is not a :class:`Method`.
     """
     return {name: plugin(point) for name, point in installed(GROUP).items()}
 
 
 def plugin(point: EntryPoint) -> Method:
-    """Return the method that an entry point names, which has a new name."""
+    """Import and return the method of an entry point; a HunchError if its name is already taken."""
     from hunch.methods import OURS
 
     found = read(point.value, HunchError)
@@ -35,7 +35,7 @@ def plugin(point: EntryPoint) -> Method:
 
 
 def read(place: str, error: type[HunchError]) -> Method:
-    """Return the method at ``module:NAME``; ``module:`` is short for ``module:METHOD``."""
+    """Import and return the method at ``module:NAME``; ``module:`` is short for ``module:METHOD``."""
     try:
         found = resolve_name(f"{place}METHOD" if place.endswith(":") else place)
     except Exception as problem:  # the import of a package may raise anything

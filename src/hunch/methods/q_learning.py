@@ -7,7 +7,7 @@ Algorithm (Watkins, Learning from Delayed Rewards, 1989)::
     Q(s, a) <- Q(s, a) + rate * (r + gamma * max Q(s', .) - Q(s, a))
     at the end of an episode: the same for its steps again, the last first, ``sweeps`` times
 
-Updating an episode backwards follows Lin (1992): a reward at its end reaches its beginning at once. This is
+Updating backwards follows Lin (1992): the reward of the last step reaches the first at once. This is
 the learner inside :mod:`hunch.methods.reward.kwon`, :mod:`hunch.methods.reward.motif` and
 :mod:`hunch.methods.goal.ellm`, and their baseline without rewards or goals of a model. It also trains the
 skills of planners: if the end pays 1 and gamma is below 1, Q falls with the distance to the end, and
@@ -29,12 +29,12 @@ from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat,
 from hunch.rl.tabular import QTable
 
 Step: TypeAlias = tuple[tuple[Any, ...], str, float, tuple[Any, ...], tuple[str, ...]]
-"""State, action, reward, next state and its actions; the last is empty at the end."""
+"""State, action, reward, next state, and the actions of the next state; none if the episode ends there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QLearningConfig:
-    """Q-learning in a table."""
+    """Settings of Q-learning in a table."""
 
     gamma: Share = 0.97
     """Discount per step (our choice)."""
@@ -43,17 +43,17 @@ class QLearningConfig:
     initial: float = 0.0
     """Initial value of Q (our choice)."""
     epsilon: Decay = (1.0, 0.05, 5_000)
-    """Share of random actions: start, end, and environment steps in between (our choice)."""
+    """Share of random actions: its start, its end, and the environment steps between them (our choice)."""
     alpha: NonNegativeFloat = 0.0
-    """In training, draw from softmax(Q / alpha) instead of taking the best; 0 takes the best (our choice)."""
+    """In training, draw from softmax(Q / alpha); 0 takes the best action instead (our choice)."""
     sweeps: NonNegativeInt = 1
-    """Times that an episode is replayed backwards at its end (our choice)."""
+    """Number of backward replays of an episode when it has ended (our choice)."""
     see_task: bool = True
-    """Treat states with different tasks or goals as different states."""
+    """Give states with different tasks or goals separate rows of the table."""
 
 
 class QLearning(Agent):
-    """The agent.
+    """The agent of Q-learning in a table.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -69,13 +69,13 @@ class QLearning(Agent):
         self.config: QLearningConfig = configure(type(self), config, options)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget everything except recorded episodes."""
+        """Forget everything, and learn from the recorded episodes of the world, if there are any."""
         self.rng = np.random.default_rng(seed)
         self.steps = 0
         self.relearn([t for episode in world.data for t in episode])
 
     def relearn(self, transitions: Sequence[Transition]) -> None:
-        """Forget Q, and learn it from these steps; exploration goes on where it was."""
+        """Forget Q, and learn it again from these steps; the decay of epsilon continues."""
         c, steps = self.config, self.steps
         self.table = QTable(c.gamma, c.learning_rate, c.initial)
         self.episodes: dict[int, list[tuple[Step, tuple[float, ...]]]] = {}  # by stream
@@ -89,7 +89,7 @@ class QLearning(Agent):
         return start + (end - start) * min(1.0, self.steps / max(1, over))
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose a random action with probability epsilon, else one of the best, or one drawn by Q."""
+        """Choose a random action with probability epsilon, else the best or a draw by softmax(Q / alpha)."""
         return [s.options[self._explore(s)] for s in states]
 
     def _explore(self, state: State) -> int:
@@ -100,7 +100,7 @@ class QLearning(Agent):
         return int(np.searchsorted(np.cumsum(self.policy(state)), self.rng.random() * (1 - 1e-12)))
 
     def policy(self, state: State) -> FloatArray:
-        """Return the probability of each action in training, without epsilon."""
+        """Return the probability of each action in training, apart from the random actions of epsilon."""
         by = self.scores(self.q(state), self.leaning(state))
         shares = np.exp((by - by.max()) / self.config.alpha) if self.config.alpha else (by == by.max()) * 1.0
         return np.asarray(shares / shares.sum())
@@ -112,7 +112,7 @@ class QLearning(Agent):
         return state.options[int(ties[rng.integers(len(ties))])]
 
     def leaning(self, state: State) -> tuple[float, ...]:
-        """Return a number per action to add to Q for the choice; none here."""
+        """Return a number per action that influences the choice; empty here, for subclasses with a prior."""
         return ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
@@ -120,7 +120,7 @@ class QLearning(Agent):
         return q
 
     def q(self, state: State) -> FloatArray:
-        """Return Q of each admissible action."""
+        """Return Q of each admissible action, shape (number of actions,)."""
         return self.table.values(self.key(state), state.options)
 
     def values(self, states: Sequence[State]) -> FloatArray:
@@ -128,11 +128,11 @@ class QLearning(Agent):
         return np.array([self.q(state).max() for state in states])
 
     def key(self, state: State) -> tuple[Any, ...]:
-        """Return the row of a state."""
+        """Return the key of a state's row in the table."""
         return (state.observation, state.aim if self.config.see_task else "", state.history)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Update Q with each step, and again backwards at the end of an episode."""
+        """Update Q with each step, and again backwards when the episode has ended."""
         self.steps += len(transitions)
         for t in transitions:
             following = () if t.terminated else t.next_state.options
@@ -152,15 +152,15 @@ class QLearning(Agent):
         self.table.update(*step, lambda q: self.scores(q, leaning))
 
     def learn(self) -> dict[str, float]:
-        """Return the size of the table; learning happens in ``observe``."""
+        """Return the size of the table as a metric; learning happens in ``observe``."""
         return {"entries": float(len(self.table.entries))}
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that takes the best action, with ties at random."""
+        """Return a player that takes the best action, breaking ties at random."""
         return Memoryless(lambda states, rng: [self.best(state, rng) for state in states], seed)
 
     def explain(self, state: State) -> Explanation:
-        """Return Q, and the probability of each action in training."""
+        """Explain by Q, and by the probability of each action in training."""
         q = self.q(state)
         return Explanation({"Q": q}, self.epsilon / len(q) + (1 - self.epsilon) * self.policy(state))
 

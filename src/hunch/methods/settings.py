@@ -14,15 +14,15 @@ Filling = TypeVar("Filling")
 
 
 def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
-    """Return the settings of an agent: a config, changed by single options and what the method fixes.
+    """Return the settings of an agent: a config, changed by single options and by what the method fixes.
 
     Args:
-        agent: The agent's class, with ``config_class`` and perhaps ``fixed``.
+        agent: The agent's class, with ``config_class`` and optionally ``fixed``.
         config: Initial settings; None for the defaults.
         options: Single settings to change.
 
     Raises:
-        UsageError: on an unknown option, one that the method fixes, or a value out of range.
+        UsageError: on an unknown or fixed option, or a value out of range.
     """
     fixed: Mapping[str, Any] = getattr(agent, "fixed", {})
     known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
@@ -37,7 +37,7 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
 
 
 def models_of(**fillings: Any) -> dict[str, Any]:
-    """Return the language models that fill roles, by the option's name; empty roles are left out."""
+    """Return the language models of the given roles by the option's name, leaving out empty roles."""
     found = {name: _model_of(filling) for name, filling in fillings.items()}
     return {name: model for name, model in found.items() if model is not None}
 
@@ -48,10 +48,10 @@ def _model_of(filling: Any) -> Any:
 
 
 def filled(filling: Filling, verb: str) -> Filling:
-    """Return the argument if it can fill a role, which needs the method "propose" or "encode".
+    """Return the argument if it has the method ``verb``, "propose" or "encode", which the role needs.
 
     Raises:
-        UsageError: if it cannot, such as a bare language model.
+        UsageError: if the argument lacks the method, as a bare language model does.
     """
     if not hasattr(filling, verb):
         bare = hasattr(filling, "verbs")

@@ -1,11 +1,11 @@
 """The pocket model's decoder: a Llama decoder in NumPy that writes many prompts in lockstep.
 
-A small model spends most of its time in calls around a few multiplications. So prompts are read several
-blocks at a time, cached blocks are reused, and the texts of all prompts read their next token together.
+Calls of functions cost a small model more time than its multiplications. So prompts are read several
+blocks at a time, cached blocks are reused, and the next tokens of all texts are computed together.
 
 Answers do not depend on other prompts or on earlier requests, bit for bit: a block always starts at a
-multiple of its length and is padded to it, and texts are read in a fixed number of rows. How many blocks a
-product takes is chosen among numbers for which it was tested, when the model is loaded, that no bit changes.
+multiple of its length and is padded to it, and texts are read in fixed numbers of rows. The blocks per
+product are as many as a test at loading allows: no bit may change.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from hunch.lm.scoring.writer import Draft, Text, Way
 from hunch.lm.speech import Sampling
 
 BLOCK: Final = 24
-"""Tokens per block: a multiple of the rows that common kernels take at a time, so that a token's place in the
-block alone says how its row is computed."""
+"""Tokens per block: a multiple of the rows that kernels process together, so that a token's position in the
+block alone determines how its row is computed."""
 BLOCKS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
-"""Blocks that are read together, where that changes no bit."""
+"""Possible numbers of blocks that are read together, where no bit changes."""
 WIDTH: Final = 4
-"""Texts that read a token together; rows that are left are dummies. Two passes of 4 beat one of 8."""
+"""Texts that read a token together; missing rows are padded. Two passes of 4 are faster than one of 8."""
 MOST_TEXTS: Final = 128
-"""Maximum number of texts whose keys and values are held at a time."""
+"""Maximum number of texts whose keys and values are in memory at the same time."""
 PREFIX_CACHE: Final = 2**28
-"""Maximum bytes of the keys and values of blocks of prompts."""
+"""Maximum size in bytes of cached keys and values of prompts."""
 DISTRIBUTIONS: Final = 2**27
-"""Maximum bytes of distributions of next tokens: 40,000 of the households' vocabulary."""
+"""Maximum size in bytes of cached next-token distributions: 40,000 for the vocabulary of the households."""
 
 
 Pair: TypeAlias = tuple[Float32Array, Float32Array]
@@ -49,8 +49,8 @@ class Group:
     """Texts after one prompt (:class:`hunch.lm.scoring.writer.Group`), which share its keys and values.
 
     Attributes:
-        keys: Those of the prompt, shape (layers, heads, tokens, head size); the same for ``values``.
-        own: Keys and values of each text's own tokens, shape (2, layers, heads, texts, tokens, head size).
+        keys: Keys of the prompt, shape (layers, heads, tokens, head size); ``values`` likewise.
+        own: Keys and values of tokens after the prompt, shape (2, layers, heads, texts, tokens, head size).
         texts: The texts.
         prompt: Number of tokens of the prompt.
     """
@@ -67,7 +67,7 @@ class Group:
         return 2 * self.keys.nbytes + self.own.nbytes
 
     def follow(self, texts: Sequence[Text]) -> None:
-        """Prepare for texts that are one token longer than those read, or that start again at the prompt."""
+        """Prepare for texts that are one token longer than before, or that start again after the prompt."""
         read = len(texts[0]) - 1
         rows = {text if read else (): row for row, text in enumerate(self.texts)}
         taken = [rows[text[:-1]] for text in texts]
@@ -83,8 +83,8 @@ class Decoder:
 
     Attributes:
         computed: Number of prompt tokens computed so far.
-        saved: Number of prompt tokens found in the cache.
-        width: Maximum number of texts that are written at a time.
+        saved: Number of prompt tokens whose results were cached.
+        width: Maximum number of texts that are written together.
 
     Args:
         network: A ``LlamaForCausalLM`` with tied embeddings and equal numbers of key and query heads.
@@ -112,11 +112,11 @@ class Decoder:
         self.blocks = max(takewhile(lambda n: _alike(n, products), BLOCKS), default=1)
 
     def way(self, prompt: Tokens, room: int) -> Way:
-        """Return how texts after a prompt are computed: always together."""
+        """Return how texts after a prompt are computed, which is always together."""
         return Way("lockstep", MOST_TEXTS)
 
     def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group, Float32Array]:
-        """Read a prompt of at least one token; return its group and logits of the first token after it."""
+        """Read a prompt of at least one token; return its group, and the logits of the next token."""
         start = (len(prompt) - 1) // BLOCK * BLOCK
         end = start + BLOCK
         shape = (self.layers, self.heads, end, self.size)
@@ -160,7 +160,7 @@ class Decoder:
         return x
 
     def advance(self, groups: Sequence[Group]) -> list[Float32Array]:
-        """Read the last token of all texts of groups; return the logits of the next one, in order."""
+        """Read the last token of all texts in the groups; return the logits of the next tokens, per group."""
         rows = [(group, row) for group in groups for row in range(len(group.texts))]
         found: list[Float32Array] = []
         for start in range(0, len(rows), WIDTH):
@@ -186,7 +186,7 @@ class Decoder:
 
     @staticmethod
     def draw(rows: Sequence[Float32Array], sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
-        """Draw the next token of each draft from its distribution, with its own generator."""
+        """Draw the next token of each draft from its distribution, with the draft's random generator."""
         drawn = zip(logprobs_of(np.stack(rows)), drafts, strict=True)
         return [pick(logprobs, sampling, draft.rng) for logprobs, draft in drawn]
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from hunch.lm.backends.paired import PairedModel
 
 GROUP: Final = "hunch.weights"
-"""Entry-point group for packages that carry weights: a training corpus and the folder of its model."""
+"""Entry-point group for packages with weights: names of training corpora, and folders of models."""
 HOUSEHOLDS: Final = Path(__file__).with_name("households_weights")
 _OF_POCKET: Final = ("examples", "walks", "clip", "statements")
 
 
 class PocketModel(CausalModel):
-    """A pocket model: like any causal model, but a decoder of its own writes.
+    """A pocket model: like any causal model, but this project's decoder writes the texts.
 
     Args:
         folder: A model that ``hunch pretrain pocket`` saved.
@@ -37,7 +37,7 @@ class PocketModel(CausalModel):
 
     @property
     def tokens_saved(self) -> int:
-        """Prompt tokens that were found in the cache instead of being computed."""
+        """Prompt tokens whose results were cached instead of computed again."""
         return self._engine.saved + self.decoder.saved
 
 
@@ -45,7 +45,7 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel 
     """Load a model of this project, or one that ``hunch pretrain pocket`` saved.
 
     Raises:
-        UsageError: if there is no model for this corpus, or it is not installed.
+        UsageError: if there is no model for this corpus, or its package is not installed.
         HunchError: if the folder holds no model.
     """
     place = place_of(corpus=corpus, folder=folder)
@@ -57,7 +57,7 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel 
 
 
 def place_of(*, corpus: str = "examples", folder: str | None = None) -> Path:
-    """Return the folder of a model; see :func:`load`."""
+    """Return the folder of a model that :func:`load` loads."""
     place = Path(folder).expanduser() if folder else _folder(corpus)
     if not (place / "config.json").exists():
         raise HunchError(f"There is no pocket model in {place}; 'hunch pretrain pocket' trains one.")

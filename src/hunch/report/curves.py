@@ -22,7 +22,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 WIDE = 40
 """Maximum characters of labels that fit side by side."""
 LONGEST = 80
-"""Maximum characters of a label; a longer one loses its middle."""
+"""Maximum characters of a label; a longer label loses its middle."""
 FEWEST = 10
 """Minimum number of episodes before a running mean is drawn."""
 
@@ -35,9 +35,9 @@ X = {
 }
 """Possible x axes of a curve, with their titles."""
 LIFE = {"episode": "episode of the lifetime"}
-"""The x axis of curves within lifetimes, with its title."""
+"""The x axis of curves over the episodes of lifetimes, with its title."""
 UPDATES = "updates"
-"""Title of the axis of steps where all runs only learn from recorded data."""
+"""Title of the x axis if all runs learn from recorded data only."""
 Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes"}
 """Possible y axes of a curve, with their titles."""
 
@@ -46,21 +46,21 @@ _NO_METRIC = frozenset(("step", "episodes", "seconds", "usage", "models", *Y))
 Points = dict[str, FloatArray]
 """The points of a run's curves: shape (lines,) for each name in X and Y.
 
-Other metrics of the method have their own names, with nan for lines without a value.
+Other metrics of the method have separate names, with nan for lines without a value.
 
-A study may draw its own values, at least over steps.
+A study may provide other values, at least over steps.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The curve of an arm over its seeds.
+    """The curve of a method or control over its seeds.
 
     Attributes:
         x: Shape (points,), ascending.
         value: Interquartile mean over seeds, same shape.
-        low: Lower end of its 95 % bootstrap interval, same shape; nan with one seed.
-        high: Upper end.
+        low: Lower bound of the 95 % bootstrap interval, same shape; nan with one seed.
+        high: Upper bound, same shape.
     """
 
     x: FloatArray
@@ -119,13 +119,13 @@ def within(result: Result, lifetime: int) -> Points:
 
 
 def logged(lines: Sequence[dict[str, Any]]) -> list[str]:
-    """Return a method's own metrics, such as the loss or the share of answers that named no action."""
+    """Return the names of a method's metrics, such as the loss or the share of answers without an action."""
     names = dict.fromkeys(name for line in lines for name in line)
     return [name for name in names if name not in _NO_METRIC]
 
 
 def learning_curve(runs: Sequence[Points], x: str, y: str, size: int = 200) -> Curve | None:
-    """Combine the runs of an arm into one curve where all have a value; None if there is no such part.
+    """Combine the runs of an arm into one curve, where all runs have values; None if they nowhere have.
 
     Seeds may need different numbers of calls, tokens or seconds: a run that ended keeps its last value.
     """
@@ -182,12 +182,12 @@ def draw(
 
 
 def unit(arms: Iterable[Arm]) -> str:
-    """Return what the steps of runs are: of the environment, or updates where all only learn from data."""
+    """Return the unit of the runs' steps: environment steps, or updates if all learn from data only."""
     return UPDATES if all(arm.config.offline for arm in arms) else X["steps"]
 
 
 def blank(panels: int) -> Any:
-    """Return an empty picture with a number of panels, one below the other.
+    """Return an empty figure with a number of panels, one below the other.
 
     Raises:
         UsageError: if matplotlib is not installed.

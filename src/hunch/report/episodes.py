@@ -25,12 +25,12 @@ from hunch.runs.models import Loaded
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """An episode with its texts.
+    """A replayed episode with its texts.
 
     Attributes:
         answers: Observations: the first one, and one after each action, (length + 1) texts.
-        offers: Admissible actions at each step.
-        rewards: Reward of each action.
+        offers: Admissible actions before each action.
+        rewards: Reward of each action, length of the episode.
         pictures: The picture of each observation, as a data URL; empty if there are none.
     """
 
@@ -79,7 +79,7 @@ def opinions(
         loaded: See :func:`hunch.runs.models.load_models`.
 
     Raises:
-        HunchError: if environment, model or checkpoint is not available.
+        HunchError: if environment, model or checkpoint are not available.
     """
     try:
         agent, config = load_agent(folder, loaded=loaded)

@@ -31,12 +31,12 @@ class Run:
     """A complete run.
 
     Attributes:
-        name: Its folder, relative to the common parent of all folders.
-        arm: The settings of its arm: its own, with "seed" for a seed of the environment that equals the run's
-            in all of several runs that differ in nothing else.
+        name: Folder of the run, relative to the common parent of all folders.
+        arm: The settings without the seed; an environment option that equals the run's seed
+            in all of several otherwise equal runs becomes "seed".
         record: Contents of ``config.json``.
-        points: Points of its learning curves.
-        records: The agent's own records.
+        points: Points of the run's learning curves.
+        records: The records of the run's agent.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A folder that is left out of the report, with the reason."""
+    """A folder that the report leaves out, with the reason."""
 
     name: str
     reason: str

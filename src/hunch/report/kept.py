@@ -1,4 +1,4 @@
-"""Records of agents besides episodes: programs with their ancestors and differences, and transcripts."""
+"""Records of agents other than episodes: programs with ancestors and differences, and transcripts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hunch.report.gather import Run
 from hunch.report.pack import digits, encode
 
 LARGEST = 2_500_000
-"""Maximum characters of the blocks of all runs; beyond it, only some programs and transcripts are
+"""Maximum characters of the blocks of all runs; if exceeded, only some programs and transcripts are
 complete."""
 
 
 def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) -> list[str]:
-    """Return one block per run, empty if its agent kept no records.
+    """Return one block per run; it is empty if the agent has no records.
 
     Args:
         runs: The runs.
-        plain: Leave the blocks as JSON.
-        largest: Maximum characters of all blocks. If they need more, only every second, fourth ... record is
-            complete, besides the best program and its ancestors; of the others only the numbers are kept.
+        plain: Do not compress the blocks: leave them as JSON.
+        largest: Maximum characters of all blocks. If exceeded, only every second, fourth ... record is
+            complete, and the best program with its ancestors; of the others only the numbers remain.
     """
     lines = [run.records for run in runs]
     every = 1
@@ -57,7 +57,7 @@ def ancestors(programs: dict[int, dict[str, Any]]) -> list[int]:
 
 
 def parent(line: dict[str, Any], programs: dict[int, dict[str, Any]]) -> int | None:
-    """Return the parent of a program: the last one that its writer was shown."""
+    """Return the parent of a program: the last program in the writer's prompt."""
     there = [number for number in line["parents"] if number in programs]
     return there[-1] if there else None
 
@@ -80,7 +80,7 @@ def _program(
 def difference(before: str, after: str) -> list[tuple[str, str]]:
     """Return lines of ``after`` and deleted lines of ``before``: " " kept, "+" new, "-" deleted.
 
-    If there is nothing before, all lines count as kept.
+    If ``before`` is empty, all lines count as kept.
     """
     old, new = before.splitlines(), after.splitlines()
     if not old:

@@ -1,4 +1,4 @@
-"""What a model saves: each arm with a model beside each baseline without one, paired by seed."""
+"""What a model saves: each arm with a model against each baseline without one, paired by seed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hunch.runs.result import Result
 
 @dataclass(frozen=True)
 class Lead:
-    """An arm beside a baseline, over the seeds that both have.
+    """An arm compared with a baseline, over their common seeds.
 
     Attributes:
         area: Mean difference of the areas under the success curves, with Student's 95 % interval.
-        share: Mean share of the baseline's steps to half of the episodes (see
+        share: Mean share of the baseline's steps to half of the episodes' success (see
             :func:`hunch.rl.success.first_reached`) that the arm needs, with the same interval. A run that
-            did not get there counts with all of its steps. nan if no run of either got there.
+            never reached this counts with all of its steps; nan if no run of either reached it.
     """
 
     arm: str

@@ -1,6 +1,6 @@
-"""Compresses the episodes of many runs: every text once, numbers in columns, deflated.
+"""Compresses the episodes of many runs: every text is stored once, numbers in columns, then deflated.
 
-A page holds one block of texts and one block per run, each unpacked when it is needed. Texts and sets of
+A page holds one block of texts and one block per run, which the page unpacks when needed. Texts and sets of
 admissible actions are numbered.
 """
 
@@ -27,7 +27,7 @@ LARGEST = 12_000_000
 
 @dataclass
 class Numbers:
-    """Numbers objects in the order in which they are first seen."""
+    """Gives objects numbers, in the order in which they are first seen."""
 
     known: dict[Any, int] = field(default_factory=dict)
 
@@ -37,7 +37,7 @@ class Numbers:
 
 @dataclass
 class Words:
-    """Texts and action sets that the blocks of all runs share."""
+    """The texts and action sets that the blocks of all runs share."""
 
     texts: Numbers = field(default_factory=Numbers)
     offers: Numbers = field(default_factory=Numbers)
@@ -47,18 +47,18 @@ class Words:
         return self.offers[tuple(self.texts[action] for action in actions)]
 
     def plain(self) -> dict[str, Any]:
-        """Return the block of texts."""
+        """Return the block of texts as plain values."""
         return {"texts": list(self.texts.known), "offers": list(self.offers.known)}
 
 
 @dataclass
 class Told:
-    """The episodes of a run, as far as they can be reproduced.
+    """The episodes of a run, if they can be reproduced, with explanations.
 
     Attributes:
-        replayed: The replayed episodes; empty if replaying failed, with a ``reason``.
-        explained: The agent's explanations at each step of some episodes, by index; empty if the agent could
-            not be asked, with a reason.
+        replayed: The replayed episodes; empty if the replay failed; then ``reason`` says why.
+        explained: The agent's explanations at each step of some episodes, by index; empty if the agent cannot
+            be asked; then ``why_not_explained`` has the reason.
     """
 
     run: Run
@@ -97,7 +97,7 @@ def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
 def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) -> tuple[str, list[str]]:
     """Pack the episodes; if they are too large, keep the texts of only every second, fourth ... episode.
 
-    Args:
+    tales: The episodes of each run.
         tales: The runs.
         plain: Leave the blocks as JSON, for browsers without ``DecompressionStream`` (before 2023).
         largest: Maximum characters of all blocks; actions alone may exceed it.
@@ -117,7 +117,7 @@ def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) 
 
 
 def encode(value: Any, *, plain: bool = False) -> str:
-    """Return JSON, deflated and in base64, or plain."""
+    """Return a value as JSON, deflated and in base64, or unchanged if ``plain``."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text if plain else base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
@@ -156,7 +156,7 @@ def _row(values: FloatArray) -> list[float | None]:
 
 
 def digits(value: float, significant: int = 6) -> float | int | None:
-    """Return a number rounded to significant digits, as short as possible; None if it is not finite."""
+    """Return a number rounded to significant digits, as an int if possible; None if it is not finite."""
     short = float(f"{value:.{significant}g}")
     if not np.isfinite(short):
         return None

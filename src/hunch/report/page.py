@@ -1,4 +1,4 @@
-"""Makes the report page: computes everything that ``page.js`` shows."""
+"""Makes the report page: computes all data that ``page.js`` shows."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def page(
         comparisons: The comparisons to show.
         left_out: Folders to list as left out.
         episodes: Episodes per run in which the agent explains every action.
-        plain: Do not compress recorded episodes; see :func:`hunch.report.pack.pack`.
-        watch: Called with each run before its episodes are replayed and its agent is asked.
+        plain: Store recorded episodes uncompressed; see :func:`hunch.report.pack.pack`.
+        watch: Called with each run before its episodes are replayed and its agent explains them.
 
     Returns:
         The page as self-contained HTML. The same folders give the same page.
@@ -68,7 +68,7 @@ def title(comparisons: Sequence[Comparison]) -> str:
 
 
 def fill(data: dict[str, Any]) -> str:
-    """Put data, style and scripts into the page; the data are escaped so that they cannot become markup."""
+    """Insert data, style and scripts into the page; the data are escaped, so they cannot become markup."""
     folder = files("hunch.report")
     embedded = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":

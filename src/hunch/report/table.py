@@ -26,7 +26,7 @@ COUNTED = {entry.name for entry in fields(Usage)}
 
 @dataclass(frozen=True)
 class Row:
-    """One arm of a comparison over its seeds.
+    """One method or control of a comparison, summarised over its seeds.
 
     Attributes:
         success: Success rate in the last quarter of the steps: interquartile mean over seeds with 95 %
@@ -35,14 +35,14 @@ class Row:
         area: Area under the success curve, with the same statistics; see :func:`hunch.rl.statistics.area`.
         steps_to_half: Median over seeds of the steps until half of 50 episodes succeeded, and half of the 50
             after them; None if fewer than half of the seeds reached it.
-        by_seed: Success of each seed.
-        varies: True if the games vary with the seed.
-        requests: Requests over all seeds, cached or not, by role.
+        by_seed: Success rate of each seed.
+        varies: True if the games (the environment's pool) vary with the seed.
+        requests: Requests over all seeds, cached or not, by the role of the model.
         calls: Requests over all seeds that reached a model; ``hits`` are those that a cache answered.
         tokens: Tokens that the model read and wrote, over all seeds.
         seconds: Wall time over all seeds; ``model_seconds`` is the part in models.
         others: Other usage of models, such as cost.
-        silent: Answers that came in rows of 20 or more that could not be used.
+        silent: Useless answers in series of 20 or more.
     """
 
     label: str
@@ -118,7 +118,7 @@ def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
 
 
 def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, int]:
-    """Return requests by role, including cached ones, from counts by the option of each model."""
+    """Return requests, including cached ones, by the role that the model fills."""
     roles = () if "agent" in config.objects else methods.find(config.method).roles
     named = dict(zip(("lm", "policy_lm"), roles, strict=False))
     found: dict[str, int] = {}
@@ -135,15 +135,15 @@ def final_return(result: Result) -> float:
 
 
 def verdict(table: Sequence[Row]) -> list[str]:
-    """Say in words which methods are shown to be better than which.
+    """Return sentences that say which methods are shown to be better than which.
 
-    Each method with a model in a role that is no control is compared with every other method; where there
-    are only rules and controls, these are. They are compared by the success of their seeds: *yes* if the
-    one-sided rank-sum test gives p <= 0.05, or, below five seeds, if all of one are above all of the other
-    (:func:`hunch.rl.statistics.above`). If the games vary with the seed, they are compared in pairs with the
-    same seed: *yes* if Student's 95 % interval of the lead, which is given, is above 0. *No* means that it
+    Each method whose model fills a role, except controls, is compared with every other method; if there
+    are only rules and controls, these are compared. The test uses the seeds' success rates: *yes* if the
+    one-sided rank-sum test gives p <= 0.05, or, below five seeds, if all of one exceed all of the other
+    (:func:`hunch.rl.statistics.above`). If the games vary with the seed, runs with the same seed are
+    compared: *yes* if Student's 95 % interval of the lead, which is stated, is above 0. *No* means that it
     was not shown, not that the methods are equal. Fewer than three seeds give no verdict, only the lead. A
-    control is named without its method. A model that said nothing usable for long is named in a line.
+    control is named without its method. A model with many useless answers is named in a sentence.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
@@ -160,7 +160,7 @@ def _beats(row: Row, other: Row) -> Contrast:
 
 
 def place(config: RunConfig) -> str:
-    """Return the environment with its options, in one line."""
+    """Return the environment with its options as text, in one line."""
     options = ", ".join(f"{name}={value}" for name, value in sorted(config.env_options.items()))
     return f"{config.env} ({options})" if options else config.env
 

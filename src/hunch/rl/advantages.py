@@ -1,7 +1,7 @@
-"""Advantages of policy gradients: how much better a decision was than expected, as functions of rewards.
+"""Advantages for policy gradients: how much better a decision was than expected, computed from rewards.
 
-The functions read rows: the tokens of all decisions, one stream after the other, where a choice from a list
-is one token. A decision's reward is that of its last token.
+The functions read rows: the tokens of all decisions, stream by stream, where a choice from a list
+is one token. The reward of a decision belongs to its last token.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
-"""Deviation of advantages, as a share of the largest, below which they are equal up to rounding."""
+"""Relative difference of advantages below which they count as equal."""
 
 
 class Rows(NamedTuple):
@@ -31,9 +31,9 @@ class Rows(NamedTuple):
         rewards: Reward after each token, shape (m,).
         values: Value before each token, shape (m,).
         follows: Value after each token, shape (m,); 0 where no more reward can follow.
-        ends: Whether nothing of the same episode follows among the rows, shape (m,).
-        groups: Group of each episode, shape (episodes,); only of whole episodes.
-        steps: Number of the step that each token belongs to, shape (m,); as ``groups``.
+        ends: True where the episode's last row is, shape (m,).
+        groups: Group of each episode, shape (episodes,); only for whole episodes.
+        steps: Number of the step that each token belongs to, shape (m,); only for whole episodes.
         anchors: For each step a number of its state, shared by equal states of a group, shape (steps,).
     """
 
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
 
 
 def gae(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Generalised advantage estimation (Schulman et al., ICLR 2016), shape (m,).
+    """Return generalised advantage estimates (Schulman et al., ICLR 2016), shape (m,).
 
     With a decay of 1 these are the bootstrapped returns minus the values, as in A2C (Mnih et al., ICML 2016).
     """
@@ -59,7 +59,7 @@ def gae(rows: Rows, gamma: float, decay: float) -> FloatArray:
 
 
 def returns(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Discounted returns of whole episodes, without a baseline (REINFORCE, Williams, 1992); shape (m,)."""
+    """Return discounted returns of whole episodes, without baseline (REINFORCE, Williams, 1992), (m,)."""
     found, later = np.zeros(len(rows.rewards)), 0.0
     for i in range(len(found) - 1, -1, -1):
         found[i] = later = rows.rewards[i] + (0.0 if rows.ends[i] else gamma * later)
@@ -67,19 +67,19 @@ def returns(rows: Rows, gamma: float, decay: float) -> FloatArray:
 
 
 def group(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Returns standardised in each group of episodes (GRPO, Shao et al., 2024), shape (m,).
+    """Return episode returns, standardised within each group (GRPO, Shao et al., 2024), shape (m,).
 
-    All tokens of an episode have the same advantage, from its undiscounted return. It is 0 in a group whose
-    returns are equal: divided by their rounding error they would be anything.
+    All tokens of an episode have the same advantage, from its undiscounted return. It is 0 in groups with
+    equal returns, where the division by a rounding error would be meaningless.
     """
     return _spread(_compared(_scores(rows), rows.groups), rows)
 
 
 def anchored(rows: Rows, gamma: float, decay: float, weight: float) -> FloatArray:
-    """Return :func:`group` plus the same among equal states (GiGPO, Feng et al., NeurIPS 2025), shape (m,).
+    """Return :func:`group` plus the same over equal states (GiGPO, Feng et al., NeurIPS 2025), shape (m,).
 
-    The second level compares the discounted returns after the steps of a group's episodes that were taken in
-    the same state, so that the steps of an episode are told apart. A state met once has nothing to compare.
+    The second term compares the discounted returns after those steps of a group's episodes that were taken in
+    the same state, so steps of one episode differ. For a state that occurs once the term is 0.
     """
     firsts = np.flatnonzero(np.diff(rows.steps, prepend=-1))
     paid, ends = np.add.reduceat(rows.rewards, firsts), np.logical_or.reduceat(rows.ends, firsts)
@@ -88,7 +88,7 @@ def anchored(rows: Rows, gamma: float, decay: float, weight: float) -> FloatArra
 
 
 def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Returns minus the mean return of the group's others (RLOO, Ahmadian et al., ACL 2024), shape (m,)."""
+    """Return returns minus the mean of the group's others (RLOO, Ahmadian et al., ACL 2024), shape (m,)."""
     scores = _scores(rows)
     gained = np.zeros(len(scores))
     for number in np.unique(rows.groups):
@@ -98,9 +98,9 @@ def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
 
 
 def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Returns minus that of the group's first episode, the greedy one (Rennie et al., CVPR 2017), shape (m,).
+    """Return returns minus that of the group's first, greedy episode (Rennie et al., CVPR 2017), shape (m,).
 
-    The first episode itself has advantage 0.
+    The first episode has advantage 0.
     """
     scores = _scores(rows)
     _, firsts, own = np.unique(rows.groups, return_index=True, return_inverse=True)
@@ -108,25 +108,25 @@ def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
 
 
 Advantage: TypeAlias = "Callable[[Rows, float, float], FloatArray]"
-"""Returns the advantage of each token, given the discount of a token and the decay (GAE's lambda)."""
+"""Function that returns the advantage of each token, given the discount per token and the decay (lambda)."""
 ADVANTAGES: Final[Mapping[Kind, Advantage]] = MappingProxyType(
     {
         **{"gae": gae, "returns": returns, "group": group},
         **{"leave_one_out": leave_one_out, "self_critical": self_critical},
     }
 )
-"""The functions by name."""
+"""The advantage functions by name."""
 
 
 def anchors(
     streams: Sequence[Sequence[Step]], groups: Sequence[int], mask: Tensor
 ) -> tuple[IntArray, IntArray]:
-    """Return the step of each token, and for each step a number of its group and what was observed there.
+    """Return the step of each token, and for each step a number of its state within the group.
 
     Args:
         streams: The steps of each episode.
         groups: The group of each episode.
-        mask: Which tokens there are of each step, shape (steps, T).
+        mask: True for the tokens of each step, shape (steps, T).
     """
     met: dict[tuple[Any, ...], int] = {}
     pairs = [(own, t.state) for own, stream in zip(groups, streams, strict=True) for t, _ in stream]
@@ -137,7 +137,7 @@ def anchors(
 def standardised(advantages: Tensor) -> Tensor:
     """Return advantages with mean 0 and variance 1; zeros if they are equal up to rounding.
 
-    Equal advantages differ from their mean by its rounding error alone. Divided by an equally small
+    Equal advantages differ from their mean only by a rounding error. Divided by an equally small
     deviation, this would raise or lower the probability of every action of the batch.
     """
     spread = advantages.std(correction=0)

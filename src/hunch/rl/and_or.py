@@ -1,16 +1,16 @@
-"""AND-OR search: a goal holds if, by one of its moves, all subgoals of that move hold.
+"""AND-OR search: a goal is proved if all subgoals of one of its moves are proved.
 
     repeat until every tree is proved, refuted, or has used its budget
-        in each tree: from the root, at each goal by its best move, descend into all open subgoals of it
-        one question for the leaves of all trees: first their moves, then their priors and values
+        in each tree: from the root, at each goal choose the best move, and descend into all its open subgoals
+        for the leaves of all trees together: ask for their moves, then for their priors and values
         a goal is proved by a move whose subgoals are all proved, and refuted if no move is left
-        add gamma times the combined values of its subgoals to each move on the way
+        add gamma times the combined values of the subgoals to each move on the path
 
-The paths of one descent form a tree of their own (a hyperpath), whose leaves are expanded together. Moves are
-selected by PUCT. Two controls select otherwise: ``breadth`` expands goals in the order of their depth, and
-``best`` in that of the product of the priors above them; neither uses values.
+The paths of one descent form a tree (a hyperpath), whose leaves are expanded together. Moves are
+selected by PUCT. Two controls select differently: ``breadth`` expands goals in the order of their depth, and
+``best`` in the order of the product of the priors above them; neither uses values.
 
-Trees do not share goals. A subgoal that is one of the goals above it is no part of a proof, so its move is
+Trees do not share goals. A subgoal that is one of the goals above it cannot belong to a proof, so its move is
 refuted. Hence an inner goal that is refuted may be provable elsewhere, but not for the root of this tree. A
 refuted root has no proof.
 
@@ -35,7 +35,7 @@ from hunch.ranges import NonNegativeFloat, PositiveInt, Share, check_settings
 from hunch.rl.evaluator import Evaluator, evaluated, largest, puct
 
 Moves: TypeAlias = Callable[[Sequence[Any]], Sequence[Sequence[tuple[Any, Sequence[Any]]]]]
-"""The moves of each of several goals: actions, each with the subgoals that it leaves."""
+"""Returns the moves of several goals: actions, each with its remaining subgoals."""
 
 
 class Proof(NamedTuple):
@@ -64,9 +64,9 @@ class Move:
         action: The action.
         subgoals: The subgoals, in their order.
         refuted: True if a subgoal is refuted, or is one of the goals above.
-        visits: Number of descents through it.
-        total: Sum of their values.
-        pending: Number of descents that are not valued yet.
+        visits: Number of descents through the move.
+        total: Sum of the values of these descents.
+        pending: Number of descents that have no value yet.
     """
 
     goal: Goal
@@ -79,7 +79,7 @@ class Move:
 
     @property
     def value(self) -> float:
-        """Mean value; that of the goal if it was never taken."""
+        """Mean value of the descents; without descents, the value of the goal."""
         return self.total / self.visits if self.visits else self.goal.value
 
 
@@ -88,14 +88,14 @@ class Goal:
     """A goal of a tree.
 
     Attributes:
-        state: What is to be proved, which can be looked up.
-        move: The move that it is a subgoal of; None at the root.
-        moves: Its moves; None before it is expanded.
-        prior: The evaluator's priors of its moves.
-        value: The evaluator's value.
-        cost: What the controls order goals by.
-        proof: The smallest proof when it was proved; None until then.
-        refuted: True if it has no proof below the goals above it.
+        state: What is to be proved; hashable.
+        move: The move whose subgoal this is; None at the root.
+        moves: The goal's moves; None before the goal is expanded.
+        prior: The evaluator's priors of the moves.
+        value: The evaluator's value of the goal.
+        cost: Number by which the controls order goals, smallest first.
+        proof: The smallest proof when the goal was proved; None until then.
+        refuted: True if the goal has no proof below the goals above it.
     """
 
     state: Any
@@ -109,12 +109,12 @@ class Goal:
 
     @property
     def open(self) -> bool:
-        """True if it is neither proved nor refuted."""
+        """True if the goal is neither proved nor refuted."""
         return self.proof is None and not self.refuted
 
     @property
     def above(self) -> Iterator[Goal]:
-        """This goal, and those above it up to the root."""
+        """Yield this goal, and the goals above it up to the root."""
         goal: Goal | None = self
         while goal is not None:
             yield goal
@@ -122,11 +122,11 @@ class Goal:
 
     @property
     def wanted(self) -> bool:
-        """True if a proof of it may still be part of a proof of the root."""
+        """True if a proof of this goal may still become part of a proof of the root."""
         return all(goal.open and not (goal.move and goal.move.refuted) for goal in self.above)
 
     def expand(self, moves: Sequence[tuple[Any, Sequence[Any]]]) -> None:
-        """Add the moves."""
+        """Add the moves, given as actions with subgoals."""
         above = {goal.state for goal in self.above}
         self.moves = []
         for action, parts in moves:
@@ -150,7 +150,7 @@ class Goal:
 
 
 Hyperpath: TypeAlias = list[Move]
-"""Moves of one descent, each before those below it."""
+"""Moves of one descent, each before those of its subgoals."""
 
 
 @dataclass(slots=True, eq=False)
@@ -158,12 +158,12 @@ class Tree:
     """The search for a proof of one goal.
 
     Attributes:
-        root: The goal.
-        rng: Breaks ties.
+        root: The goal to prove.
+        rng: Random generator that breaks ties.
         expansions: Number of goals expanded so far.
-        ways: The descents of this round.
-        queue: Goals in the order of the controls, with their costs.
-        number: Counts the goals in the queue.
+        ways: The hyperpaths of this round.
+        queue: Goals in the order of the controls, with costs.
+        number: Counter of the goals in the queue, which breaks ties.
     """
 
     root: Goal
@@ -176,20 +176,20 @@ class Tree:
 
 @dataclass(frozen=True, kw_only=True)
 class AndOr:
-    """The search.
+    """Settings of the search, and the search itself.
 
     Args:
         budget: Maximum number of expansions per tree.
         rule: How goals are selected: ``puct``, ``breadth`` or ``best``.
-        combine: The value of several subgoals that must all hold: their product, or the smallest. A proved
-            subgoal counts 1.
-        c: Weight of the uncertainty term.
-        gamma: Discount per move. A proof has the value gamma^n with n its number of moves (``product``) or
+        combine: The value of several subgoals that must all hold: their product or their minimum. A proved
+            subgoal has the value 1.
+        c: Weight of the exploration term of PUCT.
+        gamma: Discount per move. A proof has the value gamma^n, with n its number of moves (``product``) or
             its depth (``minimum``).
         leaves: Number of descents per round (``puct``), or of goals. Descents of a round count as visits of
-            value 0 for those after them, so that they spread.
-        backup: The value of a move: the mean over descents (``mean``), or what its subgoals are worth now by
-            their best moves so far (``max``).
+            value 0 for later ones of the round, so that they differ.
+        backup: The value of a move: the mean over descents (``mean``), or the current values of its subgoals
+            under their best moves so far (``max``).
     """
 
     budget: PositiveInt = 64
@@ -203,14 +203,14 @@ class AndOr:
     def search(
         self, goals: Sequence[Any], moves: Moves, evaluator: Evaluator, rngs: Sequence[np.random.Generator]
     ) -> list[Tree]:
-        """Search for proofs of several goals side by side.
+        """Search for proofs of several goals in parallel; return the tree of each.
 
         Args:
-            goals: What is to be proved; can be looked up.
+            goals: The goals to prove; hashable.
             moves: Returns the moves of goals.
-            evaluator: Gives the priors of moves, and values from 0 to 1. Asked about goals that are open
+            evaluator: Gives the priors of moves, and values from 0 to 1, of goals that are still open
                 after their expansion.
-            rngs: A generator for each goal.
+            rngs: A random generator for each goal.
 
         Raises:
             UsageError: if a setting is out of range, or the evaluator's answers cannot be used.
@@ -324,7 +324,7 @@ class AndOr:
 
 
 def nodes(root: Goal) -> Iterator[Goal]:
-    """Return the goals of a tree, from above."""
+    """Yield the goals of a tree, each before those below it."""
     left = [root]
     while left:
         node = left.pop()

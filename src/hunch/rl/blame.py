@@ -1,4 +1,4 @@
-"""What to say of an error that a user's program raised, and which part of it did."""
+"""Error messages for exceptions in a user's code, with the part that raised them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hunch.core import HunchError, InadmissibleActionError, UsageError
 
 
 def blamed(what: str, error: BaseException) -> str:
-    """Return what failed, with the class and method that raised if they are another part's of the user."""
+    """Return what failed, and the class and method that raised the error, if these belong to another part."""
     own = _raiser(error)
     return what if not own or what.startswith(own[0]) else f"{what}, in {'.'.join(own)}"
 
@@ -27,7 +27,7 @@ def _raiser(error: BaseException) -> tuple[str, str] | None:
 
 
 def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:
-    """Return what to raise instead of an environment's own exception, with the calls that led to it."""
+    """Return the error to raise in place of an environment's exception, with the calls that led to it."""
     if isinstance(error, InadmissibleActionError):  # of an action that the environment listed
         return UsageError(f"The environment refused an action that it lists as admissible: {error}")
     if isinstance(error, HunchError):

@@ -1,4 +1,4 @@
-"""Rewards fitted to preferences: softmax(r1, r2) is the probability that the first is preferred.
+"""Rewards fitted to preferences: softmax(r1, r2) is the probability that the first item is preferred.
 
 The model is that of Bradley and Terry (1952); the reward is the mean of small networks, as in Christiano et
 al., "Deep Reinforcement Learning from Human Preferences" (NeurIPS 2017).
@@ -17,16 +17,16 @@ from torch import nn
 from hunch.core import FloatArray
 
 ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 3, 64, 20, 256, 3e-3
-"""Networks (Motif: one), their width (our choice), passes (Motif's code: 10), pairs per update (1024) and
-Adam's rate (1e-5)."""
+"""Number of networks (Motif: 1), width (our choice), passes (Motif's code: 10), pairs per update (Motif:
+1024) and Adam's learning rate (Motif: 1e-5)."""
 
 
 class Fitted:
-    """A reward of vectors, or of pictures.
+    """A reward of vectors or pictures, which is fitted to preferences.
 
     Args:
         shape: Length of a vector, or the shape of a picture: (3, height, width).
-        seed: Seed of the weights; each network has initial weights of its own.
+        seed: Seed of the weights; each network gets different initial weights.
         weights: The weights of each network from :meth:`state_dict`, if they are to be restored.
     """
 
@@ -52,13 +52,13 @@ class Fitted:
         rng: np.random.Generator,
         epochs: int = EPOCHS,
     ) -> None:
-        """Descend on the cross-entropy, with an order of its own for each network.
+        """Minimise the cross-entropy; each network sees the pairs in a different order.
 
         Args:
-            first: The vectors or pictures of the first of each pair, shape (n, *shape).
-            second: Those of the second.
-            preferred: The share of the preference that the first gets, from 0 to 1.
-            rng: Random generator for the order.
+            first: First vector or picture of each pair, shape (n, *shape).
+            second: Second vector or picture of each pair, same shape.
+            preferred: Preference for the first of each pair, from 0 to 1, shape (n,).
+            rng: Random generator for the orders.
             epochs: Passes over the pairs.
         """
         one, other, target = torch.from_numpy(first), torch.from_numpy(second), torch.tensor(preferred)

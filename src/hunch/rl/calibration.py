@@ -1,4 +1,4 @@
-"""Calibration: turns values into probabilities of success, and measures how good the probabilities are.
+"""Calibration: maps values to probabilities of success, and measures the quality of the probabilities.
 
 Isotonic regression by pooling adjacent violators (Ayer et al., 1955), with one success and one failure added
 to each pool, so that no probability is 0 or 1 only for lack of episodes. The Brier score is the mean squared
@@ -53,5 +53,5 @@ class Calibration:
 
 
 def brier(probabilities: Sequence[float] | FloatArray, successes: Sequence[bool]) -> float:
-    """Return the mean squared error of probabilities: 0 is best, and always saying one half gives 0.25."""
+    """Return the mean squared error of probabilities: 0 is best; a constant one half gives 0.25."""
     return float(np.mean((np.asarray(probabilities) - np.asarray(successes, dtype=float)) ** 2))

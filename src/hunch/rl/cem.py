@@ -2,8 +2,8 @@
 
     repeat
         draw candidates from a normal distribution over the policy's parameters
-        score each
-        fit the distribution to the best of them
+        score each candidate
+        fit the distribution to the candidates with the best scores
 
 (Rubinstein 1999; Mannor, Rubinstein and Gat 2003; the added noise after Szita and Lorincz 2006.) It needs
 only the scores of whole episodes, so a reward program is called once per generation, not once per step.
@@ -21,11 +21,11 @@ from hunch.core import FloatArray, UsageError
 
 @dataclass(frozen=True)
 class CEM:
-    """Settings of the search.
+    """Settings of the cross-entropy method, and the search itself.
 
     Attributes:
         population: Candidates per generation.
-        elites: Number of the best candidates, to which the next distribution is fitted.
+        elites: Number of best candidates, to which the next distribution is fitted.
         generations: Number of generations.
         spread: Initial standard deviation.
         noise: Added to the standard deviation, falling to 0 over the generations.
@@ -52,7 +52,7 @@ class CEM:
         Args:
             score: Takes candidates, shape (population, size), and returns their scores, shape (population,).
             size: Number of parameters.
-            rng: The source of chance.
+            rng: Random generator.
         """
         mean, spread = np.zeros(size), np.full(size, self.spread)
         for generation in range(self.generations):
@@ -64,12 +64,12 @@ class CEM:
 
 
 def policy_size(observation: int, action: int) -> int:
-    """Return the number of parameters of a policy."""
+    """Return the number of parameters of a linear policy for these sizes of observation and action."""
     return (observation + 1) * action
 
 
 def act(parameters: FloatArray, observations: FloatArray) -> FloatArray:
-    """Return actions in [-1, 1] of linear policies with tanh; each world has its own parameters.
+    """Return actions in [-1, 1] of linear policies with tanh, one policy per world.
 
     Args:
         parameters: Shape (n, (observation + 1) * action).

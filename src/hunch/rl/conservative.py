@@ -1,4 +1,4 @@
-"""Conservative Q-learning pushes down the values of actions that nobody took (Kumar et al., NeurIPS 2020)."""
+"""Conservative Q-learning lowers the values of actions that are not in the data (Kumar et al., 2020)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hunch.rl.q_learning import Batch, Candidates, Features, QLearner, forward
 
 
 class ConservativeLearner(QLearner):
-    """The Q-learner with the conservative term log sum exp Q(s, .) - Q(s, a).
+    """A Q-learner with the conservative term log sum exp Q(s, .) - Q(s, a).
 
     Args:
         features: Vectors of the numbered states.
         seed: Seed of the weights.
         beta: Weight of the conservative term.
-        floor: Include the recorded action in its candidates, so that it is never negative.
+        floor: Include the recorded action in the candidates of the term, so that it is never negative.
         bellman: Add the Bellman error. Without it, this is behaviour cloning: the values are logits.
         **rule: Further settings of the update; see :class:`~hunch.rl.q_learning.QLearner`.
     """
@@ -39,7 +39,7 @@ class ConservativeLearner(QLearner):
         self.beta, self.floor, self.bellman = beta, floor, bellman
 
     def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
-        """Return the loss of a batch, of which Q(s, a) is ``q``, shape (n,)."""
+        """Return the loss of each transition of a batch; ``q`` is Q(s, a), shape (n,)."""
         loss = super().loss(q, batch, candidates) if self.bellman else torch.zeros(())
         if self.beta:
             own = candidates(batch.state, batch.candidates)

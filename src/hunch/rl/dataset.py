@@ -1,7 +1,7 @@
 """Offline data: recorded episodes of a text environment, stored as Minari data sets.
 
-A data set is a folder that Minari can read. With each observation it stores the admissible actions as a JSON
-list, and pictures and raw numbers if there are any; with each step its event; and with each episode its task,
+A data set is a folder that Minari can read. Each observation comes with the admissible actions as a JSON
+list, and pictures and raw numbers if there are any; each step with its event; and each episode with its task,
 seed, success, player, lifetime and group, and the policy that acted.
 """
 
@@ -24,7 +24,7 @@ from hunch.rl.recording import Recording, problems
 
 FORMAT = 2
 MARK = "hunch"
-"""Key of our entry in Minari's metadata."""
+"""Key of this library's entry in the metadata of Minari."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Dataset:
         env: Id of the environment.
         env_options: Options with which the environment was made.
         episodes: The episodes in the order of recording.
-        provenance: Notes for people on how the data were made; anything that JSON can hold.
+        provenance: Notes on how the data were made; anything that JSON can hold.
     """
 
     env: str
@@ -48,11 +48,11 @@ class Dataset:
 
 
 Recorded: TypeAlias = Dataset | Sequence[Sequence[Transition]]
-"""Recorded episodes as an argument: a data set, or sequences of transitions, each a whole episode."""
+"""Recorded episodes as an argument: a data set, or whole episodes as sequences of transitions."""
 
 
 def as_episodes(data: Recorded | None) -> tuple[Episode, ...]:
-    """Return recorded episodes in the form that agents receive, after a check of their ends.
+    """Return recorded episodes in the form that agents receive, after checking that each has an end.
 
     Raises:
         UsageError: if an episode is empty, has no end, or continues after its end.
@@ -90,7 +90,7 @@ def check(dataset: Dataset) -> None:
     """Check that data are consistent.
 
     Raises:
-        UsageError: if they are not, with the episode and step (both counted from 0) and the problem.
+        UsageError: if they are not; the message names episode and step, counted from 0, and the problem.
     """
     if not len(dataset):
         raise UsageError("The data set is empty.")
@@ -100,10 +100,10 @@ def check(dataset: Dataset) -> None:
 
 
 def same_environment(dataset: Dataset, env: str) -> None:
-    """Check that data are from this environment.
+    """Check that data are from the environment with this id.
 
     Raises:
-        UsageError: if the ids differ; another version counts as another environment.
+        UsageError: if the ids differ; another version of an environment also counts as different.
     """
     if dataset.env.rpartition(":")[2] != env.rpartition(":")[2]:
         raise UsageError(f"The data set was recorded in {dataset.env}, not in {env}.")
@@ -141,10 +141,10 @@ def save(dataset: Dataset, folder: str | Path) -> None:
 
 
 def refuse_existing(folder: Path) -> None:
-    """Check that a folder is new or empty, before a data set is recorded for it.
+    """Check that a folder is new or empty, before a data set is recorded into it.
 
     Raises:
-        UsageError: if it is not empty, or is a file.
+        UsageError: if the folder is not empty, or is a file.
     """
     if (folder / "metadata.json").exists():
         raise UsageError(f"{folder} already holds a data set; choose another folder.")
@@ -157,7 +157,7 @@ def load(folder: str | Path) -> Dataset:
 
     Raises:
         UsageError: if the folder holds no data set, or an inconsistent one.
-        HunchError: if it cannot be read.
+        HunchError: if a file cannot be read.
     """
     folder = Path(folder)
     about = _about(folder)
@@ -180,11 +180,11 @@ def load(folder: str | Path) -> Dataset:
 
 
 def describe(folder: str | Path) -> Dataset:
-    """Return the data set in a folder without its episodes, which are not read.
+    """Return the data set in a folder without reading its episodes.
 
     Raises:
         UsageError: if the folder holds no data set.
-        HunchError: if what describes it is damaged.
+        HunchError: if the description is damaged.
     """
     own = _about(Path(folder))[MARK]
     return Dataset(own["env"], own["env_options"], (), own["provenance"])
@@ -260,7 +260,7 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
         file: The file.
         env: Id of the environment of the data.
         env_options: Options of the environment.
-        history: Value of ``history`` for episodes without this field.
+        history: History length of episodes without the field ``history``.
 
     Raises:
         UsageError: if there is no such file, a line is not a valid episode, or the data are inconsistent.

@@ -19,7 +19,7 @@ def play(
         env: A text environment.
         act: Chooses the action of a state.
         seed: Seed of the episode.
-        number: Number of the episode.
+        number: Number of the episode in its environment.
     """
     rollout = Rollout([env], seeds=[seed], numbers=[number])
     while rollout.states:
@@ -27,7 +27,7 @@ def play(
 
 
 def replay(env: TextEnvironment, episode: Finished) -> Iterator[Transition]:
-    """Replay an episode from its seed, number and actions; it stops after the last action."""
+    """Replay an episode from its seed, number and actions; ends after the last action."""
     coming = iter(episode.actions)
     rollout = Rollout([env], seeds=[episode.seed], numbers=[episode.number], task_seed=episode.task_seed)
     while rollout.states and (action := next(coming, None)) is not None:
@@ -51,13 +51,13 @@ def evaluate(
 
     Args:
         player: Makes a player from a seed, such as ``agent.player``.
-        envs: Text environments to play in side by side.
+        envs: Text environments for parallel episodes.
         episodes: Number of episodes.
         seed: Seed of the episodes and the players.
         episodes_per_player: Episodes after which a new player with an empty memory begins. Default: never.
-        lifetime: Episodes that share a task, at whose end a player forgets; see :class:`Rollout`.
+        lifetime: Number of episodes that share a task; then the players forget; see :class:`Rollout`.
         task_seed: Fixes the task over all episodes.
-        raw: Whether states have ``raw``.
+        raw: Whether states have ``State.raw``.
 
     Returns:
         The episodes in the order of their numbers.

@@ -1,4 +1,4 @@
-"""What searches share: the evaluator of states, and the bounds by which actions are selected."""
+"""The evaluator of states, which all searches use, and the bounds by which they select actions."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 
 Actions: TypeAlias = Callable[[Any], Sequence[Any]]
-"""The actions of a state."""
+"""Function that returns the actions of a state."""
 
 
 class Evaluator(Protocol):
-    """Says what a search expects in states, without looking ahead; asked for many trees at once."""
+    """Estimates priors and values of states for a search without looking ahead, for many trees at once."""
 
     def evaluate(self, states: Sequence[Any]) -> tuple[Sequence[FloatArray], Sequence[float] | FloatArray]:
         """Return the priors of each state's actions, in their order, and the value of each state."""
 
 
 class Uniform:
-    """Equal priors, and the same value everywhere: the control of every evaluator.
+    """Equal priors and a constant value: the control of every evaluator.
 
     Args:
         actions: Returns the actions of a state.
-        value: The value.
+        value: The value of every state.
     """
 
     def __init__(self, actions: Actions, value: float = 0.0) -> None:
@@ -41,10 +41,10 @@ class Uniform:
 def evaluated(
     evaluator: Evaluator, states: Sequence[Any], counts: Sequence[int]
 ) -> list[tuple[FloatArray, float]]:
-    """Return priors and values that are checked; ``counts`` are the numbers of actions.
+    """Return priors and values after checking them; ``counts`` are the numbers of actions.
 
     Raises:
-        UsageError: if there are too few or too many, or if one is not a finite number.
+        UsageError: if their numbers are wrong, or one is not a finite number.
     """
     priors, values = evaluator.evaluate(states)
     if not len(priors) == len(values) == len(states):
@@ -65,17 +65,17 @@ def evaluated(
 
 
 def largest(scores: Sequence[float], rng: np.random.Generator) -> int:
-    """Return the index of the largest score, one of them at random if there are several."""
+    """Return the index of the largest score; among equals a random one."""
     top = max(scores)
     ties = [i for i, score in enumerate(scores) if score == top]
     return ties[int(rng.integers(len(ties)))]
 
 
 def uct(value: float, visits: int, n: int, c: float) -> float:
-    """Return the upper confidence bound of an action; ``n`` is the number of visits of all actions."""
+    """Return the upper confidence bound of an action (UCT); ``n`` counts the visits of all actions."""
     return value + c * sqrt(log(n) / visits) if visits else inf
 
 
 def puct(value: float, visits: int, n: int, c: float, prior: float) -> float:
-    """Return the upper confidence bound of an action that has a prior."""
+    """Return the upper confidence bound of an action with a prior (PUCT); ``n`` counts all visits."""
     return value + c * prior * sqrt(max(n, 1)) / (1 + visits)

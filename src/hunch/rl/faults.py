@@ -1,4 +1,4 @@
-"""Faults of environments and agents that are found while they are used, with rules that cost no time."""
+"""Cheap checks of the results of environments and agents during a run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hunch.core import HunchError, UsageError
 
 
 def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
-    """Return a reward: a finite float, or nan for a program that failed.
+    """Return a reward after checking it: a finite float, or nan for a program that failed.
 
     Raises:
-        UsageError: if it is something else.
+        UsageError: if the reward is something else.
     """
     if isinstance(reward, float) and (isfinite(reward) or (isnan(reward) and info.get("free_text") is True)):
         return float(reward)
@@ -35,7 +35,7 @@ def require_shape(verb: str, answer: Any) -> None:
 
 
 def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any] | None) -> None:
-    """Check that what is said is text, that success is a bool, and that the actions are different texts.
+    """Check that observations are texts, success is a bool, and actions are different texts.
 
     Raises:
         UsageError: if they are not.
@@ -64,7 +64,7 @@ def _are_texts(actions: Sequence[Any]) -> bool:
 
 
 class Failing:
-    """Turns an exception of an agent or callback into a HunchError, which passes unchanged itself."""
+    """A context that turns an exception of an agent or callback into a HunchError, unless it is one."""
 
     def __init__(self, what: str) -> None:
         self.what = what

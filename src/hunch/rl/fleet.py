@@ -1,4 +1,4 @@
-"""Calls environments together, one after the other; :mod:`hunch.rl.workers` does it in worker processes."""
+"""Calls several environments one after the other; :mod:`hunch.rl.workers` calls them in processes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Call: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
-"""A method of an environment, with its arguments."""
+"""Name of a method of an environment, with its arguments."""
 
 
 class Fleet:
-    """Environments that are called together."""
+    """Several environments that are called together."""
 
     def __init__(self, envs: Sequence[Any]) -> None:
         self.envs = list(envs)
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Call one method of some environments, given by index; an error passes with its own type."""
+        """Call one method of each given environment, by index; return the results. Errors pass unchanged."""
         return {
             i: getattr(self.envs[i], verb)(*given, **options) for i, (verb, given, options) in calls.items()
         }
 
     def close(self) -> None:
-        """Stop what runs beside this process; the environments stay open."""
+        """Stop worker processes, of which there are none here; the environments stay open."""

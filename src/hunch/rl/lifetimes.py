@@ -1,7 +1,7 @@
-"""Recorded histories of learners as arrays, which :mod:`hunch.rl.sequence` reads.
+"""Learning histories as arrays, for :mod:`hunch.rl.sequence`.
 
-A history is all that a learner did in one task, in order: the recorded episodes of one lifetime. A training
-example is a part of it, as long as the lifetimes in which the network will act.
+A history contains a learner's steps in one task, in order: the recorded episodes of one lifetime. A training
+example is a part of it, as long as the lifetimes in which the network acts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECE = re.compile(r"-?\d+(?:\.\d+)?|[^\W\d_]+")
 
 
 def pieces(text: str) -> list[str]:
-    """Return the words of a text and its numbers, each number with the word before it and its place there.
+    """Return the words and numbers of a text; each number comes with the word before it and its position.
 
     >>> pieces("You are in row 3, column 4.")
     ['you', 'are', 'in', 'row', 'row 1 3', 'column', 'column 1 4']
@@ -36,13 +36,13 @@ def pieces(text: str) -> list[str]:
 
 
 Order: TypeAlias = Literal["histories", "ends", "shuffled"]
-"""Which episodes of a history make an example: a part from anywhere, its end, or any in random order."""
+"""Episodes of an example: successive ones from anywhere in the history, the last ones, or random ones."""
 Labels: TypeAlias = Literal["taken", "final", "best"]
-"""The action to predict: the one taken, what the learner did there at its end, or the best one."""
+"""Action to predict: the recorded one, the learner's later one in this state (final), or the best one."""
 
 
 class Life(NamedTuple):
-    """An episode as arrays; ``labels`` has the actions to predict, -1 for none."""
+    """An episode as arrays; ``labels`` are the actions to predict, -1 for none."""
 
     pieces: IntArray  # rows, shape (length, P)
     actions: IntArray  # rows, (length,)
@@ -51,9 +51,9 @@ class Life(NamedTuple):
 
 
 class Vocabulary:
-    """Numbers the pieces of observations and the actions that recorded episodes show, from 1.
+    """Numbers of the words in observations and of the actions, as they occur in recorded episodes, from 1.
 
-    ``width`` is the most pieces of an observation, and ``places`` the longest episode in steps.
+    ``width`` is the maximum number of words per observation, and ``places`` the maximum steps per episode.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, data: Sequence[Episode]) -> Vocabulary:
-        """Return what recorded episodes show."""
+        """Return the vocabulary of recorded episodes."""
         states = [t.state for episode in data for t in episode]
         seen = [pieces(text) for text in dict.fromkeys(state.observation for state in states)]
         listed = dict.fromkeys(state.actions for state in states)
@@ -79,10 +79,10 @@ class Vocabulary:
         )
 
     def observation(self, text: str) -> IntArray:
-        """Return the rows of an observation's pieces, shape (width,), with 0 for none.
+        """Return the numbers of an observation's words, shape (width,), padded with 0.
 
         Raises:
-            UsageError: if it has more pieces than any in the data, or one that the data never show.
+            UsageError: if it has more words than any in the data, or one that does not occur there.
         """
         if text not in self._rows:
             own = pieces(text)
@@ -94,17 +94,17 @@ class Vocabulary:
         return self._rows[text]
 
     def action(self, text: str) -> int:
-        """Return the row of an action.
+        """Return the number of an action.
 
         Raises:
-            UsageError: if the data never show it.
+            UsageError: if the action does not occur in the data.
         """
         if text not in self.actions:
             raise UsageError(f"The recorded data never show the action {text!r}.")
         return self.actions[text]
 
     def life(self, episode: Sequence[Transition], labels: Sequence[str | None]) -> Life:
-        """Return an episode as arrays."""
+        """Return an episode as arrays, with the labels as numbers."""
         return Life(
             np.stack([self.observation(t.state.observation) for t in episode]),
             np.array([self.action(t.action) for t in episode]),
@@ -128,8 +128,8 @@ def labelled(
 
     Args:
         history: The episodes of a history.
-        labels: Which actions.
-        best: The best action in a state of ``info["raw"]``, for the labels ``best``.
+        labels: Which actions to predict.
+        best: Returns the best action for ``info["raw"]``; needed for the labels ``best``.
     """
     if labels == "taken":
         return [[t.action for t in episode] for episode in history]
@@ -148,9 +148,9 @@ def drawn(n: int, episodes: int, stride: int, order: Order, rng: np.random.Gener
     Args:
         n: Episodes of the history.
         episodes: Episodes of the example.
-        stride: Distance between two of them in the history.
-        order: Which of them.
-        rng: Draws where they begin, or all of them.
+        stride: Distance in the history between successive episodes.
+        order: Which episodes to take.
+        rng: Draws the first episode, or all of them.
     """
     if order == "shuffled":
         return [int(i) for i in rng.permutation(n)[:episodes]]
@@ -160,7 +160,7 @@ def drawn(n: int, episodes: int, stride: int, order: Order, rng: np.random.Gener
 
 
 def batch(lives: Sequence[Sequence[Life]]) -> tuple[Any, ...]:
-    """Return the arrays of :class:`hunch.rl.sequence.Steps` for lifetimes, and last their labels, (n, T)."""
+    """Return the arrays of :class:`hunch.rl.sequence.Steps` for lifetimes, and the labels, shape (n, T)."""
     rows = [_joined(own) for own in lives]
     longest = max(len(labels) for *_, labels in rows)
     padded = [[_padded(part, longest, -1 if i == 4 else 0) for i, part in enumerate(row)] for row in rows]

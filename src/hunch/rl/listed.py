@@ -1,4 +1,4 @@
-"""Policies over listed actions: what they share, whatever gives the log-probabilities."""
+"""Base class of policies over listed actions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hunch.rl.policy import Decision, Evaluated, Part, Prior
 
 
 class ListedPolicy(ABC):
-    """A policy over the admissible actions of each state: a choice from a list, so T is 1.
+    """A policy over the admissible actions of each state: a choice from a list is one token, so T is 1.
 
-    A subclass gives the log-probabilities of all actions, and the values.
+    A subclass provides the log-probabilities of all actions, and the values.
 
     Attributes:
-        prior: What the divergence is measured from; None for no prior.
+        prior: The prior from which the KL divergence is measured; None for no prior.
     """
 
     prior: Prior | None = None
@@ -38,12 +38,12 @@ class ListedPolicy(ABC):
 
     @torch.no_grad()
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the probabilities of the actions of each state."""
+        """Return the probabilities of each state's actions, shape (number of actions,) per state."""
         shares = self.logprobs(states).double().exp().cpu().numpy()
         return [row[: len(s.options)] / row.sum() for row, s in zip(shares, states, strict=True)]
 
     def sample(self, states: Sequence[State], rngs: Sequence[np.random.Generator]) -> list[Decision]:
-        """Draw an action in each state with its own generator; several states may share one."""
+        """Draw an action in each state with the state's random generator; several states may share one."""
         drawn = []
         for state, shares, rng in zip(states, self.probabilities(states), rngs, strict=True):
             index = int(rng.choice(len(shares), p=shares))
@@ -51,7 +51,7 @@ class ListedPolicy(ABC):
         return drawn
 
     def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
-        """Return None: ``evaluate`` computes the divergence from the prior over the whole distribution."""
+        """Return None: ``evaluate`` computes the KL divergence over the whole distribution."""
         return None
 
     @torch.no_grad()
@@ -67,7 +67,7 @@ class ListedPolicy(ABC):
         part: Part = "both",
         pulled: bool = False,
     ) -> Evaluated:
-        """Judge choices by the current weights; see :meth:`TrainablePolicy.evaluate`."""
+        """Evaluate choices by the current weights; see :meth:`TrainablePolicy.evaluate`."""
         if part == "value":
             values = self.judge(states)[:, None]
             nothing = torch.zeros_like(values)
@@ -96,7 +96,7 @@ def divergence(shares: Tensor, known: Tensor, expected: Tensor) -> Tensor:
     Args:
         shares: Probabilities of the actions, shape (n, max. actions).
         known: Their logarithms, padded with 0.
-        expected: Log-probabilities of the prior, padded with -inf; a row of padding alone counts 0.
+        expected: Log-probabilities of the prior, padded with -inf; the divergence is 0 in rows of padding.
     """
     expected = expected.to(known)
     given = (expected > -torch.inf).any(1, keepdim=True)

@@ -1,8 +1,8 @@
-"""Policies that act and are judged: what the update of :mod:`hunch.rl.policy_gradient` asks of a policy.
+"""Policies that act and are trained: the interface that :mod:`hunch.rl.policy_gradient` needs.
 
-A policy decides on an action, and later says how likely the decision is now. A decision has one
+A policy decides on an action, and later evaluates the decision under its new weights. A decision has one
 log-probability per token: a text that a model wrote has many, a choice from a list has one. All tensors have
-shape (n, T), where T is the largest number of tokens, and ``mask`` tells which tokens there are.
+shape (n, T), where T is the largest number of tokens, and ``mask`` is True where a decision has a token.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 Part: TypeAlias = Literal["both", "policy", "value"]
 Prior: TypeAlias = "Callable[[Sequence[State]], Tensor]"
-"""Log-probabilities of the actions of some states, padded with -inf; shape (n, max. actions). A
-row of padding alone leaves its state unregularised."""
+"""Function that returns log-probabilities of actions, shape (n, max. actions), padded with -inf; rows of
+padding leave a state unregularised."""
 
 
 class Decision(NamedTuple):
-    """An action, and what the update needs to judge it again.
+    """An action, and what the update needs to evaluate it again.
 
     Attributes:
         text: The action.
-        tokens: Its tokens as they were drawn, of a text that a model wrote: tokenising it may give others.
-        logprobs: Natural log-probability of each token when it was drawn. Empty if the policy that drew it is
-            still the current one, which then gives them again.
+        tokens: Tokens of a written text as they were drawn, because tokenising the text again may differ.
+        logprobs: Natural log-probability of each token when it was drawn. Empty if the policy is
+            unchanged at the update, which then computes them.
         finished: False if the text was cut at the maximum number of tokens.
     """
 
@@ -49,16 +49,16 @@ class Step(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """What a policy says of n decisions of at most T tokens, with gradients; 0 where the mask is False.
+    """A policy's outputs for n decisions of at most T tokens, with gradients; 0 where the mask is False.
 
     Attributes:
         logprobs: Natural log-probability of each token, shape (n, T).
         entropy: Entropy of the distribution of each token in nats, shape (n, T).
         values: Value before each token, shape (n, T).
-        mask: Which tokens there are, shape (n, T).
-        kl: Divergence from the prior at each token in nats, shape (n, T); None if it is not known.
+        mask: True where a decision has a token, shape (n, T).
+        kl: KL divergence from the prior at each token in nats, shape (n, T); None if unknown.
         free: Log-probability of each token without the policy's own mask of tokens, shape (n, T), without
-            gradients; None if it has none.
+            gradients; None if the policy has no such mask.
     """
 
     logprobs: Tensor
@@ -70,7 +70,7 @@ class Evaluated(NamedTuple):
 
     @classmethod
     def joined(cls, pieces: Sequence[Evaluated]) -> Evaluated:
-        """Return pieces of varying numbers of tokens as one."""
+        """Return several pieces with different T as one, padded with 0."""
         known: Any = zip(*pieces, strict=True)
         return cls(*(None if own[0] is None else joined(own) for own in known))  # type: ignore[arg-type]
 
@@ -84,14 +84,14 @@ class Evaluated(NamedTuple):
         return cls(logprobs, torch.zeros_like(logprobs), torch.zeros_like(logprobs), mask)
 
     def whole(self) -> Evaluated:
-        """Return texts as single actions: sums over their tokens, and the value before the first; T is 1."""
+        """Return texts as single actions: sums over tokens, and the value before the first token; T is 1."""
         logprobs, entropy = ((own * self.mask).sum(1, keepdim=True) for own in (self.logprobs, self.entropy))
         kl = None if self.kl is None else (self.kl * self.mask).sum(1, keepdim=True)
         return Evaluated(logprobs, entropy, self.values[:, :1], self.mask[:, :1], kl)
 
 
 def joined(pieces: Sequence[Tensor]) -> Tensor:
-    """Return tensors of shape (n, T) with varying T as one, padded with 0."""
+    """Return tensors of shape (n, T) with different T as one, padded with 0."""
     import torch
     from torch.nn.functional import pad
 
@@ -100,14 +100,14 @@ def joined(pieces: Sequence[Tensor]) -> Tensor:
 
 
 class Policy(Protocol):
-    """A policy that acts."""
+    """A policy that draws decisions."""
 
     def sample(self, states: Sequence[State], rngs: Sequence[np.random.Generator]) -> list[Decision]:
-        """Draw a decision in each state with its own generator; several states may share one."""
+        """Draw a decision in each state with the state's random generator; several states may share one."""
 
 
 class TrainablePolicy(Policy, Protocol):
-    """A policy that acts and is trained."""
+    """A policy that draws decisions and can be trained."""
 
     def evaluate(
         self,
@@ -116,26 +116,26 @@ class TrainablePolicy(Policy, Protocol):
         part: Part = "both",
         pulled: bool = False,
     ) -> Evaluated:
-        """Judge decisions by the current weights.
+        """Evaluate decisions by the current weights.
 
         Args:
             states: The states.
             decisions: The decision in each state.
-            part: What is needed: all, all but the values, or only the values; the rest is 0.
-            pulled: Also compute the divergence from the prior, if there is one.
+            part: Outputs to compute: all, all but the values, or only the values; the others are 0.
+            pulled: Also compute the KL divergence from the prior, if there is one.
         """
 
     def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
         """Return the log-probability of each token under a frozen reference, shape (n, T).
 
-        None if there is no reference, or ``evaluate`` knows the divergence of the whole distribution.
+        None if there is no reference, or if ``evaluate`` computes the divergence of the whole distribution.
         """
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, without gradients; shape (n,)."""
 
     def parameters(self) -> Mapping[str, list[nn.Parameter]]:
-        """Return the trained weights: those of the ``policy``, and those of the ``value`` only."""
+        """Return the trained weights by name: those of ``policy``, and those of ``value`` alone."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the trained weights, to be saved."""
@@ -152,13 +152,13 @@ _MEMORY = (
 
 @contextmanager
 def fitting(micro: int) -> Iterator[None]:
-    """Name settings that need less memory where the accelerator has too little.
+    """Turn torch's memory error in this block into one that names settings which need less memory.
 
     Args:
-        micro: Number of steps computed at once.
+        micro: Number of steps per pass.
 
     Raises:
-        HunchError: in place of torch's error.
+        HunchError: if memory runs out.
     """
     import torch
 

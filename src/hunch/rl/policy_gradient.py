@@ -1,13 +1,13 @@
-"""Policy gradients: one update, of which PPO, A2C, REINFORCE, GRPO and RLOO are settings.
+"""Policy gradients: one update with settings for PPO, A2C, REINFORCE, GRPO and RLOO.
 
 The clipped surrogate is from Schulman et al., "Proximal Policy Optimization Algorithms" (2017), and the
 details are from CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). The algorithms differ in the advantage
 (:mod:`hunch.rl.advantages`) and in what counts as one action, a token or a whole text;
-:data:`hunch.rl.settings.PRESETS` holds their settings. A policy (:mod:`hunch.rl.policy`) may be pulled
+:data:`hunch.rl.settings.PRESETS` holds their settings. A policy (:mod:`hunch.rl.policy`) may be regularised
 towards a prior (Yan et al., ICLR 2025), and learn its values separately from its actions (TWOSOME, ICLR
 2024).
 
-Where a decision has no recorded log-probabilities, the policy that acted is still the current one before the
+If a decision has no recorded log-probabilities, the policy that acted has not changed before the
 update, so they are computed here.
 """
 
@@ -28,16 +28,16 @@ from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
 
 CHECKED: Final = 8
-"""Steps of an update that are judged again after it, to see whether all is finite."""
+"""Number of steps that are evaluated again after an update, to check that all outputs are finite."""
 ADAPTS: Final = 0.1
-"""K_beta of the adapted weight of the divergence (Ziegler et al., 2019)."""
+"""Step size of the adaptation of ``kl``, K_beta (Ziegler et al., 2019)."""
 
 
 class Batch(NamedTuple):
-    """The steps of an update, one stream after the other; all except the steps have shape (n, T).
+    """The steps of an update, stream by stream; all fields except the steps have shape (n, T).
 
-    ``expected`` has the log-probability of each token under the reference, and ``apart`` by how much that of
-    the policy is above it; both have a column per token, whatever the unit, and are None without a reference.
+    ``expected`` is the log-probability of each token under the reference, and ``apart`` the difference of
+    the policy's and this; both have a column per token, whatever the unit, and are None without reference.
     """
 
     steps: list[Step]
@@ -50,21 +50,21 @@ class Batch(NamedTuple):
     apart: Tensor | None = None
 
     def cut(self, rows: IntArray, width: int) -> Batch:
-        """Return some steps and their first tokens, without the reference."""
+        """Return some steps and their first ``width`` tokens, without the reference."""
         own = [self.steps[i] for i in rows]
         return Batch(own, *(part[rows, :width] for part in self[1:6] if part is not None))
 
 
 class PolicyGradient:
-    """A policy, its optimiser, and the update.
+    """A policy, its optimiser, and its update.
 
     Args:
         policy: The policy to train.
         config: All settings.
 
     Attributes:
-        extra: Returns a loss that is added at each gradient step of the policy, such as that of texts that
-            are not to be forgotten; None adds nothing.
+        extra: Returns a loss that is added at each gradient step of the policy, such as that of texts against
+            forgetting; None adds nothing.
     """
 
     extra: Callable[[np.random.Generator], Tensor] | None = None
@@ -88,15 +88,15 @@ class PolicyGradient:
         parts: Sequence[Part] = ("both",),
         groups: Sequence[int] = (),
     ) -> dict[str, float]:
-        """Learn from the steps since the last update, and return the metrics to log.
+        """Train on the steps since the last update, and return the metrics to log.
 
         Args:
             streams: Consecutive steps of each stream, across ends of episodes. Whole episodes for the
                 advantage ``returns``, and one each for ``group`` and ``leave_one_out``.
             rng: Random generator for the order of steps.
-            left: Share of the run that is left, for ``anneal`` and ``kl_end``.
-            parts: Parts to learn, one after the other in each epoch; without values, only the policy.
-            groups: Group of each episode: those of one group answer the same prompt.
+            left: Remaining share of the run, 0 to 1, for ``anneal`` and ``kl_end``.
+            parts: Parts to train, in this order in each epoch; if values are not learnt, only the policy.
+            groups: Group of each episode; episodes of one group answer the same prompt.
 
         Raises:
             UsageError: if episodes are unfinished, or alone in their group, where that is not allowed.
@@ -295,7 +295,7 @@ class PolicyGradient:
         return Rows(rewards, flat, follows, ends, *known)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, optimiser and counter."""
+        """Return weights, optimiser and counter."""
         both = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
         return {**both, "updates": self.updates, "pull": self.pull}
 
@@ -322,7 +322,7 @@ def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def estimate(apart: Tensor) -> Tensor:
-    """Estimate the divergence from a reference at each token, never below 0 (Schulman's k3).
+    """Estimate the KL divergence from a reference at each token, never below 0 (Schulman's k3).
 
     Args:
         apart: Log-probabilities of the reference minus those of the policy, for tokens that the policy drew.
@@ -331,5 +331,5 @@ def estimate(apart: Tensor) -> Tensor:
 
 
 def mean(each: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean over the tokens that there are."""
+    """Return the mean over the tokens where the mask is True."""
     return (each * mask).sum() / mask.sum()

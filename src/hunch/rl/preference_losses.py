@@ -1,6 +1,6 @@
 """Losses on recorded texts, over the log-probabilities of their tokens.
 
-DPO and KTO compare a policy with its reference, the frozen policy that it started from, by the log-ratio of a
+DPO and KTO compare a policy with its reference, the frozen initial policy, by the log-ratio of a
 whole text: log p(text) - log p_reference(text), summed over its tokens.
 """
 
@@ -14,10 +14,10 @@ from hunch.rl.policy import Evaluated
 
 
 def likelihood(found: Evaluated, weights: Tensor | None = None) -> Tensor:
-    """Negative log-likelihood of texts, a mean over the tokens of all.
+    """Return the negative log-likelihood of texts: a mean over the tokens of all texts.
 
     Args:
-        found: The texts, judged by the policy.
+        found: The policy's outputs for the texts.
         weights: Weight of each text, shape (n,); by default 1.
     """
     each = found.logprobs if weights is None else found.logprobs * weights[:, None]
@@ -25,7 +25,7 @@ def likelihood(found: Evaluated, weights: Tensor | None = None) -> Tensor:
 
 
 def pairs(chosen: Tensor, rejected: Tensor, shares: Tensor | None = None, centre: float = 0.0) -> Tensor:
-    """Loss of a reward model: the likelihood of comparisons under a Bradley-Terry model.
+    """Return the loss of a reward model: the negative log-likelihood under a Bradley-Terry model.
 
     Ouyang et al., "Training language models to follow instructions with human feedback" (NeurIPS 2022),
     equation 1; centring as in Eisenstein et al., "Helping or Herding?" (COLM 2024).
@@ -33,7 +33,7 @@ def pairs(chosen: Tensor, rejected: Tensor, shares: Tensor | None = None, centre
     Args:
         chosen: Rewards of the first texts, shape (n,).
         rejected: Rewards of the second texts of the same prompts, shape (n,).
-        shares: Share of the preference that the first one gets, shape (n,); by default 1, and 0.5 is a tie.
+        shares: Preference for the first text of each pair, 0 to 1, shape (n,); default 1; 0.5 is a tie.
         centre: Weight of the squared sum of both rewards, which keeps their mean near 0.
 
     Returns:
@@ -50,14 +50,14 @@ def log_ratios(found: Evaluated, reference: Evaluated) -> Tensor:
 
 
 def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1) -> Tensor:
-    """Direct preference optimisation: the likelihood of the choices under a Bradley-Terry model.
+    """Return the loss of DPO: the negative log-likelihood of choices under a Bradley-Terry model.
 
     Rafailov et al., "Direct Preference Optimization" (NeurIPS 2023), equation 7.
 
     Args:
         chosen: Log-ratios of the preferred texts, shape (n,).
         rejected: Log-ratios of the other texts of the same prompts, shape (n,).
-        beta: Weight of the divergence from the reference (paper: 0.1).
+        beta: Weight of the KL divergence from the reference (paper: 0.1).
 
     Returns:
         The mean loss.
@@ -73,18 +73,18 @@ def kto(
     weight_good: float = 1.0,
     weight_bad: float = 1.0,
 ) -> Tensor:
-    """Kahneman-Tversky optimisation: texts labelled good or bad, without pairs.
+    """Return the loss of Kahneman-Tversky optimisation, for texts labelled good or bad, without pairs.
 
     Ethayarajh et al., "KTO: Model Alignment as Prospect Theoretic Optimization" (ICML 2024), equations 7 and
-    8. The reference point is the divergence from the reference, estimated from texts of other prompts.
+    8. The reference point is the KL divergence from the reference, estimated from texts of other prompts.
 
     Args:
         ratios: Log-ratios of the texts, shape (n,).
-        good: Which of them are good, shape (n,).
-        others: Log-ratios of texts of the batch after prompts that are not their own, shape (m,).
-        beta: Weight of the divergence (paper: 0.1).
-        weight_good: Weight of a good text.
-        weight_bad: Weight of a bad text.
+        good: True for good texts, shape (n,).
+        others: Log-ratios of texts after prompts that are not their own, shape (m,).
+        beta: Weight of the KL divergence (paper: 0.1).
+        weight_good: Weight of each good text.
+        weight_bad: Weight of each bad text.
 
     Returns:
         The mean loss.

@@ -27,7 +27,7 @@ class Features(Protocol):
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """Vectors of the states, shape (states, state_dim)."""
+        """Return the vectors of the states, shape (states, state_dim)."""
 
     @property
     def matrix(self) -> NDArray[np.float32]:
@@ -52,7 +52,7 @@ class QNetwork(nn.Module):
         self.head = nn.Linear(hidden, 1)
 
     def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
-        """Return Q of pairs, shape (pairs,): rows ``owner`` of states with rows ``index`` of actions.
+        """Return Q of pairs, shape (pairs,): pair i is state ``owner[i]`` with action ``index[i]``.
 
         States have shape (batch, state_dim), actions shape (texts, action_dim).
         """
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
 
 
 Row: TypeAlias = tuple[int, int, int, float, bool, Sequence[int], Sequence[int]]
-"""A transition in the order of :class:`Batch`; both sets may be empty, if the candidates are elsewhere."""
+"""A transition in the order of :class:`Batch`; candidate sets may be empty if they are stored elsewhere."""
 
 
 class Replay:
@@ -112,7 +112,7 @@ class Replay:
         return Batch(state, action, following, drawn[:, 3], drawn[:, 4], *sets)
 
     def state_dict(self) -> tuple[int, Tensor]:
-        """Return how many were added, and the rows."""
+        """Return the number of transitions added so far, and the rows."""
         return self.added, torch.from_numpy(self.rows[: len(self)])
 
     def load_state_dict(self, state: tuple[int, Tensor]) -> None:
@@ -124,11 +124,11 @@ class Replay:
 
 
 Candidates: TypeAlias = Callable[[IntArray, IntArray], list[IntArray]]
-"""Returns C(s) of states as indices of their actions, from their numbers and what the replay buffer holds."""
+"""Function that returns C(s) as action indices, given state numbers and stored candidates."""
 
 
 class QLearner(Saved):
-    """Q, its target network, its replay buffer, and the update.
+    """Q with its target network, replay buffer and update.
 
     Args:
         features: Vectors of the numbered states.
@@ -136,7 +136,7 @@ class QLearner(Saved):
         hidden: Width of the network's layers.
         learning_rate: Learning rate of Adam.
         gamma: Discount per step.
-        data: Number of recorded transitions, kept in addition to 50,000 others (our choice).
+        data: Number of recorded transitions, for which there is room besides 50,000 others (our choice).
         k: Maximum number of candidates stored with a state.
         clip: Maximum gradient norm; 0 for no limit.
     """
@@ -182,7 +182,7 @@ class QLearner(Saved):
         return float(loss.detach())
 
     def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
-        """Return half the squared Bellman error of Q(s, a), shape (n,)."""
+        """Return half the squared Bellman error of each transition, shape (n,); ``q`` is Q(s, a)."""
         return 0.5 * nn.functional.mse_loss(q, self._target(batch, candidates), reduction=self.reduction)
 
     def _target(self, batch: Batch, candidates: Candidates) -> Tensor:
@@ -210,7 +210,7 @@ class QLearner(Saved):
 def forward(
     network: nn.Module, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
 ) -> Tensor:
-    """Return Q of numbered states with indices of their actions, one state after the other, shape (n,)."""
+    """Return Q of numbered states with action indices, state by state, shape (total candidates,)."""
     rows = features.rows(states, candidates)  # first, because it may replace the matrix by a larger one
     owner = np.repeat(np.arange(len(states)), [len(own) for own in candidates])
     # The order of rows decides the last bits of a product. The order of appearance belongs to the run, while

@@ -1,4 +1,4 @@
-"""One recorded episode, as it is stored, and what may be inconsistent in it."""
+"""The stored form of one recorded episode, and checks of its consistency."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Recording:
         actions: The n actions taken.
         rewards: The n rewards.
         terminated: True if the last step ended the task.
-        truncated: True if the episode was cut off there.
+        truncated: True if the last step was cut off by a limit.
         task: The task in one sentence.
-        success: True if it was solved.
-        behaviour: Name of the policy that acted.
+        success: True if the task was solved.
+        behaviour: Name of the policy that chose the actions.
         seed: Seed of the environment's reset; -1 if unknown.
-        history: Number of earlier observation-action pairs that an agent is shown.
-        events: What happened in each of the n steps, in words; empty if nothing ever did.
-        tasks: The task at each observation; empty if it is always the first.
-        raw: The environment's numbers at each observation, where they are plain; empty if there are none.
+        history: Number of earlier observation-action pairs that the agent sees.
+        events: What happened in each of the n steps, in words; empty if no step has an event.
+        tasks: The task at each observation; empty if it never changes.
+        raw: The raw state (plain numbers) at each observation; empty if there is none.
         pictures: The pictures at each observation, as PNG bytes; empty if there are none.
         seat: The player who acted, in environments of several players.
-        lifetime: Number of its lifetime, whose episodes share one task.
+        lifetime: Number of the lifetime; episodes of one lifetime share a task.
         number: Number of the episode in its environment.
-        group: Number of the prompt that it answers, if several episodes answer the same one.
+        group: Number of the prompt that the episode answers, if several episodes answer the same prompt.
     """
 
     observations: tuple[str, ...]
@@ -115,7 +115,7 @@ class Recording:
         )
 
     def cut(self, steps: int) -> Recording:
-        """Return the first ``steps`` steps, as an episode that was cut off there."""
+        """Return the first ``steps`` steps, as an episode that was truncated there."""
         if steps >= len(self):
             return self
         return replace(
@@ -135,7 +135,7 @@ class Recording:
 
 
 def problems(episode: Recording) -> Iterator[tuple[int, str]]:
-    """Yield each inconsistent step of an episode, with the problem."""
+    """Yield the index and the problem of each inconsistent step of an episode."""
     n = len(episode)
     sizes = {"observations": n + 1, "admissible": n + 1, "rewards": n}
     more = {"events": n, "tasks": n + 1, "raw": n + 1, "pictures": n + 1}

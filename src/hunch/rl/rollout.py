@@ -1,4 +1,4 @@
-"""Steps text environments side by side, for training, evaluation and replay.
+"""Steps text environments in parallel, for training, evaluation and replay.
 
 An episode is determined by its seed, its number and its actions, because every environment here gives the
 same episode for the same seed. So an unfinished episode is saved as these three and restored by replaying it;
@@ -28,7 +28,7 @@ TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
 
 class StoppedError(HunchError):
-    """An agent ends its run in ``learn``; its state is whole, so that the run saves it and can be resumed."""
+    """Raised by an agent in ``learn`` to end the run; its state is consistent, so the run can resume."""
 
 
 def episode_seed(seed: int, env: int, number: int) -> int:
@@ -42,7 +42,7 @@ def lifetime_seed(seed: int, env: int, lifetime: int) -> int:
 
 
 def require_whole_groups(envs: int, group: int) -> None:
-    """Raise a UsageError unless environments side by side can be parted into groups of this size."""
+    """Raise a UsageError unless parallel environments can be divided into groups of this size."""
     if envs % group:
         raise UsageError(
             f"A group is {group} answers to one prompt, side by side, so the number of environments must be "
@@ -59,7 +59,7 @@ class Finished:
         step: Environment steps of the whole run at the end of the episode.
         success: True if the environment reports that the task was solved.
         number: Number of the episode in its environment, from 0; ``reset(options={"episode": number})``.
-        task_seed: The seed of its task, ``reset(options={"task_seed": task_seed})``; None if it has none.
+        task_seed: The seed of the task, ``reset(options={"task_seed": task_seed})``; None if there is none.
     """
 
     seed: int
@@ -87,7 +87,7 @@ class _Running:
 
 
 class Rollout:
-    """Environments stepped side by side; each starts a new episode as soon as one ends.
+    """Parallel environments; each starts a new episode as soon as one ends.
 
     Attributes:
         steps: Environment steps so far, over all environments.
@@ -104,10 +104,10 @@ class Rollout:
         task_seed: Fixes the task over all episodes, in environments that draw a task.
         lifetime: Consecutive episodes of an environment that share a task, drawn anew for each lifetime. With
             1, an episode's own seed decides its task.
-        processes: Worker processes, which get picklable copies and affect only the speed; 0 for none.
-        raw: Whether states have ``raw``.
+        processes: Worker processes, which get pickled copies and only affect the speed; 0 for none.
+        raw: Whether states have ``State.raw``.
         group: Neighbouring environments whose episodes of the same number have the same seed, and so the
-            same beginning: several answers to one prompt. None waits for another.
+            same beginning: several answers to one prompt. Environments do not wait for others.
 
     Raises:
         UsageError: if there is no environment, or fewer than ``processes`` or than make whole groups; groups
@@ -235,7 +235,7 @@ class Rollout:
         return state
 
     def step(self, actions: Sequence[str]) -> list[Transition]:
-        """Take one action in each state, and begin a new episode where one ended.
+        """Take one action in each state, and start a new episode where one ended.
 
         Raises:
             UsageError: if the number of actions is wrong.
@@ -330,7 +330,7 @@ class Rollout:
         """Restore the unfinished episodes by replaying them.
 
         Raises:
-            HunchError: if an environment does not repeat its episode.
+            HunchError: if the replay of an episode differs from the original.
         """
         self.steps, self.begun = state["steps"], list(state["begun"])
         self.finished, self.running = [], {}

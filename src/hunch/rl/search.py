@@ -1,7 +1,7 @@
 """Planning in a world model: rollouts and Monte Carlo tree search.
 
-A plan is written as a generator: it yields a step and is sent the model's prediction. So the code reads like
-a single plan, and :func:`together` runs any number of plans side by side, with one call of the model for the
+A plan is written as a generator: it yields a step and receives the model's prediction. So the code reads like
+a single plan, and :func:`together` runs any number of plans in parallel, with one call of the model for the
 next steps of all. Each plan has its own random generator, so the others do not affect it. Search for proofs
 is in :mod:`hunch.rl.and_or`, planning over all states in :mod:`hunch.rl.small_models`.
 """
@@ -32,12 +32,12 @@ def together(
     plans: Sequence[Generator[Q, A, R]],
     late: Callable[[Q], bool] = lambda query: False,
 ) -> list[R]:
-    """Run plans side by side, and return their results.
+    """Run plans in parallel, and return their results.
 
     Args:
         answer: Answers the queries of all unfinished plans together.
-        plans: Generators that yield queries and are sent the answers.
-        late: True for a query that waits until all unfinished plans have such a query, so that these are
+        plans: Generators that yield queries and receive the answers.
+        late: Returns True for a query that waits until all unfinished plans have such a query; they are then
             answered in one call.
     """
     results: dict[int, R] = {}
@@ -66,7 +66,7 @@ class RolloutPolicy(Protocol):
     """A policy for rollouts."""
 
     def choose(self, states: Sequence[Any], rngs: Sequence[np.random.Generator]) -> list[Any]:
-        """Choose an action in each state, all together; ``None`` if it has none to suggest."""
+        """Choose an action in each state, all together; ``None`` for no suggestion."""
 
 
 def roll_out(
@@ -79,7 +79,7 @@ def roll_out(
     depth: int,
     gamma: float,
 ) -> FloatArray:
-    """Return the discounted return of one rollout per state and first action, shape (n,).
+    """Return the discounted returns of rollouts, one per state and first action, shape (n,).
 
     A rollout ends when the model predicts the end or nothing, when the policy suggests no action, and after
     ``depth`` steps.
@@ -110,7 +110,7 @@ class Edge:
     """An action of a node: how often it was taken, the sum of its returns, and the resulting states.
 
     Attributes:
-        pending: Number of descents through it that are not valued yet.
+        pending: Number of descents through the edge that have no value yet.
         last: The latest prediction.
     """
 
@@ -122,7 +122,7 @@ class Edge:
 
     @property
     def value(self) -> float:
-        """Mean return; 0 if it was never taken."""
+        """Mean return; 0 if the action was never taken."""
         return self.total / max(self.visits, 1)
 
 
@@ -132,11 +132,11 @@ class Node:
 
     Attributes:
         state: The state.
-        actions: Its actions.
-        edges: What came of each action.
+        actions: The actions of the state.
+        edges: Statistics of each action.
         prior: The evaluator's priors of the actions, if there is an evaluator.
         value: The evaluator's value.
-        passed: How often the state was reached, and the value that it then passed on (backup ``max``).
+        passed: How often the state was reached, and the value last reported to its parent (backup ``max``).
     """
 
     state: Any
@@ -163,14 +163,14 @@ class Node:
         return self.actions[max(order, key=lambda i: (self.edges[i].visits, self.edges[i].value, -i))]
 
     def renew(self, value: float) -> float:
-        """Pass on a new value; return what this adds to the sum of the values passed on before."""
+        """Store a new value; return the change of the sum of values that the parent has received."""
         visits, old = self.passed
         self.passed = visits + 1, value
         return visits * (value - old)
 
 
 Plan: TypeAlias = Generator["Wanted | list[Node]", "Prediction | None", R]
-"""Yields a step and is sent the prediction, or yields nodes, which are then evaluated."""
+"""A plan: yields a step and receives the prediction, or yields nodes, which are then evaluated."""
 Way: TypeAlias = list[tuple[Node, Edge, Prediction]]
 
 
@@ -186,20 +186,20 @@ class MCTS:
     UCT (Kocsis and Szepesvari 2006) uses Q + c sqrt(ln N / n), untried actions first; PUCT (Silver et al.
     2017) uses Q + c p sqrt(N) / (1 + n). Values are not normalised: choose c according to their scale.
 
-    The evaluator is asked once per round for all trees, in each of them for the ends of ``leaves`` descents.
-    Descents that wait for it count as visits in the bound, without a return (Liu et al. 2020), so that those
-    after them spread. It is also asked for the roots, for their priors.
+    The evaluator is asked once per round for all trees, each with the leaves of ``leaves`` descents.
+    Descents without a value yet count as visits in the bound, without a return (Liu et al. 2020), so that
+    later ones differ. It is also asked for the priors of the roots.
 
     Args:
         simulations: Number of simulations.
         depth: Maximum number of steps of a random rollout, and of a descent.
-        c: Weight of the uncertainty term.
+        c: Weight of the exploration term.
         gamma: Discount per step.
         chance: True if the model is stochastic. If False, each step is requested once per tree.
-        evaluator: Gives priors and values instead of random rollouts. A value is for the player to move.
-        leaves: Number of descents per round. More make larger batches, and a search that knows less.
+        evaluator: Gives priors and values instead of random rollouts; values are for the player to move.
+        leaves: Number of descents per round. More make larger batches, and a less informed search.
         backup: The value of an action: the mean of its returns (``mean``), or the mean reward plus what its
-            next states are worth now by their best actions so far (``max``).
+            next states' current values under their best actions so far (``max``).
         turn: Returns the player to move, in a two-player zero-sum game; a reward belongs to the player who
             has moved. Default: a single player.
     """
@@ -217,7 +217,7 @@ class MCTS:
     def search(
         self, model: WorldModel, states: Sequence[Any], actions: Actions, rngs: Sequence[np.random.Generator]
     ) -> list[Node]:
-        """Grow a tree from each state, side by side; return the roots."""
+        """Grow a tree from each state, in parallel; return the roots."""
         check_settings(self)
         plans = [self.plan(state, actions, rng) for state, rng in zip(states, rngs, strict=True)]
         return together(partial(self._answer, model), plans, late=lambda query: isinstance(query, list))
@@ -237,7 +237,7 @@ class MCTS:
         return [None] * len(queries)
 
     def plan(self, state: Any, actions: Actions, rng: np.random.Generator) -> Plan[Node]:
-        """Grow one tree."""
+        """Grow one tree from a state."""
         root = self._node(state, actions)
         if not root.actions:
             raise UsageError("There is no action to plan for.")

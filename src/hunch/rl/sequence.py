@@ -1,10 +1,10 @@
 """A causal transformer over the steps of a lifetime, with a cache of keys and values.
 
-One token is one step: what is observed, the action and the reward before it, and the step's place in its
-episode. Each has an embedding, and the token is their sum. The network's output at a token are the logits of
+One token is one step: the observation, the action and the reward before it, and the number of the step in its
+episode. Each has an embedding, and the token is their sum. The output at a token is the logits of
 the step's action, as in Laskin et al., "In-context Reinforcement Learning with Algorithm Distillation" (ICLR
 2023). An observation is embedded by its pieces (:func:`hunch.rl.lifetimes.pieces`), so that "row 3, column
-4" shares what is known of "row 3".
+4" shares parameters with "row 3".
 
 This module imports torch, so import it only where a network is made.
 """
@@ -23,7 +23,7 @@ from hunch.core import IntArray
 
 
 class Steps(NamedTuple):
-    """Steps of n lifetimes as the network reads them; integers index rows of embeddings, and 0 is padding."""
+    """Steps of n lifetimes as input of the network; integers are indices of embeddings, 0 is padding."""
 
     pieces: Tensor  # of the observation, shape (n, T, P)
     actions: Tensor  # before the step, (n, T)
@@ -32,22 +32,22 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, pieces: IntArray, actions: IntArray, rewards: Any, places: IntArray) -> Steps:
-        """Make tensors of arrays."""
+        """Return arrays as tensors."""
         read, taken, at = (torch.from_numpy(part) for part in (pieces, actions, places))
         return cls(read, taken, torch.from_numpy(np.asarray(rewards, dtype=np.float32)), at)
 
 
 class SequenceModel(nn.Module):
-    """The network.
+    """The causal transformer over the steps of lifetimes.
 
     Args:
-        pieces: Number of different pieces of observations.
+        pieces: Number of different words in observations (:func:`hunch.rl.lifetimes.pieces`).
         actions: Number of different actions.
-        length: Longest lifetime in steps.
-        places: Longest episode in steps.
+        length: Maximum length of a lifetime in steps.
+        places: Maximum length of an episode in steps.
         width: Width of the residual stream.
-        layers: Number of blocks.
-        heads: Attention heads of a block; they divide the width.
+        layers: Number of transformer blocks.
+        heads: Number of attention heads per block; must divide the width.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class SequenceModel(nn.Module):
         return tokens
 
     def begin(self, version: int = 0) -> Cache:
-        """Return an empty cache; ``version`` is the number of updates that made the weights."""
+        """Return an empty cache for weights with this number of updates."""
         depth = self.positions.embedding_dim // self.heads
         return Cache(len(self.blocks), self.heads, self.length, depth, version)
 
     @torch.no_grad()
     def step(self, steps: Steps, cache: Cache, streams: Sequence[int]) -> Tensor:
-        """Read one more step in each of some streams; return the logits of its action, (n, actions).
+        """Read one more step of each given stream; return the logits of its action, shape (n, actions).
 
         Args:
             steps: The steps, with T = 1.
-            cache: What was read before in all streams; changed.
+            cache: Keys and values of earlier steps in all streams; the call adds to it.
             streams: The stream of each step.
         """
         rows = cache.rows(streams)
@@ -104,7 +104,7 @@ class SequenceModel(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each after a normalisation and added to the stream."""
+    """A transformer block: attention and a perceptron, each after a normalisation and with a residual."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -114,12 +114,12 @@ class Block(nn.Module):
         self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor, earlier: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None) -> Tensor:
-        """Return the stream after the block.
+        """Return the residual stream after the block.
 
         Args:
-            x: The stream, shape (n, T, width).
-            earlier: Adds the step's key and value to a cache, and returns all of them with a mask; None if
-                ``x`` is the whole lifetime.
+            x: The residual stream, shape (n, T, width).
+            earlier: Adds the step's key and value to a cache; returns all keys and values with a mask. None
+                if ``x`` is the whole lifetime.
         """
         n, t, width = x.shape
         mixed = self.mixed(self.before(x)).view(n, t, 3, self.heads, width // self.heads)
@@ -135,14 +135,14 @@ class Block(nn.Module):
 
 
 class Cache:
-    """Keys and values of the steps so far, for each stream.
+    """Keys and values of the steps so far, of each stream.
 
     Args:
         layers: Number of blocks.
-        heads: Attention heads of a block.
-        length: Longest lifetime in steps.
-        depth: Width of a head.
-        version: Number of the weights that it belongs to.
+        heads: Number of attention heads per block.
+        length: Maximum length of a lifetime in steps.
+        depth: Width of an attention head.
+        version: Number of updates that the weights had.
     """
 
     def __init__(self, layers: int, heads: int, length: int, depth: int, version: int = 0) -> None:
@@ -152,7 +152,7 @@ class Cache:
         self.row: dict[int, int] = {}
 
     def rows(self, streams: Sequence[int]) -> Tensor:
-        """Return the row of each stream; new streams get one."""
+        """Return the row of each stream; new streams get a new row."""
         new = [stream for stream in streams if stream not in self.row]
         self.row |= {stream: len(self.row) + i for i, stream in enumerate(new)}
         layers, two, _, *rest = self.memory.shape
@@ -161,7 +161,7 @@ class Cache:
         return torch.tensor([self.row[stream] for stream in streams])
 
     def layer(self, layer: int, rows: Tensor, at: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
-        """Return what a block calls with new keys and values, shape (2, n, heads, 1, depth)."""
+        """Return the function that a block calls with new keys and values, shape (2, n, heads, 1, depth)."""
 
         def extended(pair: Tensor) -> tuple[Tensor, Tensor]:
             memory, longest = self.memory[layer], int(at.max()) + 1
@@ -172,5 +172,5 @@ class Cache:
         return extended
 
     def forget(self, streams: Sequence[int]) -> None:
-        """Begin new lifetimes in some streams."""
+        """Start new lifetimes in these streams."""
         self.used[[self.row[stream] for stream in streams if stream in self.row]] = 0

@@ -1,4 +1,4 @@
-"""The settings of policy gradients, without their code, which imports torch."""
+"""The settings of policy gradients; this module does not import torch."""
 
 from __future__ import annotations
 
@@ -12,70 +12,70 @@ from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat,
 Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out", "self_critical"]
 """Names of the advantages in :mod:`hunch.rl.advantages`."""
 GROUPED: Final = ("group", "leave_one_out", "self_critical")
-"""Kinds that compare the episodes of a group."""
+"""Advantages that compare the episodes of a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateConfig:
-    """The update of a policy gradient; the defaults are PPO."""
+    """Settings of the policy gradient's update; the defaults are those of PPO."""
 
     advantage: Kind = "gae"
-    """Advantage: generalised estimation with a learnt value, plain returns, returns standardised in groups
-    (GRPO), returns minus those of the group's others (RLOO), or minus that of its first, greedy one."""
+    """Advantage: generalised estimates with a learnt value (gae), returns, returns standardised in groups
+    (group, GRPO), minus the others' mean (leave_one_out, RLOO), or minus the first, greedy one's."""
     unit: Literal["token", "text"] = "token"
-    """What counts as one action: a token, or a whole text, whose log-probabilities are summed."""
+    """Unit of one action: a token, or a whole text, whose log-probabilities are summed."""
     whiten: bool = True
     """Standardise the advantages of each batch (CleanRL)."""
     gamma: Share = 0.99
-    """Discount per step (CleanRL); of a text, per token."""
+    """Discount per step, or per token of a text (CleanRL)."""
     gae: Share = 0.95
     """Lambda of generalised advantage estimation (CleanRL)."""
     horizon: PositiveInt = 128
     """Steps per stream between updates (CleanRL)."""
     epochs: PositiveInt = 4
-    """Passes over these steps per update (CleanRL)."""
+    """Passes over the collected steps per update (CleanRL)."""
     batch_size: NonNegativeInt = 128
-    """Steps per gradient step (CleanRL: a quarter of the steps of an update); 0 for all of them."""
+    """Steps per gradient step (CleanRL: a quarter of the update's steps); 0 for all steps of the update."""
     micro: PositiveInt = 128
-    """Steps computed at once; gradients are accumulated over a batch, which may be larger than memory
-    allows."""
+    """Steps per forward and backward pass; gradients are accumulated over a batch, so batches may exceed the
+    memory."""
     learning_rate: PositiveFloat = 2.5e-4
     """Adam learning rate (CleanRL)."""
     value_rate: NonNegativeFloat = 0.0
-    """Adam learning rate of the value's own weights; 0 for the same rate."""
+    """Adam learning rate of the weights that only the value uses; 0 for --learning-rate."""
     anneal: bool = False
     """Decrease the learning rates linearly to 0 over the run (CleanRL: yes)."""
     clip: PositiveFloat = 0.2
     """Clipping range of the ratio of new to old probability (CleanRL)."""
     clip_high: PositiveFloat | None = None
-    """Clipping range above 1; none for the same range."""
+    """Clipping range of ratios above 1; none for the same range as --clip."""
     clip_value: bool = True
-    """Also clip the change of the value by this range (CleanRL)."""
+    """Also clip the change of the value to the range --clip (CleanRL)."""
     value: NonNegativeFloat = 0.5
     """Weight of half the squared error of the value (CleanRL)."""
     entropy: NonNegativeFloat = 0.01
     """Weight of the policy's entropy (CleanRL)."""
     kl: NonNegativeFloat = 0.0
-    """Weight of KL(policy || prior), if there is a prior."""
+    """Weight of KL(policy || prior), if there is a prior; 0 for no such term."""
     kl_in: Literal["loss", "reward"] = field(default="loss", metadata=LATER)
-    """Where the divergence counts: in the loss (GRPO), or in the reward of each token (InstructGPT)."""
+    """Where the KL divergence counts: in the loss (GRPO), or in the reward of each token (InstructGPT)."""
     kl_aim: NonNegativeFloat = field(default=0.0, metadata=LATER)
-    """Divergence of a whole decision, in nats, towards which ``kl`` is adapted after each update (Ziegler et
-    al., 2019); 0 keeps it fixed."""
+    """KL divergence per decision, in nats, to which the weight kl is adapted after each update (Ziegler et
+    al., 2019); 0 keeps the weight fixed."""
     kl_end: NonNegativeFloat | None = None
-    """Value to which ``kl`` falls linearly over the run; none keeps it constant."""
+    """Final value of the weight kl, which falls linearly over the run; none keeps it constant."""
     target_kl: NonNegativeFloat = 0.0
-    """Stop an update once the KL divergence from the old policy exceeds this; 0 for never."""
+    """Stop an update when the KL divergence from the old policy exceeds this value in nats; 0 for never."""
     max_norm: PositiveFloat = 0.5
     """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
     scale: PositiveFloat = 1.0
     """Factor applied to rewards."""
     separate: bool = False
-    """Learn values first and then actions, in separate batches, instead of both at once."""
+    """Train values first and then the policy, in separate batches, instead of both at once."""
     value_batch_size: PositiveInt = 128
-    """separate: steps per gradient step of the value."""
+    """With separate: steps per gradient step of the value."""
     warmup: NonNegativeInt = 0
-    """separate: environment steps during which only values are learnt."""
+    """With separate: environment steps at the start in which only values are learnt."""
 
 
 _ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
@@ -88,25 +88,25 @@ PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
         "rloo": UpdateConfig(**_ONE_PASS, advantage="leave_one_out", unit="text", gamma=1.0, entropy=0.0),
     }
 )
-"""Settings of the algorithms as in their papers, but all with Adam; A2C's are Stable-Baselines3's.
+"""Settings of the algorithms as in their papers, but all with Adam; A2C's are from Stable-Baselines3.
 
 With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
 al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
-text, which would favour long wrong texts. RLOO's paper has the divergence in the reward (``kl_in``).
+text, which would favour long wrong texts. RLOO's paper puts the KL divergence into the reward (``kl_in``).
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrustRegionConfig(UpdateConfig):
-    """The update of TRPO."""
+    """Settings of TRPO's update."""
 
     step_kl: PositiveFloat = 0.01
-    """Largest divergence from the old policy per token, in nats (paper)."""
+    """Maximum KL divergence from the old policy per token, in nats (paper)."""
     cg_steps: PositiveInt = 15
-    """Steps of the conjugate gradient (RL4LMs; paper: 10)."""
+    """Iterations of the conjugate gradient method (RL4LMs; paper: 10)."""
     damping: NonNegativeFloat = 0.1
-    """Added to the diagonal of the Fisher matrix (paper)."""
+    """Constant that is added to the diagonal of the Fisher matrix (paper)."""
     backtracks: PositiveInt = 10
-    """Most steps of the line search (paper)."""
+    """Maximum steps of the line search (paper)."""
     shrink: Share = 0.8
-    """Factor of the step at each step of the line search (RL4LMs; paper's code: 0.5)."""
+    """Factor by which each step of the line search shortens the update (RL4LMs; paper's code: 0.5)."""

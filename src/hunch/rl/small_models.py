@@ -21,14 +21,14 @@ def shortest(
     *,
     most: int = 10_000,
 ) -> list[Any] | None:
-    """Find the shortest path to a goal step by breadth-first search, in a model without chance.
+    """Find the shortest path to a goal step by breadth-first search, in a deterministic model.
 
     Args:
         model: The world model; all steps of a level are requested together.
         start: The first state.
         actions: Returns the actions of a state.
-        wanted: Returns whether a step is a goal.
-        rng: Passed to the model.
+        wanted: Returns whether a step reaches the goal.
+        rng: Random generator for the model.
         most: Number of states after which the search gives up.
 
     Returns:
@@ -54,7 +54,7 @@ def shortest(
 
 
 class Table(NamedTuple):
-    """An enumerated small model: S states, at most A actions per state, K outcomes per action.
+    """An enumerated world model: S states, at most A actions per state, K outcomes per action.
 
     Attributes:
         states: The states by number.
@@ -80,7 +80,7 @@ def tabulate(
     draws: int = 1,
     most: int = 10_000,
 ) -> Table:
-    """Enumerate a model: request every step that can be reached; with chance, ``draws`` times each.
+    """Enumerate a model: request every reachable step, ``draws`` times each if the model is stochastic.
 
     Raises:
         UsageError: if there are more than ``most`` states.

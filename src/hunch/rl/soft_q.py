@@ -1,14 +1,14 @@
 """Soft Q-learning over the tokens of a text whose reward comes at its end.
 
-    Q(s, .)  <- a perceptron on the place and the tokens so far;  V = log sum exp Q;  A = Q - V
+    Q(s, .)  <- a perceptron on the position and the tokens so far;  V = log sum exp Q;  A = Q - V
     y_t      <- V'(s_t+1), and the reward R after the last token                  V' is the target network's
     descend on  (V_t + A_t - y_t)^2 + (V_t + A_t + ... + A_T - R)^2                one step, and all of them
 
 At the minimum softmax(Q) draws texts with probability proportional to exp(R).
 
 Source: Guo et al., "Efficient (Soft) Q-Learning for Text Generation with Limited Good Data" (Findings of
-EMNLP 2022), as used by RLPrompt. There V_t is also the target network's, so that nothing trains V; here
-it is learnt. This module imports torch, so import it only where it is needed.
+EMNLP 2022), as used by RLPrompt. There V_t is also from the target network, so V is not trained; here
+V is trained. This module imports torch, so import it only where it is needed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from hunch.core import FloatArray, IntArray, Saved
 
 
 class SoftQ(Saved):
-    """Q of the next token, and its update.
+    """Soft Q of the next token, and its update.
 
     Args:
         tokens: Size of the vocabulary.
         length: Tokens of a text.
-        hidden: Width of the perceptron.
+        hidden: Width of the perceptron's hidden layers.
         learning_rate: Learning rate of Adam.
         decay: Weight decay, decoupled from Adam.
-        target: How far the target network moves after each update.
+        target: Share by which the target network moves towards Q after each update.
         seed: Seed of the weights.
     """
 
@@ -57,7 +57,7 @@ class SoftQ(Saved):
         self.optimiser = torch.optim.AdamW(self.network.parameters(), lr=learning_rate, weight_decay=decay)
 
     def features(self, texts: IntArray) -> Tensor:
-        """Return the place and how often each token came before it, shape (n, length, length + tokens)."""
+        """Return the position, and counts of the tokens before it, shape (n, length, length + tokens)."""
         each = np.eye(self.tokens, dtype=np.float32)[texts]
         before = np.cumsum(each, axis=1) - each
         place = np.broadcast_to(np.eye(self.length, dtype=np.float32), (len(texts), self.length, self.length))
@@ -65,7 +65,7 @@ class SoftQ(Saved):
 
     @torch.no_grad()
     def write(self, rng: np.random.Generator | None) -> IntArray:
-        """Draw a text from softmax(Q), or without a generator take the best token each time; (length,)."""
+        """Draw a text from softmax(Q); without a generator take the best token each time. Shape (length,)."""
         text = np.zeros(self.length, dtype=np.int64)
         for place in range(self.length):
             q: FloatArray = self.network(self.features(text[None])[:, place])[0].double().numpy()

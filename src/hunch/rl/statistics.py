@@ -18,15 +18,15 @@ from hunch.rl.success import first_reached as first_reached
 from hunch.rl.success import over_episodes as over_episodes
 
 FEW = 5
-"""Minimum number of seeds for an interval; below it the range is reported."""
+"""Minimum number of seeds for an interval; with fewer seeds the range is reported."""
 FEWEST = 3
-"""Minimum number of seeds for a claim; with two, one of two equal methods is ahead in a third of cases."""
+"""Minimum number of seeds for a claim; of two equal methods, two seeds put one ahead in a third of cases."""
 TENTHS = 10
-"""Number of parts of a run's steps whose success rates make up the area under its curve."""
+"""Number of equal parts of a run's steps over which the area under the success curve is computed."""
 
 
 def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> FloatArray:
-    """Return the mean of the middle half, or the plain mean of fewer than four values; nan of none."""
+    """Return the mean of the middle half, or the mean of fewer than four values; nan without values."""
     array = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
     n, cut = len(array), len(array) // 4
     if not n:
@@ -35,7 +35,7 @@ def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> F
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
-    """Return the interquartile mean over seeds with its bootstrap interval (their range below five).
+    """Return the interquartile mean over seeds with its bootstrap interval, or the range below five seeds.
 
     With one seed the interval is nan, because nothing is known about the spread.
     """
@@ -49,14 +49,14 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 def band_over_seeds(values: FloatArray, resamples: int = 1000) -> tuple[FloatArray, FloatArray]:
     """Return the 95 % percentile bootstrap interval of the interquartile mean at each point of a curve.
 
-    Below five seeds it is their range.
+    Below five seeds the bounds are the smallest and the largest value.
 
     Args:
         values: Shape (seeds, points), or (seeds,) for one point.
         resamples: Bootstrap resamples of the seeds.
 
     Returns:
-        Lower and upper bound, each of shape (points,), or of one number.
+        Lower and upper bound, each of shape (points,), or each one number.
     """
     if len(values) < FEW:
         return values.min(axis=0), values.max(axis=0)
@@ -89,8 +89,8 @@ def over_pairs(differences: Sequence[float]) -> Estimate:
 def area(steps: Sequence[int], successes: Sequence[bool], total: int) -> float:
     """Return the area under the learning curve: the mean success rate over ten tenths of a run's steps.
 
-    An episode counts where it ended. A tenth without episodes has the rate of the previous one; the first has
-    0.
+    Episodes count in the tenth where they end. A tenth without episodes has the rate of the one before; the
+    first has 0.
     """
     places = np.minimum((np.asarray(steps, dtype=float) - 1) * TENTHS // total, TENTHS - 1)
     rates: list[float] = []
@@ -101,9 +101,9 @@ def area(steps: Sequence[int], successes: Sequence[bool], total: int) -> float:
 
 
 def above(scores: Sequence[float], others: Sequence[float], level: float = 0.05) -> bool:
-    """Return whether one method's scores are above another's: one-sided Mann-Whitney test, p <= level.
+    """Return whether one method's scores exceed another's: one-sided Mann-Whitney test, p <= level.
 
-    If either side has fewer than five seeds, all of one must be above all of the other; with fewer than three
+    If one side has fewer than five seeds, all its scores must exceed all others; with fewer than three
     the result is False. Scores that are nan are ignored.
     """
     from scipy.stats import mannwhitneyu
@@ -119,13 +119,13 @@ def above(scores: Sequence[float], others: Sequence[float], level: float = 0.05)
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What the seeds show about one method beside another; both the verdict and the report say this.
+    """Evidence from seeds about two methods, as the verdict and the report state it.
 
     Attributes:
-        seeds: Seeds of the side with fewer; pairs of seeds, if they are compared in pairs.
-        shown: True if the first is shown to be above the second; None with fewer than three seeds.
-        lead: Mean difference of the scores; with Student's 95 % interval if that is the test.
-        probability: Probability of improvement, if the rank-sum test is the test; else nan.
+        seeds: Number of seeds of the smaller side, or of pairs if seeds are paired.
+        shown: True if the first method is shown to be better; None with fewer than three seeds.
+        lead: Mean difference of the scores, with Student's 95 % interval if seeds are paired.
+        probability: Probability of improvement, if the rank-sum test is used; else nan.
     """
 
     seeds: int
@@ -135,12 +135,12 @@ class Contrast:
 
     @property
     def said(self) -> str:
-        """``yes``, ``no``, or empty if there are too few seeds for either."""
+        """``yes``, ``no``, or empty if there are too few seeds."""
         return "" if self.shown is None else "yes" if self.shown else "no"
 
     @property
     def size(self) -> str:
-        """The figure that belongs to the test: the probability of improvement, or the lead."""
+        """The number that belongs to the test, as text: the probability of improvement, or the lead."""
         ranks = self.shown is not None and not np.isnan(self.probability)
         return f"P = {self.probability:.2f}" if ranks else f"by {self.lead.short()}"
 
@@ -155,7 +155,7 @@ def contrast(scores: Mapping[int, float], others: Mapping[int, float], *, paired
 
     Args:
         scores: Score of each seed of the method.
-        others: Score of each seed of the other one.
+        others: Score of each seed of the other method.
         paired: Compare runs with the same seed: Student's 95 % interval of the lead must be above 0.
             Otherwise :func:`above` is the test.
     """
@@ -176,10 +176,10 @@ def contrast(scores: Mapping[int, float], others: Mapping[int, float], *, paired
 
 
 def cycles(verdicts: Sequence[tuple[str, str, int]]) -> float | None:
-    """Return the share of triples of things whose majority verdicts form a cycle; None without triples.
+    """Return the share of triples of items whose majority verdicts form a cycle; None without triples.
 
     Args:
-        verdicts: Two things, and 1 or 2 for the better one; 0 for neither.
+        verdicts: Two items, and 1 or 2 for the better one; 0 for neither.
     """
     margin: dict[tuple[str, str], int] = {}
     for first, second, verdict in verdicts:

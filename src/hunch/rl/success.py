@@ -1,4 +1,4 @@
-"""The success of one run: its rate with an interval, and the step at which it reached a threshold."""
+"""The success rate of one run with an interval, and the step at which it reached a threshold."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 WINDOW = 50
-"""Number of episodes of a window over which the success rate is computed."""
+"""Number of episodes in a window over which the success rate is computed (ours)."""
 _Z = 1.959963984540054
 """The normal distribution's quantile at 0.975; to import it from scipy would take a run half a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and its 95 % interval, or its range if ``range_of`` gives a number of few seeds."""
+    """A value and its 95 % interval; with few seeds (``range_of``) the range of the seeds instead."""
 
     value: float
     low: float
@@ -28,9 +28,9 @@ class Estimate:
         return self.short()
 
     def short(self) -> str:
-        """Return the value with its bounds, for a table that explains them elsewhere.
+        """Return the value with its bounds as a short text, for a table that explains them.
 
-        A single run has a value and no bounds; without any value it is a dash.
+        A single run has no bounds. Without a value the text is a dash.
         """
         if np.isnan(self.low):
             return "-" if np.isnan(self.value) else f"{self.value:.2f}"

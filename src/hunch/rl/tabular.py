@@ -24,7 +24,7 @@ class QTable:
         self.entries: dict[tuple[Hashable, Hashable], float] = {}
 
     def values(self, state: Hashable, actions: Sequence[Hashable]) -> FloatArray:
-        """Q(s, .), shape (number of actions,)."""
+        """Return Q(s, .), shape (number of actions,)."""
         return np.array([self.entries.get((state, action), self.initial) for action in actions])
 
     def update(
@@ -39,12 +39,12 @@ class QTable:
         """Move Q(s, a) towards r + gamma Q(s', a'), where a' is the preferred action.
 
         Args:
-            state: s.
-            action: a.
-            reward: r.
-            next_state: s'.
+            state: The state s.
+            action: The action a.
+            reward: The reward r.
+            next_state: The next state s'.
             next_actions: Actions in s'; empty if s' is terminal.
-            prefer: Turns the Q of the actions into preferences. Default: Q itself, so that a' is the best.
+            prefer: Maps Q of the next actions to preferences. Default: Q itself, so that a' is the best.
         """
         target = reward
         if next_actions:
@@ -54,7 +54,7 @@ class QTable:
         self.entries[state, action] = old + self.learning_rate * (target - old)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all entries that have been updated."""
+        """Return all entries that were updated."""
         return {"entries": [[*key, value] for key, value in self.entries.items()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

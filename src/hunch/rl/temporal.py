@@ -1,4 +1,4 @@
-"""Tasks in linear temporal logic, and what remains to be done after each label.
+"""Tasks in linear temporal logic, and what remains of a task after each step.
 
 Progression (Bacchus and Kabanza, Artificial Intelligence 116, 2000) rewrites a formula, given what holds now,
 into the formula that must hold from the next step on; true means done, false means lost. The resulting
@@ -21,7 +21,7 @@ Formula: TypeAlias = tuple[Any, ...]
 TRUE: Final[Formula] = ("true",)
 FALSE: Final[Formula] = ("false",)
 MOST: Final = 500
-"""Maximum number of formulas in the automaton of a task."""
+"""Maximum number of formulas in the automaton of a task (ours)."""
 _TOKEN: Final = re.compile(r"\s*([A-Za-z_]\w*|[!&|()])")
 
 
@@ -81,7 +81,7 @@ def swapped(f: Formula, names: Mapping[str, str]) -> Formula:
 
 @lru_cache(maxsize=4096)
 def show(f: Formula) -> str:
-    """Return the formula in the notation of :func:`parse`."""
+    """Return the formula as text, in the notation that :func:`parse` reads."""
     match f:
         case ("is", name):
             return str(name)
@@ -106,7 +106,7 @@ def _order(f: Formula) -> tuple[bool, str]:
 
 
 def parse(text: str) -> Formula:
-    """Read a formula such as ``F (mug & F (kettle & F table))``; ``U`` binds least, then ``|``, then ``&``.
+    """Read a formula such as ``F (mug & F (kettle & F table))``; ``&`` binds most, then ``|``, then ``U``.
 
     Raises:
         UsageError: if the text is not a formula.
@@ -171,7 +171,7 @@ class _Reader:
 
 @dataclass(frozen=True)
 class Automaton:
-    """The automaton of a task; in each step at most one of its propositions holds.
+    """The automaton of a task; at most one of the task's propositions holds per step.
 
     Attributes:
         start: The task itself.
@@ -205,7 +205,7 @@ class Automaton:
 
     @property
     def open(self) -> tuple[Formula, ...]:
-        """The formulas that are not done yet."""
+        """The formulas that are neither done nor lost."""
         return tuple(f for f in self.steps if f not in (TRUE, FALSE))
 
     def after(self, f: Formula, label: str) -> Formula:

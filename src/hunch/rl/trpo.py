@@ -1,13 +1,13 @@
-"""TRPO: the largest step of the policy that a bound on its divergence allows.
+"""TRPO: the largest step of the policy that a bound on the KL divergence allows.
 
 Algorithm (Schulman et al., "Trust Region Policy Optimization", ICML 2015)::
 
     g  <- gradient of the mean of  pi(a|s) / pi_old(a|s) A
     x  <- F^-1 g  by conjugate gradients, F the Fisher matrix: the curvature of KL(pi_old || pi)
     s  <- sqrt(2 step_kl / x F x) x
-    for i = 0, 1, ..: accept shrink^i s if the mean above rises and the divergence is at most step_kl
+    for i = 0, 1, ..: accept shrink^i s if the mean above rises and the KL divergence is at most step_kl
 
-Values are learnt afterwards, by Adam. Departure: the divergence is estimated from the drawn tokens instead of
+Values are learnt afterwards. Departure: the KL divergence is estimated from the drawn tokens instead of
 computed over the vocabulary, so F is the mean of the outer products of their gradients.
 """
 
@@ -29,7 +29,7 @@ from hunch.rl.settings import TrustRegionConfig
 
 
 class TrustRegion(PolicyGradient):
-    """The update of TRPO, in place of the clipped gradient steps."""
+    """The update of TRPO, which replaces the clipped gradient steps."""
 
     config: TrustRegionConfig
 
@@ -111,7 +111,7 @@ def conjugate(product: Callable[[Tensor], Tensor], target: Tensor, steps: int) -
 
 
 def gradient(figure: Tensor, weights: Sequence[Tensor], **options: Any) -> Tensor:
-    """Return the gradient of a figure as one vector."""
+    """Return the gradient of a scalar with respect to the weights as one vector."""
     parts = torch.autograd.grad(figure, [*weights], allow_unused=True, materialize_grads=True, **options)
     return torch.cat([part.reshape(-1) for part in parts])
 
@@ -123,7 +123,7 @@ def sum_of(parts: Iterable[Tensor]) -> Tensor:
 
 @torch.no_grad()
 def move(weights: Sequence[Tensor], start: Sequence[Tensor], step: Tensor) -> None:
-    """Set weights to some values plus a step, given as one vector."""
+    """Set weights to start values plus a step, which is given as one vector."""
     own: Any = step.split([weight.numel() for weight in weights])  # type: ignore[no-untyped-call]
     for weight, first, part in zip(weights, start, own, strict=True):
         weight.copy_(first + part.view_as(first))

@@ -1,6 +1,6 @@
 """Worker processes for environments whose steps are slow.
 
-A program that uses them needs
+A program that uses worker processes needs
 ``if __name__ == "__main__":`` around its code, as usual for processes in Python.
 """
 
@@ -21,14 +21,14 @@ from hunch.core import HunchError, UsageError
 from hunch.rl.fleet import Fleet
 
 PATIENCE = 5.0
-"""Seconds that a worker has to exit before it is killed."""
+"""Seconds in which a worker must exit before it is killed."""
 
 
 @contextmanager
 def without_main() -> Iterator[None]:
-    """Start processes within a ``with`` block that do not look for a main program which is no file.
+    """Let processes that start in this block ignore a main program that is no file.
 
-    One that was read from standard input has the name of a file that does not exist.
+    A main program from standard input has the name of a file that does not exist.
     """
     main: Any = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
@@ -43,7 +43,7 @@ def without_main() -> Iterator[None]:
 
 
 class Worker:
-    """A process with a share of the environments, which ends with this process."""
+    """A process with some of the environments; it ends with this process."""
 
     def __init__(self, envs: Sequence[Any]) -> None:
         import cloudpickle  # type: ignore[import-untyped]
@@ -60,7 +60,7 @@ class Worker:
         end.close()
 
     def send(self, share: Mapping[int, Any]) -> None:
-        """Ask for a call of some environments."""
+        """Send calls for some of the environments."""
         with suppress(OSError):  # the worker is dead, which receive reports
             self.pipe.send(share)
 
@@ -76,7 +76,7 @@ class Worker:
             )
 
     def close(self) -> None:
-        """End the process."""
+        """End the worker process."""
         self.pipe.close()  # the worker exits when its pipe is closed
         self.process.join(PATIENCE)
         if self.process.is_alive():
@@ -85,7 +85,7 @@ class Worker:
 
 
 class Workers(Fleet):
-    """Environments in worker processes, called in parallel."""
+    """Environments in worker processes, which are called in parallel."""
 
     def __init__(self, envs: Sequence[Any], processes: int) -> None:
         super().__init__(envs)
@@ -103,7 +103,7 @@ class Workers(Fleet):
             raise
 
     def ask(self, calls: Mapping[int, Any]) -> dict[int, Any]:
-        """Call one method of some environments; an error is raised after all have answered."""
+        """Call one method of each given environment; errors are raised after all have answered."""
         n = len(self.workers)
         shares = [{i // n: call for i, call in calls.items() if i % n == number} for number in range(n)]
         asked = [(number, share) for number, share in enumerate(shares) if share]
@@ -117,7 +117,7 @@ class Workers(Fleet):
         return {i: found[i] for i in calls}
 
     def close(self) -> None:
-        """Stop the workers."""
+        """Stop the worker processes."""
         workers, self.workers = self.workers, []
         for worker in workers:
             worker.close()

@@ -1,4 +1,4 @@
-"""What an agent may know about where it plays, and one pass of the loop there."""
+"""The world of a rollout, as an agent may know it, and one pass of the loop."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def world_of(
     data: Sequence[Episode],
     lifetime: int = 1,
 ) -> World:
-    """Return what an agent may know about the streams of a rollout, or the environment of its data.
+    """Return the world of a rollout, or of recorded data and their environment.
 
-    Without streams, ``lifetime`` is that of the evaluations.
+    Without a rollout, ``lifetime`` is that of the evaluations.
     """
     if env is None:
         task = data[0][0].state.task if data else ""

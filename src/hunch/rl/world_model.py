@@ -1,7 +1,7 @@
 """World models, which predict the result of an action, and the measurement of their quality.
 
-A state is a text, or the environment's own numbers in the form that :func:`frozen` returns, so that planners
-can look them up. World models that use a language model are roles. The two models here need none: the
+A state is a text, or the environment's numbers in the form that :func:`frozen` returns, so that planners
+can look them up. World models that use a language model are roles. The two models here do not use one: the
 environment itself is the upper reference of every study, and a look-up the lower one.
 """
 
@@ -19,12 +19,12 @@ from hunch.core import FloatArray, Transition, UsageError
 from hunch.numbers import number
 
 TOLERANCE = 1e-5
-"""Tolerance for numbers, relative to their size if it is above 1 (Dainese et al. 2024)."""
+"""Relative tolerance for numbers; absolute for numbers below 1 (Dainese et al. 2024)."""
 
 
 @dataclass(slots=True)
 class Prediction:
-    """The prediction for one action in one state; ``None`` stands for no prediction.
+    """The prediction for one action in one state; a field is ``None`` if it is not predicted.
 
     The end is predicted first, then the reward, then the next state; each only if the one before was. After
     the end there is no next state.
@@ -45,7 +45,7 @@ class WorldModel(Protocol):
 
 
 class Step(NamedTuple):
-    """A recorded step, with states in the form of a model."""
+    """A recorded step; its states have the form that the world model uses."""
 
     state: Hashable
     action: str
@@ -55,10 +55,10 @@ class Step(NamedTuple):
 
 
 def frozen(raw: Any) -> Hashable:
-    """Return a raw state as plain numbers, texts and tuples, which can be looked up.
+    """Return a raw state as plain numbers, texts and tuples, which are hashable.
 
     Raises:
-        UsageError: if there is none, or it contains anything else.
+        UsageError: if there is no raw state, or it contains anything else.
     """
     if isinstance(raw, np.ndarray | np.generic):
         raw = raw.tolist()
@@ -95,7 +95,7 @@ class TrueCopy:
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
-        """Step from each state."""
+        """Take one step from each state, in the environment."""
         return [self._step(*query) for query in zip(states, actions, rngs, strict=True)]
 
     def _step(self, state: Any, action: str, rng: np.random.Generator) -> Prediction:
@@ -106,7 +106,7 @@ class TrueCopy:
 
 
 class LookUp:
-    """The result of the same step the last time it was seen; no prediction if it was never seen.
+    """Predicts the latest recorded result of the same step; no prediction if the step was never recorded.
 
     Args:
         steps: The recorded steps.
@@ -118,7 +118,7 @@ class LookUp:
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
-        """Look each step up."""
+        """Look up the result of each step."""
         return [self._recall(self.latest.get(pair)) for pair in zip(states, actions, strict=True)]
 
     def _recall(self, step: Step | None) -> Prediction:
@@ -131,7 +131,7 @@ class LookUp:
 
 
 def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
-    """Return whether two states agree: same structure, and numbers within a tolerance; nan never agrees."""
+    """Return whether two states are equal: same structure, numbers within a tolerance; nan equals nothing."""
     if isinstance(value, tuple) or isinstance(other, tuple):
         same = isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other)
         return same and all(alike(a, b, tolerance) for a, b in zip(value, other, strict=True))
@@ -146,7 +146,7 @@ def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
 
 
 def right(found: Prediction, step: Step) -> bool:
-    """Return whether a prediction is right in all parts; a next state after the end does not count."""
+    """Return whether all parts of a prediction are right; after the end, the next state does not matter."""
     known = found.done is step.done and found.reward is not None and alike(found.reward, step.reward)
     return known and (step.done or alike(found.next_state, step.next_state))
 
@@ -156,8 +156,8 @@ class Quality:
     """The quality of a world model on recorded episodes.
 
     Attributes:
-        by_depth: Share of correct predictions after 1, 2, ... of its own steps, shape (depth,).
-        confidence: Mean share of draws that agree with the most frequent one.
+        by_depth: Share of correct predictions after 1, 2, ... steps in the model, shape (depth,).
+        confidence: Mean share of draws that agree with the most frequent draw.
         calibration_error: Mean distance between confidence and accuracy, over ten bins of confidence.
         steps_per_second: Speed, with all steps requested together.
     """
@@ -171,7 +171,7 @@ class Quality:
 def measure(
     model: WorldModel, episodes: Sequence[Sequence[Step]], *, depth: int = 5, draws: int = 1, seed: int = 0
 ) -> Quality:
-    """Measure a model: accuracy after one step and several of its own, calibration over draws, and speed."""
+    """Measure a model: accuracy after one and several model steps, calibration over draws, and speed."""
     steps = [step for episode in episodes for step in episode]
     if not steps:
         raise UsageError("There are no recorded steps to measure a world model on.")
@@ -191,7 +191,7 @@ def measure(
 
 
 def by_depth(model: WorldModel, episodes: Sequence[Sequence[Step]], depth: int, seed: int = 0) -> FloatArray:
-    """Return the share of correct predictions after 1, ..., ``depth`` of the model's own steps, shape
+    """Return the share of correct predictions after 1, ..., ``depth`` steps in the model, shape
     (depth,).
 
     The model continues from every recorded state with the recorded actions. After an error, all its later

@@ -1,12 +1,12 @@
 """A language model that writes statements in English as formulas.
 
-    n readings of each text; those that cannot be parsed, or have other atoms than the text, are dropped
-    readings that a small model refutes are dropped, unless all are
-    each of the rest is written in English again, if wanted: how often do the same words come back?
-    the reading that comes back most often stands, of equals the one with most votes
+    n formulas for each text; those that cannot be parsed, or have other atoms than the text, are dropped
+    formulas that a small model refutes are dropped, unless all are
+    each of the rest is translated back into English, if requested: how often do the same words come back?
+    the formula whose words come back most often is chosen; among equals the one with most votes
 
-A false reading is no error of the prover, and a wrong one can be provable: so whoever reports what was proved
-has to say beside it how much of that was meant.
+A wrong formula is no error of the prover, and may be provable. Reports of proved statements must therefore
+say how many of the formulas were meant.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ READING = Sampling(max_tokens=250, temperature=1.0)
 
 
 class Formaliser:
-    """Reads statements by a vote, and by a round trip back to English.
+    """Translates statements into formulas by a vote, and by a round trip back to English.
 
     Args:
         lm: A model that generates.
-        readings: Readings of a text.
-        returns: Translations back into English of each different reading; 0 for a vote alone.
+        readings: Number of formulas per text.
+        returns: Translations back into English of each different formula; 0 for a vote alone.
     """
 
     def __init__(self, lm: LanguageModel, readings: int = 5, returns: int = 0) -> None:
         self.lm, self.readings, self.returns = lm, readings, returns
 
     def read(self, texts: Sequence[str]) -> list[Goal | None]:
-        """Return the statement that each text makes; None if no reading can be used."""
+        """Return the formula of each text; None if no answer can be used."""
         answers = self.lm.generate([prompt(text) for text in texts], self.readings, READING)
         votes = [_votes(text, own) for text, own in zip(texts, answers, strict=True)]
         back = self._returned(texts, votes)
@@ -70,7 +70,7 @@ def _words(text: str) -> list[str]:
 
 
 def parsed(answer: str) -> Goal | None:
-    """Return the statement that an answer writes in symbols; None if it is none."""
+    """Return the formula that an answer writes in symbols; None if there is none."""
     try:
         return read(answer.strip())
     except UsageError:
@@ -85,12 +85,12 @@ _SYMBOLS = (
 
 
 def prompt(text: str) -> str:
-    """Return the prompt that a model continues with a statement in symbols."""
+    """Return the prompt that a model continues with a formula."""
     shown = f"English: {english(_EXAMPLE)}\nSymbols: {_EXAMPLE}"
     return f"Write each statement {_SYMBOLS}\n\n{shown}\n\nEnglish: {text}\nSymbols: "
 
 
 def backward(goal: Goal) -> str:
-    """Return the prompt that a model continues with a statement in English."""
+    """Return the prompt that a model continues with an English sentence."""
     shown = f"Symbols: {_EXAMPLE}\nEnglish: {english(_EXAMPLE)}"
     return f"Write each statement in English. It is {_SYMBOLS}\n\n{shown}\n\nSymbols: {goal}\nEnglish: "

@@ -1,4 +1,4 @@
-"""What can guide a search for proofs: priors over the tactics of a goal, and what the goal is worth.
+"""Guides of a search for proofs: priors over the tactics of a goal, and the value of the goal.
 
 A guide is an :class:`~hunch.rl.evaluator.Evaluator` of goals: the uniform one, a rule, the small network of
 :mod:`hunch.roles.guide_network`, or a language model that scores the names of tactics.
@@ -19,14 +19,14 @@ from hunch.numbers import softmax
 from hunch.rl.evaluator import Evaluator, Uniform
 
 VALUE: Final = 0.5
-"""The value of every goal where nothing judges it."""
+"""The value of every goal under guides that do not evaluate goals."""
 
 
 class Rule:
-    """Prefers what loses nothing: safe tactics, and the use of a hypothesis whose left side is known."""
+    """A rule that prefers safe tactics, and the use of a hypothesis whose left side is known."""
 
     def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
-        """Return priors with 100 times the weight for what loses nothing, and the constant value."""
+        """Return priors in which preferred tactics have 100 times the weight, and the constant value."""
         return [self._priors(goal) for goal in states], [VALUE] * len(states)
 
     def _priors(self, goal: Goal) -> FloatArray:
@@ -40,11 +40,11 @@ UNTRAINED: Final[Mapping[str, Evaluator]] = {
     "uniform": Uniform(tactics, VALUE),
     "breadth": Uniform(tactics, VALUE),
 }
-"""The guides that are no model, by the name of the option; ``breadth`` also changes how goals are chosen."""
+"""The guides without a model, by the name of the option; ``breadth`` also changes the order of expansion."""
 
 
 class PolicyOnly:
-    """A guide's priors with the constant value: the control of its value."""
+    """The priors of a guide with the constant value: the control of the guide's value."""
 
     def __init__(self, guide: Evaluator) -> None:
         self.guide = guide
@@ -55,13 +55,13 @@ class PolicyOnly:
 
 
 class LanguageGuide:
-    """A language model that scores the names of tactics below the goal."""
+    """A language model that scores the names of tactics as continuations of the goal."""
 
     def __init__(self, lm: LanguageModel) -> None:
         self.lm = lm
 
     def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
-        """Return the softmax of the log-probability per token, and the constant value."""
+        """Return the softmax of each tactic's log-probability per token, and the constant value."""
         names = [[named(goal, tactic) for tactic, _ in tactics(goal)] for goal in states]
         asked = [i for i, own in enumerate(names) if own]
         scores = self.lm.score([prompt(states[i], names[i]) for i in asked], [names[i] for i in asked])

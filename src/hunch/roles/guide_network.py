@@ -1,10 +1,10 @@
 """A small network as the guide of a search for proofs: it reads features of formulas.
 
-A tactic has a formula (the conclusion, or a hypothesis) with two parts. The features say what their
-connectives are and how each part stands to the goal: whether it is a hypothesis or the conclusion, and
-whether other hypotheses lead to it or need it; and how near each subgoal is to its end. They do not depend on
-names of atoms or on the order of hypotheses. Each tactic has a vector; the mean over the goal's tactics tells
-each of them of the others, and gives the value.
+A tactic applies to a formula (the conclusion, or a hypothesis) with two parts. The features are the
+connectives, and how each part relates to the goal: whether the part is a hypothesis or the conclusion, and
+whether hypotheses imply or need the part; and how near each subgoal is to a proof. They do not depend on
+names of atoms or on the order of hypotheses. Each tactic has a vector; the mean over the goal's tactics
+tells each tactic of the others, and gives the value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPS: Final = ("->", "&", "|", "false")
 
 
 class Lesson(NamedTuple):
-    """What to learn about a goal: the index of a tactic, -1 for none, and the value."""
+    """A training example about a goal: the index of a tactic, -1 for none, and the value."""
 
     goal: Goal
     tactic: int
@@ -157,7 +157,7 @@ class GuideNetwork(Saved):
     Args:
         seed: Seed of the weights and of training.
         width: Width of the layers.
-        learning_rate: Adam's.
+        learning_rate: Learning rate of Adam.
     """
 
     saved = ("rng", "network", "optimiser")
@@ -179,7 +179,7 @@ class GuideNetwork(Saved):
         return [share[: len(own)] for share, own in zip(shares, rows, strict=True)], worth
 
     def learn(self, lessons: Sequence[Lesson], updates: int, batch: int) -> dict[str, float]:
-        """Train on random batches; return the mean losses."""
+        """Train on random batches of lessons; return the mean losses as metrics."""
         losses = []
         for _ in range(updates if lessons else 0):
             chosen = [lessons[i] for i in self.rng.integers(len(lessons), size=batch)]

@@ -23,10 +23,10 @@ from hunch.core import (
 
 
 def worth(agent: Agent, states: Sequence[State]) -> FloatArray:
-    """Return what states are worth to an agent, shape (n,).
+    """Return an agent's values of states, shape (n,).
 
     Raises:
-        HunchError: if it does not say.
+        HunchError: if the agent has no values.
     """
     if not isinstance(agent, Valued):
         raise HunchError(f"{type(agent).__name__} does not say what states are worth, so it is no skill.")
@@ -36,8 +36,8 @@ def worth(agent: Agent, states: Sequence[State]) -> FloatArray:
 class Wrapper(Agent):
     """An agent that uses a source of rewards or goals, and leaves everything else to the inner agent.
 
-    A source is a :class:`hunch.core.Source`, or any object with the attribute ``evidence`` and those of its
-    methods that it needs. Both learn in ``learn``.
+    A source is a :class:`hunch.core.Source`, or any object with the attribute ``evidence`` and the methods
+    of a source that it needs. Agent and source learn in ``learn``.
 
     Args:
         agent: Any agent.
@@ -71,7 +71,7 @@ class Wrapper(Agent):
 
     @property
     def group(self) -> int:
-        """Streams of the agent that answer the same prompts."""
+        """Number of neighbouring streams whose episodes begin alike; see :class:`hunch.core.Agent`."""
         return int(getattr(self.agent, "group", 1))
 
     def export(self, folder: Path) -> None:
@@ -106,15 +106,15 @@ class Wrapper(Agent):
         return self.agent.explain(state)
 
     def values(self, states: Sequence[State]) -> FloatArray:
-        """Return the agent's values."""
+        """Return the agent's values of states, shape (n,)."""
         return worth(self.agent, states)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the source's records, then the agent's."""
+        """Return the source's records, followed by the agent's."""
         return [*getattr(self.source, "records", list)(), *self.agent.records()]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of agent and source, and what is ``saved``."""
+        """Return the state of agent and source, and of the attributes in ``saved``."""
         own = {"agent": self.agent.state_dict(), "source": getattr(self.source, "state_dict", dict)()}
         return {**own, **super().state_dict()}
 

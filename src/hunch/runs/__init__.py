@@ -1,1 +1,1 @@
-"""A run: the loop, its folder on disk, resume, and several seeds side by side."""
+"""One run: the loop, the folder on disk, resuming, and several seeds in parallel."""

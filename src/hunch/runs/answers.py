@@ -1,4 +1,4 @@
-"""Answers to prompts in TRL's columns as recorded data: one JSON object a line.
+"""Reads answers to prompts in TRL's columns as recorded data: JSON lines, one object per line.
 
 Columns are ``prompt`` with ``chosen`` and ``rejected`` (a group of two, rewards 1 and 0), or with
 ``completion`` and ``label`` (reward 1 or 0), ``reward``, or neither (reward 0). Recorded results of prompts
@@ -21,7 +21,7 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     """Read a file of answers, or of episodes as :func:`hunch.rl.dataset.read_json_lines` does.
 
     Raises:
-        UsageError: if a line is neither; the message names it.
+        UsageError: if a line is neither an answer nor an episode; the message names the line.
     """
     first = file.read_text(errors="replace").partition("\n")[0]
     if '"prompt"' not in first:

@@ -1,6 +1,6 @@
-"""Sends a run's metrics to TensorBoard files and to other boards: W&B, MLflow, Trackio, or one of your own.
+"""Sends metrics of a run to TensorBoard files and to other boards: W&B, MLflow, Trackio, or a custom one.
 
-None may stop a run: a failure is reported once, and the run continues without that board.
+No board can stop a run: a failure is reported once, and the run continues without that board.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from hunch.runs.packages import Board
 
 BOARDS = "HUNCH_BOARDS"
-"""Environment variable with boards, separated by spaces; the workers of a comparison inherit it."""
+"""Environment variable with specs of boards, separated by spaces; workers of a comparison inherit it."""
 
 
 class TensorBoard:
-    """Scalars in event files, written by this thread: the package's own writer fails in a thread of its own.
+    """Writes scalars to TensorBoard's event files in this thread; the package's writer uses another one.
 
     Args:
         folder: Folder of the event files.
-        step: Step at which the run resumes; later entries of an earlier session are hidden.
+        step: Step at which the run resumes; later entries of an earlier session become invalid.
     """
 
     def __init__(self, folder: Path, step: int) -> None:
@@ -54,22 +54,22 @@ class TensorBoard:
         self._write(step=step, summary=self._summary(value=values))
 
     def flush(self) -> None:
-        """Write what is still in memory, since it is not written again after resuming from a checkpoint."""
+        """Write buffered scalars to disk; they are not logged again after resuming from a checkpoint."""
         self.writer.flush()
 
     def close(self) -> None:
-        """Write what is still in memory, and close; a full disk has been reported before."""
+        """Write buffered scalars and close the file; a full disk was reported before."""
         with suppress(OSError):
             self.writer.close()
 
 
 class Boards:
-    """All boards of a run; one that fails is no longer used.
+    """All boards of a run; a board that fails is not used again.
 
     Args:
         folder: The run's folder.
         step: Step at which the run resumes.
-        specs: The boards besides TensorBoard. Default: those in the environment variable.
+        specs: Boards besides TensorBoard. Default: those in the environment variable.
     """
 
     def __init__(self, folder: Path, step: int, specs: Sequence[str] = ()) -> None:
@@ -86,14 +86,14 @@ class Boards:
         self.boards.append(make(folder))
 
     def show(self, line: Mapping[str, Any]) -> None:
-        """Log one line of metrics; the numbers of usage get a prefix."""
+        """Log one line of metrics; names of the model usage get a prefix."""
         figures = {**line, **{f"usage/{name}": value for name, value in line["usage"].items()}}
         scalars = {name: value for name, value in figures.items() if name not in ("step", "usage", "models")}
         step = int(line["step"])
         self.boards = [b for b in self.boards if self._try(type(b).__name__, partial(b.show, scalars, step))]
 
     def flush(self) -> None:
-        """Write what is still in memory of all boards."""
+        """Write the buffered metrics of all boards."""
         for board in self.boards:
             self._try(type(board).__name__, board.flush)
 

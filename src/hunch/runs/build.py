@@ -26,17 +26,17 @@ def build(
     loaded: Loaded | None = None,
     parts: Mapping[str, Any] | None = None,
 ) -> tuple[Agent, Mapping[str, LanguageModel]]:
-    """Load the language models and make the agent.
+    """Load the language models of a run and make the agent.
 
     Args:
         config: All settings.
         join: See :func:`hunch.runs.models.load_models`.
-        lm: The model of the option ``lm``, if it is an object.
-        loaded: See there.
+        lm: The model of the option ``lm``, if it was given as an object.
+        loaded: See :func:`hunch.runs.models.load_models`.
         parts: Parts of the method besides models, from :func:`hunch.runs.loading.parts_of`.
 
     Raises:
-        UsageError: on an unknown method or model, a model without the verb that the method needs, or a
+        UsageError: on an unknown method or model, a model that does not support what the method needs, or a
             setting out of range.
     """
     method = methods.find(config.method)
@@ -51,18 +51,18 @@ def build(
 
 
 def refuse_object(config: RunConfig) -> None:
-    """Refuse a run whose environment was an object of a program, with a UsageError."""
+    """Raise a UsageError if a run had an environment that was given as a Python object."""
     if "env" in config.objects:
         raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
 
 
 def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list[TextEnvironment]:
-    """Make n environments of a run; by default with the options of its data, if there are any.
+    """Make n environments of a run. If it has data, their options are the defaults.
 
     Args:
         config: The run.
         n: Number of environments.
-        data: Its data, if they have been read.
+        data: The data of the run, if they have been read.
 
     Raises:
         UsageError: on an unknown environment or option.

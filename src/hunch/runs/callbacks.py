@@ -1,4 +1,4 @@
-"""Callbacks, with which a Python program watches a run and can end it."""
+"""Callbacks, by which a Python program watches a run and can end it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Callback:
     """
 
     def on_step(self, run: Training, transitions: Sequence[Transition]) -> bool | None:
-        """Called after each pass of the loop with its transitions; with none if there are only data."""
+        """Called after each pass of the loop with its transitions, of which offline runs have none."""
 
     def on_episode(self, run: Training, episode: Finished) -> bool | None:
         """Called after each training episode."""
 
     def on_evaluation(self, run: Training, episodes: Sequence[Finished]) -> bool | None:
-        """Called after each evaluation, with its episodes."""
+        """Called after each evaluation, with the episodes of the evaluation."""
 
 
 class StopAt(Callback):
-    """End a run once its success rate reaches a target, in an evaluation or over its last episodes.
+    """Ends a run once the success rate reaches a target, in an evaluation or over recent episodes.
 
     Args:
         success: Target success rate, from 0 to 1.
-        episodes: Number of last training episodes to average over; 0 uses evaluations only.
+        episodes: Number of latest training episodes to average over; 0 uses evaluations only.
 
     Raises:
         UsageError: if a number is out of range.
@@ -51,7 +51,7 @@ class StopAt(Callback):
         self.success, self.episodes = success, episodes
 
     def on_episode(self, run: Training, episode: Finished) -> bool:
-        """Return whether the last training episodes reach the target."""
+        """Return whether the latest training episodes reach the target."""
         recent = deque(run.episodes, maxlen=self.episodes)
         return 0 < self.episodes == len(recent) and self._reached(recent)
 
@@ -64,10 +64,10 @@ class StopAt(Callback):
 
 
 def require_callbacks(callbacks: Sequence[Callback]) -> None:
-    """Refuse what is not a list of callbacks.
+    """Check that the argument is a list of callbacks.
 
     Raises:
-        UsageError: naming what it is.
+        UsageError: if it is not; the message says what it is.
     """
     if isinstance(callbacks, Callback):
         raise UsageError("callbacks is a list: write callbacks=[...].")

@@ -26,13 +26,13 @@ from hunch.runs.processes import thread_limits
 from hunch.runs.writing import BEST, CHECKPOINT, write_atomically
 
 RETRIES = 5
-"""How often a run is retried after its worker or machine was lost."""
+"""Number of times that a run is restarted after its worker or machine was lost."""
 FILES = ("config.json", *STREAMS, str(BEST), str(CHECKPOINT), "summary.json", "failure.txt")
-"""Files to copy, in the order of writing: lines come before the checkpoint that counts them."""
+"""Files to copy, in the order of writing: lines precede the checkpoint that counts them."""
 
 
 class Home:
-    """Access to the folders of a comparison for other machines: an actor on the machine with the folders."""
+    """An actor on the machine with the folders of a comparison, which gives other machines access."""
 
     def fetch(self, folder: Path) -> dict[str, bytes]:
         """Read a run's files; missing ones are left out."""
@@ -54,7 +54,7 @@ def pack(folder: Path) -> dict[str, bytes]:
 
 
 def unpack(folder: Path, files: dict[str, bytes]) -> None:
-    """Write a run's files in an order that leaves a resumable run if it is interrupted."""
+    """Write a run's files, in an order that leaves a resumable run if the copy is interrupted."""
     for step in kept_steps(folder):
         if str(file_of(step)) not in files:
             (folder / file_of(step)).unlink()
@@ -66,10 +66,10 @@ def unpack(folder: Path, files: dict[str, bytes]) -> None:
 def compare(
     todo: Sequence[Job], *, watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None
 ) -> list[Outcome]:
-    """Execute unfinished runs on a Ray cluster, as many at a time as fit.
+    """Execute unfinished runs on a Ray cluster, as many in parallel as fit.
 
     Args:
-        todo: The runs. Each takes as many of Ray's CPUs as it has threads.
+        todo: The runs. Each run takes as many of Ray's CPUs as it has threads.
         watch: Called about twice per second with the latest line of metrics of each run.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Compares methods side by side: same environments, same steps, paired seeds, one process per run.
+"""Compares methods: same environments, same steps, paired seeds, one process per run.
 
-A comparison of a method with a language model can include controls: the same loop with an uninformed model in
-the role and, if the model's prior uses similarity, with one that only knows which words are equal. They show
-whether the *model* helped, and not only the loop or the rule around it.
+A comparison of a method with a language model can include controls: the same method with an uninformed model
+and, if the model's prior uses similarity, with a model that only compares words. Controls
+show whether the *model* helped, and not only the loop or the rule around it.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from hunch.runs.writing import write_atomically
 from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
-"""Models that only know which words are equal; the first is the lexical control of comparisons."""
+"""Models that only compare words; the first one is the lexical control of comparisons."""
 SEED = "seed"
-"""Value of an environment's option that stands for the run's seed, as in ``--env.pool_seed seed``."""
+"""Value of an environment option that stands for the run's seed, as in ``--env.pool_seed seed``."""
 PRELOADED = ("hunch.runs.execute", "torch")
 """Modules that are imported once for all runs."""
 
 
 def folder_name(label: str) -> str:
-    """Return a label as the name of a folder."""
+    """Return a label as a valid name of a folder."""
     return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """One method or control of a comparison: a label, and a run's settings without the seed."""
+    """One method or control of a comparison: a label, and settings of a run without the seed."""
 
     label: str
     config: RunConfig
 
     @property
     def folder(self) -> str:
-        """Name of the arm's folder."""
+        """Name of the folder with the runs of this method or control."""
         return folder_name(self.label)
 
     @property
     def model(self) -> str:
-        """Name of the model in the role, for tables."""
+        """Name of the model that fills the role, for tables."""
         if "agent" in self.config.objects:
             return self.config.lm or "none"
         method = methods.find(self.config.method)
@@ -71,11 +71,11 @@ class Arm:
 
     @property
     def varies(self) -> bool:
-        """True if the games vary with the seed."""
+        """True if an option of the environment, such as the pool of games, varies with the seed."""
         return SEED in self.config.env_options.values()
 
     def at(self, seed: int) -> RunConfig:
-        """Return the settings of the run of a seed, which also replaces :data:`SEED` in the environment's."""
+        """Return the settings of the run with a seed, also in environment options that name :data:`SEED`."""
         options = self.config.env_options
         own = {name: seed if value == SEED else value for name, value in options.items()}
         return replace(self.config, seed=seed, env_options=own)
@@ -91,13 +91,13 @@ class Job:
 
     @property
     def config(self) -> RunConfig:
-        """The run's settings."""
+        """The settings of the run."""
         return self.arm.at(self.seed)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a job: a result, or the reason why there is none, such as a budget."""
+    """The end of a job: a result, or the reason why there is none, such as a reached budget."""
 
     job: Job
     result: Result | None
@@ -106,7 +106,7 @@ class Outcome:
 
 
 def by_arm(outcomes: Iterable[Outcome]) -> dict[Arm, dict[int, Result]]:
-    """Return the results by arm and seed, in the order of the comparison; arms without any are left out."""
+    """Return the results by arm and seed, in the order of the comparison, without arms that have none."""
     found: dict[Arm, dict[int, Result]] = {}
     for outcome in outcomes:
         if outcome.result:
@@ -115,12 +115,12 @@ def by_arm(outcomes: Iterable[Outcome]) -> dict[Arm, dict[int, Result]]:
 
 
 def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
-    """Label the runs to compare, and add the controls of each method that has any.
+    """Label the runs to compare, and add the control of each method that has one.
 
     A method with several models is labelled by its name for the first one, and by both names for the others.
 
     Raises:
-        UsageError: if a method is named twice, or a model.
+        UsageError: if a method or a model is named twice.
     """
     pairs = [(config.method, config.lm) for config in configs]
     if len(set(pairs)) < len(pairs):
@@ -149,7 +149,7 @@ def _controls(own: Sequence[RunConfig]) -> Iterator[Arm]:
 
 
 def similar(config: RunConfig) -> bool:
-    """Return whether a run's prior uses the similarity of a model that may know more than words.
+    """Return whether a run's prior uses the similarity of a model that is not in :data:`LEXICAL`.
 
     This is decided without loading the model: ``auto`` means similarity for models that can only embed.
     """
@@ -172,15 +172,15 @@ def compare(
     budget: Budget | None = None,
     watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
 ) -> list[Outcome]:
-    """Execute all runs, as many at a time as there are workers; a failure does not stop the others.
+    """Execute all runs, several in parallel; the failure of one run does not stop the others.
 
     Args:
         todo: The runs.
-        workers: Processes at a time. Default: the number of processors.
+        workers: Number of parallel processes. Default: the number of processors.
         budget: Limits on model calls of all runs together. A run that reaches one is saved and stopped; runs
             that need no more calls continue.
-        watch: Called about twice per second with the latest line of metrics of each run; one that has begun
-            and has none yet has an empty line.
+        watch: Called about twice per second with the latest line of metrics of each run; for a run without
+            metrics yet, the line is empty.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
@@ -208,9 +208,9 @@ def compare(
 
 
 def prepared(todo: Sequence[Job]) -> Any:
-    """Start the process that loads the libraries of all runs, unless it runs, and do not wait for it.
+    """Start the process that imports the libraries for all runs, unless it exists; do not wait for it.
 
-    Where there is no fork, each run loads its own.
+    On systems without fork, each run imports its libraries itself.
     """
     if "forkserver" not in mp.get_all_start_methods():
         return mp.get_context("spawn")
@@ -243,10 +243,10 @@ def _turn(job: Job) -> tuple[int, bool]:
 
 
 def refuse_run(out: Path) -> None:
-    """Check that a folder is not the folder of a run, nor the current folder.
+    """Check that a folder is neither the folder of a run nor the current folder.
 
     Raises:
-        UsageError: if it is.
+        UsageError: if it is one of these.
     """
     if out == Path():
         raise UsageError("A comparison needs its own folder, not the current one: set it with --out.")
@@ -256,7 +256,7 @@ def refuse_run(out: Path) -> None:
 
 
 def refuse_others(todo: Sequence[Job]) -> None:
-    """Check that existing folders have the same settings; a damaged one is a failure of its run only.
+    """Check that existing folders hold runs with the same settings; a damaged folder only fails its run.
 
     Raises:
         UsageError: if a folder holds another run.
@@ -271,12 +271,12 @@ def refuse_others(todo: Sequence[Job]) -> None:
 
 
 def unfinished(todo: Iterable[Job]) -> list[Job]:
-    """Return the unfinished runs in the order in which they begin."""
+    """Return the unfinished runs, in the order in which they start."""
     return sorted((job for job in todo if outcome(job).result is None), key=_turn)
 
 
 def missing(todo: Iterable[Job]) -> list[Job]:
-    """Return the unfinished runs in the order in which they begin, and forget their last failure."""
+    """Return the unfinished runs in the order in which they start, and delete reports of earlier failures."""
     left = unfinished(todo)
     for job in left:
         (job.folder / "failure.txt").unlink(missing_ok=True)
@@ -284,7 +284,7 @@ def missing(todo: Iterable[Job]) -> list[Job]:
 
 
 def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
-    """Return the last line of metrics of each run that has one."""
+    """Return the latest line of metrics of each run that has one."""
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
@@ -318,7 +318,7 @@ def _work(job: Job, budget: Budget | None, boards: str) -> None:
 
 
 def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any) -> None:
-    """Execute one run; a failure is written to its folder as one sentence."""
+    """Execute one run; if it fails, write the reason to its folder as one sentence."""
     try:
         execute(config, out, **options)
     except KeyboardInterrupt:
@@ -330,7 +330,7 @@ def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any
 
 
 def outcome(job: Job, exitcode: int | None = None) -> Outcome:
-    """Return how a job ended, from its folder; ``exitcode`` is negative for a signal."""
+    """Return how a job ended, as its folder shows; ``exitcode`` is negative for a signal."""
     failure = job.folder / "failure.txt"
     try:
         if failure.exists():

@@ -23,44 +23,44 @@ _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers",
 
 LARGEST_SEED = 2**32 - 1
 Threads: TypeAlias = Annotated[int, Interval(ge=1, le=1024)]
-"""A process that asks for more may be ended by the system."""
+"""Number of torch threads per run; larger numbers may make the system end the process."""
 Streams: TypeAlias = Annotated[int, Interval(ge=1, le=10_000)]
 Seed: TypeAlias = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The settings that all runs share."""
+    """Settings that all runs and comparisons share."""
 
     env: str
     """Environment id; its options are given as --env.NAME VALUE."""
     lm: str = ""
-    """Language model that fills the method's role, such as minilm, uniform or hf:<name or folder>. Default:
-    the method's own."""
+    """Language model, such as minilm, uniform or hf:<name or folder>, for the method's role. Default:
+    the default model of the method."""
     data: str = ""
-    """Data set to learn from, instead of stepping an environment: a folder, or a file of JSON lines."""
+    """Recorded data to learn from instead of environment steps: a folder, or a file of JSON lines."""
     online: bool = False
     """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000
-    """Environment steps in total, over all environments; with recorded data only, updates."""
+    """Environment steps in total, over all environments; if there are only recorded data, updates."""
     envs: Streams = 1
-    """Environments stepped side by side."""
+    """Number of parallel environments."""
     processes: NonNegativeInt = 0
-    """Worker processes for the environments, useful if a step is slow; 0 uses the main process."""
+    """Worker processes for the environments, useful if steps are slow; 0 for none."""
     task_seed: Seed | None = None
-    """Fixes the task over all episodes, in environments that draw per task."""
+    """Seed of the task of all episodes, in environments with drawn tasks. Default: tasks vary."""
     lifetime: PositiveInt = field(default=1, metadata=LATER)
-    """Consecutive episodes that share one drawn task; a player's memory lasts as long."""
+    """Successive episodes that share one drawn task; a player keeps its memory for this long."""
     eval_every: NonNegativeInt = 0
-    """Steps between evaluations; 0 for none (with recorded data only: for ten evaluations)."""
+    """Environment steps between evaluations; 0 for none (with recorded data only: ten evaluations)."""
     eval_episodes: PositiveInt = 20
     """Episodes per evaluation."""
     episodes_per_player: PositiveInt | None = None
-    """Episodes of an evaluation after which the player's memory is cleared. Default: never."""
+    """Episodes per evaluation after which the player's memory is cleared. Default: never."""
     keep_every: PositiveInt | None = field(default=None, metadata=LATER)
-    """Steps between the checkpoints that are kept, each in checkpoints/STEP. Default: none is kept."""
+    """Environment steps between checkpoints that are kept, in checkpoints/STEP. Default: none is kept."""
     keep_last: PositiveInt | None = field(default=None, metadata=LATER)
-    """How many of the kept checkpoints stay, the latest ones. Default: all."""
+    """Number of checkpoints of --keep-every that stay, the latest ones. Default: all."""
     threads: Threads = 1
     """Torch threads per run; results repeat exactly only with the same number."""
 
@@ -99,7 +99,7 @@ class RunConfig(Setting):
 
     @property
     def streams(self) -> int:
-        """Environments side by side; one group of them if a method that compares groups is given one."""
+        """Number of parallel environments; at least one group if the method compares groups."""
         return group_of(self.options) if self.envs == 1 else self.envs
 
     @property
@@ -124,12 +124,12 @@ class RunConfig(Setting):
 
 
 def group_of(options: Any) -> int:
-    """Return the number of answers to one prompt that a method compares, from its options."""
+    """Return the number of answers to one prompt that a method compares; 1 if it compares none."""
     return int(getattr(options, "group", 1))
 
 
 def loading(config: RunConfig) -> str:
-    """Say what a run loads before its first step, for the progress display."""
+    """Return a text on what a run loads before its first step, for the progress display."""
     specs = {} if "agent" in config.objects else config.specs()
     return f"loading {' and '.join(dict.fromkeys(specs.values()))}" if specs else "starting"
 
@@ -138,7 +138,7 @@ def check(config: RunConfig) -> None:
     """Check the settings of a run before anything is loaded.
 
     Raises:
-        UsageError: with the name of the wrong setting.
+        UsageError: if a setting is wrong; the message names it.
     """
     config.check_types()
     check_prompts(config)

@@ -1,4 +1,4 @@
-"""Checks environments that are not Hunch's own before a run, in a copy, so that no fault is trained on."""
+"""Checks environments of other packages before a run, in a copy, so that no run trains on a faulty one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from hunch.rl.world import name_of
 from hunch.runs.models import asked_by, layers
 
 SECONDS = 5.0
-"""Longest time that the check of an environment takes, about."""
+"""Approximate maximum duration of the check of one environment, in seconds."""
 NEEDED = ("shape", "observation", "actions", "event", "reward", "end", "admissible", "seed", "copy")
-"""The rules without which a run would be wrong; the others are for :func:`hunch.envs.check`."""
+"""Rules whose violation would make a run wrong; the other rules are for :func:`hunch.envs.check`."""
 
 
 def examine(envs: Sequence[TextEnvironment]) -> None:
-    """Check the contract in a copy of each kind of environment.
+    """Check the contract of environments in a copy of each kind.
 
-    Hunch's own are tested elsewhere, and need not be given. One that asks a model, or that cannot be copied,
-    is only checked at every step.
+    Built-in environments are tested elsewhere. An environment that asks a model, or that cannot be copied,
+    is only checked during its steps.
 
     Raises:
-        UsageError: with the broken rule.
+        UsageError: if a rule is broken; the message names it.
 
     Warns:
-        HunchWarning: if ``metadata["reproducible"]`` is False, so that resuming is not exact.
+        HunchWarning: if ``metadata["reproducible"]`` is False, which makes resuming inexact.
     """
     for env in _kinds(envs):
         if not env.metadata.get("reproducible", True):

@@ -1,7 +1,7 @@
-"""Describes an agent made in Python by settings, so that its run's folder is like the command's.
+"""Describes an agent made in Python by settings, so that the run's folder is like one of the command.
 
 An agent of a registered method is described by the method's options and the specs of its models. The
-description is checked: what it builds must equal the agent's parts. Otherwise the run is recorded as that of
+description is checked: the agent that it builds must equal the given one. Otherwise it is saved as the run of
 an object.
 """
 
@@ -39,7 +39,7 @@ _KINDS: dict[type[Any], Any] = {
 
 
 class Description(NamedTuple):
-    """The description of an agent: ``method`` is its class name, unless settings can rebuild it."""
+    """The description of an agent; ``method`` is the class name if settings cannot rebuild the agent."""
 
     method: str
     lm: str

@@ -1,4 +1,4 @@
-"""Says how a run differs from the one that a folder holds."""
+"""Finds how a run differs from the run in a folder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hunch.runs.writing import CHECKPOINT
 
 
 def require_same(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of the run in a folder.
+    """Return the settings of the run in a folder, after comparing them with the given settings.
 
     Raises:
-        UsageError: if they are not these, or those of a shorter run that can be extended.
-        HunchError: if its ``config.json`` is missing or damaged.
+        UsageError: if they differ, except that the run in the folder may be shorter and can be extended.
+        HunchError: if the folder's ``config.json`` is missing or damaged.
     """
     known = (read_json(folder / "config.json") or {}).get("run")
     if not isinstance(known, dict):
@@ -49,7 +49,7 @@ def _other_run(folder: Path, known: dict[str, Any], settings: dict[str, Any]) ->
 
 
 def differences(there: dict[str, Any], asked: dict[str, Any]) -> str:
-    """Describe the differences between flat settings, in one line."""
+    """Describe the differences between two flat dictionaries of settings, in one line."""
     keys = [key for key in {**there, **asked} if there.get(key) != asked.get(key)]
     return "; ".join(f"{key}: {_short(there.get(key))} there, {_short(asked.get(key))} asked" for key in keys)
 

@@ -1,7 +1,7 @@
 """Estimates the model calls of a run by playing some of its steps without asking a model.
 
-The agent is the run's own, with random answers in place of those that are not cached, so its policy is nearly
-random. Its requests are counted and extrapolated to the length of the run.
+The agent is that of the run, but answers that are not cached are random, so the policy is nearly
+random. The requests are counted and extrapolated to the length of the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked
 
 SAMPLE: Final = 1_000
-"""Number of steps to play: enough to include requests after learning has begun."""
+"""Number of steps to play, enough to include requests after the start of learning."""
 UPDATES: Final = 100
 """Number of steps where each is a real update of a model that is trained on recorded data."""
 FIGURES: Final = ("calls", "cache_hits", "prompt_tokens", "completion_tokens", "cost")
@@ -36,10 +36,10 @@ class Estimate:
         sample: Usage in these steps.
         expected: Usage of the run at the rate of the second half of the sample.
         bound: Usage of the run at the highest rate in the sample.
-        once: True if all calls came at one moment of the sample, as in methods that ask once. Then they are
-            expected only once, and at most once per ``sampled`` steps.
-        seconds: Wall time of the run in seconds without its frozen models, at the speed of the sample.
-        trains: True if the method trains a model, which was then really asked.
+        once: True if all calls came at one moment of the sample, as in methods that ask once. Then they
+            count once in ``expected``, and once per ``sampled`` steps in ``bound``.
+        seconds: Wall time of the run without its frozen models, at the speed of the sample.
+        trains: True if the method trains a model; this model is really used in the sample.
     """
 
     steps: int
@@ -53,12 +53,12 @@ class Estimate:
 
 
 def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | None = None) -> Estimate:
-    """Play the first steps of a run without asking a model or touching a folder.
+    """Estimate a run by its first steps, without asking a model or changing a folder.
 
     Args:
         config: The run.
         sample: Maximum number of steps to play.
-        rehearsal: Replaces the models by stand-ins; runs of one rehearsal share their answers.
+        rehearsal: Replaces the models by stand-ins; runs that share it also share answers.
 
     Raises:
         UsageError: if a setting is invalid.
@@ -100,7 +100,7 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
 
 
 def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
-    """Estimate runs that share a cache, one after the other, so that answers of one serve the next."""
+    """Estimate runs that share a cache in sequence, so that later runs reuse answers of earlier ones."""
     rehearsal = Rehearsal()
     return [estimate(config, sample, rehearsal) for config in configs]
 
@@ -164,7 +164,7 @@ def _extrapolated(found: Estimate) -> str:
 
 
 def wall_time(found: Sequence[Estimate], seeds: int = 1) -> str:
-    """Say how long the runs take one after the other, in a sentence."""
+    """Return a sentence on the wall time of all runs in sequence."""
     about = _duration(seeds * sum(each.seconds for each in found))
     return f"Wall time: about {about} here, one run after the other, plus the models' answering time."
 

@@ -1,6 +1,6 @@
-"""Evaluates a trained agent, also with another model in its role, other proposals, or other tasks.
+"""Evaluates a trained agent, optionally with another model, other proposals, or other tasks.
 
-A prior's proposals and Q are separate, so a Q that was trained with one model's proposals can choose among
+Proposals and Q are separate, so a Q that was trained with one model's proposals can choose among
 another's (Yan et al., ICLR 2025, table 2). Nothing is learnt here, and the run's folder is only read.
 """
 
@@ -37,17 +37,17 @@ FILE = "evaluation.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """An evaluation: a trained agent, the model in its role, and the episodes.
+    """Settings of an evaluation: a trained agent, its model, and the episodes.
 
     Attributes:
         run: Folder of the run, finished or not.
-        lm: Model in the role. Default: the run's own.
+        lm: Model to use instead of the run's model; empty for the latter.
         options: Changed options of the method, among its ``changeable`` ones.
         env_options: Changed options of the environment, for other tasks.
         episodes: Number of episodes.
-        seed: Seed of the episodes and of the agent's draws. Default: the run's own, which gives the episodes
+        seed: Seed of the episodes and of the agent. Default: the run's seed, which gives the episodes
             of the run's own evaluations.
-        checkpoint: The last checkpoint, that of the best evaluation, or that of a kept step.
+        checkpoint: ``last``, ``best`` (of the best evaluation), or a step whose checkpoint was kept.
     """
 
     run: Path
@@ -71,7 +71,7 @@ class Score:
         usage: Usage of the language models, by the names of :class:`hunch.lm.Usage`.
         seconds: Wall time in seconds.
         evidence: Weakest evidence level of the models in a role and of those that the environment asks.
-        figures: What the agent says of what it played, by name, such as its divergence from its start.
+        figures: Metrics that the agent reports on the episodes, by name, such as a KL divergence.
     """
 
     tasks: Literal["seen", "unseen"]
@@ -97,7 +97,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
 
     Args:
         trial: The evaluation.
-        out: Folder for ``evaluation.json``; if it already holds this evaluation, that is read instead.
+        out: Folder for ``evaluation.json``; if it already holds this evaluation, the result is read from it.
 
     Raises:
         UsageError: if the method has no such option or role, the model cannot fill it, the environment has no

@@ -19,7 +19,7 @@ from hunch.runs.result import mean_return
 from hunch.runs.training import Training
 
 EVALUATION_SEED = 1_000_003
-"""Added to a run's seed to get the seeds of its evaluation episodes."""
+"""Added to a run's seed to obtain the seed of its evaluation episodes."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Evaluation:
     """When and in which environments to evaluate.
 
     Attributes:
-        envs: One text environment, or several to play in side by side.
+        envs: One text environment, or several for parallel episodes.
         every: Training steps between evaluations.
         episodes: Episodes per evaluation.
-        episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
+        episodes_per_player: Episodes after which the player's memory is cleared; None for never.
     """
 
     envs: TextEnvironment | Sequence[TextEnvironment]
@@ -40,13 +40,13 @@ class Evaluation:
 
     @property
     def places(self) -> list[TextEnvironment]:
-        """The environments as a list."""
+        """The environments, as a list."""
         return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
 
 
 @dataclass
 class Players:
-    """Makes an agent's players for an evaluation, and keeps them.
+    """Makes and stores an agent's players for an evaluation.
 
     Args:
         agent: The agent.
@@ -61,16 +61,16 @@ class Players:
         return player
 
     def figures(self) -> dict[str, float]:
-        """Return what the players say of what they played, means over the players; most say nothing."""
+        """Return the means of the metrics that the players report; empty if they report none."""
         told = [figures() for player in self.made if (figures := getattr(player, "figures", None))]
         return {name: sum(own[name] for own in told) / len(told) for name in (told[0] if told else {})}
 
 
 def copies(envs: Sequence[TextEnvironment], n: int) -> list[TextEnvironment]:
-    """Copy environments that were made in Python, to evaluate in.
+    """Copy environments that were given as objects, for evaluations.
 
     Raises:
-        UsageError: if there are none, or one cannot be copied.
+        UsageError: if there are no environments, or one cannot be copied.
     """
     if not envs:
         raise UsageError(
@@ -92,7 +92,7 @@ def score(episodes: Sequence[Finished]) -> tuple[float, float]:
 
 
 def best_score(episodes: Sequence[Finished]) -> tuple[float, float] | None:
-    """Return the highest score of evaluations, each after another training step; None if there are none."""
+    """Return the highest key of evaluations, which differ in their training step; None if there are none."""
     grouped = groupby(episodes, key=lambda episode: episode.step)
     return max((score(list(group)) for _, group in grouped), default=None)
 
@@ -101,7 +101,7 @@ def evaluate(training: Training, evaluation: Evaluation) -> list[Finished]:
     """Play evaluation episodes of a run, record them and return them.
 
     Raises:
-        UsageError: if playing changed the agent; this is checked in the first evaluation.
+        UsageError: if playing changed the agent; checked in the first evaluation.
     """
     agent = training.agent
     before = None if training.trusted else deepcopy(agent.state_dict())

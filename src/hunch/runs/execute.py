@@ -1,4 +1,4 @@
-"""Executes a run: the one path from its settings, and objects made in Python, to its result.
+"""Executes a run: the only path from settings and Python objects to a result.
 
 ``hunch run``, ``hunch compare`` (here and on a cluster), ``hunch.train`` and ``--dry-run`` all call it.
 """
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """What a program made itself, in place of what the settings would make.
+    """Python objects that replace what the settings would make.
 
     Attributes:
         agent: The agent. Default: the method's.
         lm: The model of the option ``lm``.
-        envs: Where the agent is trained.
+        envs: Environments for training.
         data: Recorded episodes.
         evaluation: When and where to evaluate.
-        models: The models of a given agent to be metered, besides its own.
-        trained: Whether the agent is needed even if the run is finished, with the result in its folder.
+        models: Models of a given agent to count, besides those in its ``models``.
+        trained: Whether the agent is needed even if the folder already has the result.
     """
 
     agent: Agent | None = None
@@ -74,12 +74,12 @@ def execute(
     stop: Callable[[], bool] = lambda: False,
     report: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> Result:
-    """Execute a run, or the rest of it.
+    """Execute a run, or resume it.
 
     Args:
         config: All settings. For an existing run, ``steps`` may be larger, which extends it.
         out: Its folder; if it is open already, it is closed at the end. None keeps nothing.
-        given: What a program made itself.
+        given: Python objects that replace parts of the settings.
         budget: Limits on model calls; not part of the settings, so that it can be raised.
         boards: See :func:`hunch.train`.
         callbacks: See :func:`hunch.train`.
@@ -132,7 +132,7 @@ def execute(
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run learns and is judged: environments to step, recorded episodes, and evaluations."""
+    """The environments, recorded episodes and evaluation of a run."""
 
     envs: Sequence[TextEnvironment]
     data: Sequence[Episode]
@@ -140,7 +140,7 @@ class Places:
 
     @property
     def all(self) -> list[TextEnvironment]:
-        """The environments, those of evaluations last."""
+        """All environments; those of evaluations come last."""
         return [*self.envs, *(self.judge.places if self.judge else ())]
 
 
@@ -148,7 +148,7 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     """Make environments and data that are not given, and check that the method can use them.
 
     Raises:
-        UsageError: if it cannot, or there is nothing to learn from.
+        UsageError: if the method cannot use them, or there is nothing to learn from.
     """
     data: Sequence[Episode] = ()
     stored = None
@@ -281,7 +281,7 @@ def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], agent: Agent) -
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Set the number of torch threads for a while."""
+    """Set the number of torch threads within a ``with`` block."""
     import torch
 
     before = torch.get_num_threads()

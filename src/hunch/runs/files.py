@@ -1,4 +1,4 @@
-"""Reads files of a run, which :mod:`hunch.runs.writing` writes: one clear sentence if a file is damaged."""
+"""Reads files of a run that :mod:`hunch.runs.writing` wrote; a damaged file gives one clear error message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hunch.runs.writing import BEST, CHECKPOINT, KEPT_AT
 from hunch.seal import checked, fits, read_sealed_json
 
 Checkpoint: TypeAlias = Literal["last", "best"] | Annotated[int, Ge(1)]
-"""The state of an agent: at the end, at the best evaluation, or at a step of which it was kept."""
+"""Which checkpoint: the last one, that of the best evaluation, or that of a step (a number)."""
 
 
 def file_of(checkpoint: Checkpoint) -> Path:
@@ -25,19 +25,19 @@ def file_of(checkpoint: Checkpoint) -> Path:
 
 
 def kept_steps(folder: Path) -> list[int]:
-    """Return the steps of which a run keeps the agent, in order."""
+    """Return the steps whose checkpoints a run has kept, in ascending order."""
     there = (file.parent.name for file in (folder / KEPT_AT).glob("*/agent.pt"))
     return sorted(int(name) for name in there if name.isdecimal())
 
 
 def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:
-    """Read a run's last checkpoint, or its best one; None if there is none yet.
+    """Read a checkpoint of a run, by default the last one; None if there is none yet.
 
     Raises:
-        HunchError: if it is damaged.
+        HunchError: if the file is damaged.
 
     Warns:
-        HunchWarning: if it has no checksum.
+        HunchWarning: if the file has no checksum.
     """
     import torch
 
@@ -58,7 +58,7 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
 
 @contextmanager
 def restoring(path: Path) -> Iterator[None]:
-    """Turn the error of an agent that cannot load a checkpoint into one clear sentence: a UsageError."""
+    """Turn errors of an agent that loads a checkpoint in this block into a UsageError of one sentence."""
     try:
         yield
     except HunchError:
@@ -88,10 +88,10 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the complete lines of a JSON-lines file in order, without their checksums; empty if there is none.
+    """Read the complete lines of a JSON-lines file without their checksums; empty if there is no file.
 
     Raises:
-        HunchError: if one of them is damaged.
+        HunchError: if a line is damaged.
     """
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""Whether a method can use an environment: compared before anything is loaded."""
+"""Checks before anything is loaded whether a method can use an environment."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hunch.rl.world import name_of
 
 
 def require_fit(method: str, env: TextEnvironment) -> None:
-    """Refuse an environment with other actions than a method takes, or without what the method reads.
+    """Check that an environment has the actions that a method takes, and provides what the method reads.
 
-    An environment that declares nothing is refused only if the method does not choose from listed actions.
+    An environment without declarations is only refused if the method does not choose from listed actions.
 
     Raises:
-        UsageError: naming both.
+        UsageError: if it does not fit; the message names method and environment.
     """
     wants, offers, name = methods.find(method), declared(env), name_of(env)
     takes = acts(offers)

@@ -31,11 +31,11 @@ from hunch.runs.writing import BEST, CHECKPOINT, KEPT_AT, sync_entries, write_ch
 from hunch.seal import sealed_json
 
 PATIENCE = 1.0
-"""Seconds to wait for a folder, the longest time that a killed process needs to release it."""
+"""Maximum seconds to wait for a folder, which a killed process takes some time to release."""
 KEPT = ("records.jsonl", "programs.jsonl")
-"""Possible files of an agent's records."""
+"""Names of files that may hold an agent's records."""
 JOURNAL = "asked.json"
-"""The requests that a run with a budget is about to make."""
+"""Name of the journal of requests that a run with a budget makes."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
 OURS = frozenset(("config.json", "summary.json", "failure.txt", "checkpoint", *STREAMS))
 """Files of a run; a folder with other files and none of these does not belong to a run."""
@@ -83,7 +83,7 @@ class RunFolder:
         self._lock.release()
 
     def remove_unused(self) -> None:
-        """Remove the folder of a run that was refused, if this object made it and nothing was saved in it."""
+        """Remove the folder of a refused run, if this object created it and it has no saved data."""
         if self._made and not (self.path / CHECKPOINT).exists():
             shutil.rmtree(self.path, ignore_errors=True)
             made = [folder for folder in self.path.parents if folder.is_relative_to(self._made)]
@@ -143,7 +143,7 @@ class RunFolder:
         write_checkpoint(self.path / BEST, state)
 
     def keep(self, step: int, state: dict[str, Any], last: int | None) -> None:
-        """Keep the agent of a step, and of all kept ones only the ``last``."""
+        """Keep the agent of a step in a separate folder, and only the ``last`` latest of these."""
         from hunch.runs.files import file_of, kept_steps
 
         file = self.path / file_of(step)
@@ -155,11 +155,11 @@ class RunFolder:
 
 
 def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
-    """Check that a folder holds no other run and no other files, without changing it.
+    """Check that a folder holds neither another run nor other files.
 
     Raises:
-        UsageError: if it does, or it is the current folder.
-        HunchError: if it is unclear which run it holds, or the folder is impossible.
+        UsageError: if it does, or is the current folder.
+        HunchError: if the run in it cannot be identified, or the path cannot be a folder.
     """
     refuse_foreign(folder)
     held(folder, settings)

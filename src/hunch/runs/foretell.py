@@ -41,38 +41,38 @@ from hunch.roles.world_model.text import InContextWorldModel
 from hunch.sandbox import ProgramError
 
 STEP = ("state", "action")
-"""Parameters of a program that predicts a step."""
+"""Parameters of a program that predicts a whole step."""
 OTHERS = 1_000_000
-"""Difference between the seeds of episodes that are shown and of those that are predicted."""
+"""Difference between the seeds of example episodes and of predicted episodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foretelling:
-    """Settings of a measurement: what world models are shown, and what they predict."""
+    """Options of a measurement: the examples that world models get, and the steps that they predict."""
 
     env: str = "hunch/Chain-v0"
     """Environment id; its options are given as --env.NAME VALUE."""
     examples: NonNegativeInt = 64
-    """Steps of random play that the model is shown, or that are looked up."""
+    """Steps of random play that the world model gets as examples, or looks up."""
     episodes: PositiveInt = 20
-    """Further episodes of random play, whose steps the model predicts."""
+    """Further episodes of random play; the world model predicts their steps."""
     depth: PositiveInt = 5
-    """Maximum number of consecutive steps on the model's own states."""
+    """Maximum number of consecutive predictions, each from the predicted state before."""
     draws: PositiveInt = 1
-    """Predictions per step, for the calibration."""
+    """Predictions per step; above 1 they show how well the model is calibrated."""
     seed: NonNegativeInt = 0
     """Seed of episodes and predictions."""
     prompts: PromptConfig = field(default_factory=PromptConfig)
-    """How a language model is asked."""
+    """How a language model is prompted for predictions."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Episodes of an environment.
+    """Recorded episodes of an environment, split into examples and episodes to predict.
 
     Attributes:
         env: The environment, with no episode in progress.
-        shown: Steps that are shown, in order; the last episode may be cut.
+        shown: Steps that serve as examples, in order; the last episode may be cut.
         held: Episodes to predict.
     """
 
@@ -82,12 +82,12 @@ class Recording:
 
     @property
     def texts(self) -> Texts | None:
-        """The texts of the domain, if it has any."""
+        """The wording of the domain in prompts; None if it has none."""
         return getattr(self.env.unwrapped, "wording", None)
 
 
 def recorded(what: Foretelling, env_options: Mapping[str, Any] | None = None) -> Recording:
-    """Play at random: first the steps to show, then the episodes to predict."""
+    """Record random play: first the example steps, then the episodes to predict."""
     env = make(what.env, history=0, **(env_options or {}))
     rng = np.random.default_rng(what.seed)
 
@@ -104,7 +104,7 @@ def recorded(what: Foretelling, env_options: Mapping[str, Any] | None = None) ->
 
 
 def text_steps(transitions: Sequence[Transition]) -> list[Step]:
-    """Return transitions by their observations."""
+    """Return transitions as steps whose states are the observations."""
     return [
         Step(t.state.observation, t.action, t.reward, t.terminated, t.next_state.observation)
         for t in transitions
@@ -112,10 +112,10 @@ def text_steps(transitions: Sequence[Transition]) -> list[Step]:
 
 
 def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig) -> InContextWorldModel:
-    """Return a language model that sees the recorded steps.
+    """Return a world model by a language model that gets the recorded steps as examples.
 
     Raises:
-        UsageError: if the environment has no texts for prompts, or the model does not generate.
+        UsageError: if the environment has no wording for prompts, or the model does not generate.
     """
     if (texts := recording.texts) is None:
         raise UsageError(
@@ -130,10 +130,10 @@ def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig
 def world_model(
     spec: str, recording: Recording, prompts: PromptConfig
 ) -> Iterator[tuple[WorldModel, bool, EvidenceLevel | None]]:
-    """Return the model of a name, whether its states are texts, and its evidence level.
+    """Return the world model of a spec, whether its states are texts, and its evidence level.
 
     Raises:
-        UsageError: if there is no such model, or it cannot be used with this environment.
+        UsageError: if there is no such model, or this environment does not support it.
     """
     if spec == "true":
         yield TrueCopy(recording.env), False, None
@@ -168,7 +168,7 @@ def _coded(spec: str, stack: ExitStack) -> WorldModel:
 
 
 def foretell(spec: str, what: Foretelling, recording: Recording) -> tuple[Quality, EvidenceLevel | None]:
-    """Return the quality of a world model on the recorded episodes, and its evidence level.
+    """Measure a world model on the recorded episodes; return its quality and evidence level.
 
     Raises:
         UsageError: as for :func:`world_model`.
@@ -179,7 +179,7 @@ def foretell(spec: str, what: Foretelling, recording: Recording) -> tuple[Qualit
 
 
 def unseen(recording: Recording) -> float:
-    """Return the share of steps to predict whose state and action are not among those shown."""
+    """Return the share of steps to predict whose state and action do not occur in the examples."""
     known = {(t.state.observation, t.action) for t in recording.shown}
     steps = list(chain.from_iterable(recording.held))
     return float(np.mean([(t.state.observation, t.action) not in known for t in steps]))

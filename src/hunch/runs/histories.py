@@ -1,4 +1,4 @@
-"""Records whole lives of learners: every episode that a method plays while it learns one task."""
+"""Records learning histories: the episodes that a method plays while it learns one task."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from hunch.runs.processes import end_with_parent
 
 @dataclass(frozen=True, kw_only=True)
 class Lives:
-    """How many histories to record, and which episodes of each."""
+    """Options of learning histories: how many to record, and which episodes."""
 
     tasks: PositiveInt = 36
-    """Tasks, drawn by the seed; several may be the same."""
+    """Number of tasks, drawn by the seed; several may be equal (ours)."""
     copies: PositiveInt = 10
-    """Learners per task, each with its own seed."""
+    """Learners per task, each with a different seed (ours)."""
     episodes: PositiveInt = 400
-    """Episodes of a learner's life."""
+    """Episodes that each learner plays (ours)."""
     every: PositiveInt = 20
-    """Record one episode of this many, the first of which is drawn for each learner."""
+    """Record every n-th episode, starting with a random one per learner (ours)."""
     skip: NonNegativeInt = 0
-    """Record nothing of a life before this episode; with ``every`` 1, what is left is an expert's work."""
+    """Record only episodes from this number on; late episodes with --every 1 are expert data."""
 
 
 def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
-    """Record the lives of learners; the episodes of one have the same ``lifetime``.
+    """Record learning histories; the episodes of one learner have the same ``lifetime``.
 
     Args:
         config: Method, environment and seed; ``steps`` is not used.
         lives: How many histories to record, and which episodes of each.
-        workers: Processes at a time. The result does not depend on their number.
+        workers: Number of parallel processes; it does not change the result.
 
     Raises:
         UsageError: if a setting is wrong, the method needs recorded data or cannot act in the environment.

@@ -1,4 +1,4 @@
-"""Loads the agent of a run from its checkpoint, to play, to be judged, or as the skills of a planner."""
+"""Loads the agent of a run from a checkpoint, to play, to be evaluated, or as the skills of a planner."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def load_agent(
 
     Args:
         folder: The run's folder.
-        lm: Another model for the method's role. Default: the run's own.
+        lm: Model to use instead of the run's model; empty for the latter.
         options: Changed options of the method, among its ``changeable`` ones.
-        checkpoint: The last checkpoint, that of the best evaluation, or that of a kept step.
+        checkpoint: ``last``, ``best`` (of the best evaluation), or a step whose checkpoint was kept.
         agent: An agent like the run's, into which the checkpoint is loaded. Needed only if the run was made
             in Python with an agent that cannot be rebuilt from settings.
         env: An environment like the run's; needed in the same case.
@@ -54,7 +54,7 @@ def load_agent(
 
     Raises:
         UsageError: if the folder holds no run, the method has no such option or role, the model cannot fill
-            it, the checkpoint does not fit, or a needed object is missing.
+            the role, the checkpoint does not fit, or a needed object is missing.
         HunchError: if there is no such checkpoint.
     """
     config = read_run(folder)
@@ -97,7 +97,7 @@ def _refuse_objects(config: RunConfig, folder: str | Path) -> None:
 
 
 def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
-    """Return the settings of a run with another model in its role, or other settings of the role.
+    """Return the settings of a run with another model, or with other ``changeable`` options.
 
     Raises:
         UsageError: if the method uses no model, or an option is not ``changeable``.
@@ -120,10 +120,10 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
 
 
 def parts_of(config: RunConfig) -> dict[str, Any]:
-    """Load the parts of a method besides models: the skills from the runs in its option ``skills``.
+    """Load what a method needs besides models: the skills, from the runs in the option ``skills``.
 
     Raises:
-        UsageError: if a folder holds no run of an environment of skills.
+        UsageError: if a folder holds no run of an environment with subtasks.
     """
     folders = getattr(config.options, "skills", ())
     return {"skills": [skill for folder in folders for skill in load_skills(folder)]} if folders else {}
@@ -142,7 +142,7 @@ def load_skills(folder: str | Path) -> list[Skill]:
 
 
 def load_trained(folder: str | Path) -> Trained:
-    """Return the agent of a run with calibrated values, tested in an environment like the run's."""
+    """Return the agent of a run with calibrated values, tested in an environment like that of the run."""
     from hunch.roles.planner.skills import Trained
 
     agent, config = load_agent(folder)

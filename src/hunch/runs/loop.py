@@ -1,4 +1,4 @@
-"""The training loop of a run, which every run reaches by :func:`hunch.runs.execute.execute`."""
+"""The training loop; every run enters it through :func:`hunch.runs.execute.execute`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from hunch.runs.evaluations import Evaluation
 
 LINES = 200
-"""Approximate number of lines of metrics that a run writes."""
+"""Approximate number of lines of metrics per run."""
 CHECKPOINT_SECONDS = 10.0
-"""Seconds between checkpoints, and the longest time until the run reacts to Ctrl-C."""
+"""Seconds between checkpoints; also the longest time until the run reacts to Ctrl-C."""
 SAVING_SHARE = 0.05
-"""Largest share of a run's time that saving may take."""
+"""Maximum share of a run's time that checkpoints may take."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Who watches a run.
+    """The observers of a run: callbacks, functions and boards.
 
     Attributes:
         callbacks: Called after every step, episode and evaluation; each may end the run.
-        stop: Called regularly; once it returns True, the run is saved and ended.
+        stop: Called regularly; when it returns True, the run is saved and ended.
         report: Called with each line of metrics.
-        boards: Where metrics are logged besides TensorBoard.
+        boards: Specs of boards for metrics, besides TensorBoard.
     """
 
     callbacks: Sequence[Callback] = ()
@@ -39,7 +39,7 @@ class Watch:
 
 
 def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:
-    """Run until the end, a stop or a limit; return the budget or callback that ended it early, or ""."""
+    """Train until the end, a stop or a limit; return the budget or callback that ended it early, or ""."""
     try:
         if not training.tally.limited:
             return _loop(training, evaluation, watch)

@@ -1,6 +1,6 @@
 """The language models of a run: those that fill roles, those that are trained, and those of environments.
 
-A model that fills a role is loaded once, under the name of the option that holds its spec.
+A model that fills a role is loaded once, by the name of the option that holds the spec.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 Join: TypeAlias = Callable[[LanguageModel, "Store | None"], Cached]
 """Combines a model with its answers on disk."""
 Loaded: TypeAlias = dict[str, tuple[LanguageModel, "Store | None", Memory]]
-"""Models that were loaded, by spec, with their answers."""
+"""Loaded models by spec, each with its store of answers."""
 
 
 def load_models(
     specs: Mapping[str, str], join: Join | None = None, loaded: Loaded | None = None
 ) -> dict[str, LanguageModel]:
-    """Load models by name. Two names with one spec share the model and its answers, but not the meter.
+    """Load models by name. Names with equal specs share model and answers, not the meter.
 
     Args:
         specs: The spec of each model.
@@ -59,7 +59,7 @@ def load_models(
 
 
 def light(specs: Iterable[str]) -> Loaded:
-    """Load the models that import no heavy library, so that what they refuse is refused without one."""
+    """Load the models that need no heavy library, so that their errors are found early."""
     loaded = Loaded()
     load_models(
         {spec: spec for spec in specs if not backend_of(spec.partition("?")[0]).imports}, loaded=loaded
@@ -69,7 +69,7 @@ def light(specs: Iterable[str]) -> Loaded:
 
 @dataclass(frozen=True)
 class Asked:
-    """Every model that a run asks, by the name under which its use is counted.
+    """All models that a run uses, by the names under which their use is counted.
 
     The agent's models come first, trained ones included, then those that environments ask. A name that is
     taken gets a prefix, as in ``env.judge``. Models of several environments that share name and spec are
@@ -78,7 +78,7 @@ class Asked:
     Args:
         agent: The agent, with its optional attribute ``models``.
         models: Models that were loaded for the agent, by option.
-        envs: Where it is trained and evaluated, each with its optional attribute ``models``.
+        envs: The environments of training and evaluation, each with its optional attribute ``models``.
 
     Raises:
         UsageError: if the model of an environment has no meter.
@@ -126,13 +126,13 @@ def layers(env: TextEnvironment) -> list[TextEnvironment]:
 
 
 def is_ours(env: TextEnvironment) -> bool:
-    """Return whether an environment is made by one of our ids, and so keeps the contract."""
+    """Return whether an environment is made by a built-in id, and so fulfils the contract."""
     made = env.spec is not None and env.spec.id in hunch.envs.names()
     return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))
 
 
 def changed(env: TextEnvironment) -> dict[str, Any]:
-    """Return the options of :func:`hunch.envs.make` that its wrappers stand for, besides the history."""
+    """Return the options of :func:`hunch.envs.make` that correspond to the wrappers, besides the history."""
     found = [getattr(layer, "option", {}) for layer in layers(env)[:-1]]
     return {name: value for option in found for name, value in option.items()}
 
@@ -159,7 +159,7 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
 
 
 def about(models: Iterable[tuple[str, LanguageModel]]) -> dict[str, dict[str, str | None]]:
-    """Return name, revision and evidence level of each model; one that is trained may have no revision."""
+    """Return name, revision and evidence level of each model; a trained model may have no revision."""
     return {
         name: {"name": model.name, "revision": getattr(model, "revision", None), "evidence": model.evidence}
         for name, model in models
@@ -167,15 +167,15 @@ def about(models: Iterable[tuple[str, LanguageModel]]) -> dict[str, dict[str, st
 
 
 def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Sequence[Verb]]) -> None:
-    """Check from their specs that models exist and support what a method needs, before one is loaded.
+    """Check from specs that models exist and support what a method needs, before any is loaded.
 
     Args:
         method: Name of the method.
         specs: The spec of each model by the option's name.
-        needs: The verbs of which it needs one, by the same names.
+        needs: By the same names, the kinds of request of which the model must support one.
 
     Raises:
-        UsageError: if one does not; the message names the model.
+        UsageError: if a model does not; the message names it.
     """
     check_cache()
     for name, spec in specs.items():
@@ -187,10 +187,10 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
 
 
 def refuse_known_games(asked: Asked) -> None:
-    """Refuse models whose cards say that they were trained on games of the environments.
+    """Check that no model was trained on games of the environments, according to the models' cards.
 
     Raises:
-        UsageError: naming a model and a game.
+        UsageError: if one was; the message names the model and a game.
     """
     games = dict.fromkeys(str(game) for env in asked.envs for game in getattr(env.unwrapped, "pool", ()))
     for _, _, named in asked.of_agent():

@@ -1,4 +1,4 @@
-"""Boards besides TensorBoard: Weights & Biases, Trackio, MLflow, or one of your own."""
+"""Boards besides TensorBoard: Weights & Biases, Trackio, MLflow, or a custom class."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from hunch.runs.files import read_json
 
 
 class Board(Protocol):
-    """A place to which metrics are logged. A class of your own is called with the run's folder."""
+    """A place for metrics. A custom class is called with the run's folder."""
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Log one line of metrics."""
         ...
 
     def flush(self) -> None:
-        """Write what is still in memory."""
+        """Send or write buffered metrics."""
         ...
 
     def close(self) -> None:
-        """Write what is still in memory, and close."""
+        """Send or write buffered metrics, and close the board."""
         ...
 
 
 KINDS = {"wandb": "WandB", "mlflow": "MLflow", "trackio": "Trackio"}
-"""The boards that are named as ``KIND:PROJECT``, which are here; each needs its package."""
+"""The boards that are named ``KIND:PROJECT``, each with its class here; each needs a package."""
 
 
 def board_of(spec: str) -> Callable[[Path], Board]:
-    """Return what makes the board of a spec, such as ``mlflow:EXPERIMENT`` or ``MODULE:Class``.
+    """Return the constructor of the board of a spec, such as ``mlflow:EXPERIMENT`` or ``MODULE:Class``.
 
     Raises:
         UsageError: if there is no such board, or its package is not installed.
@@ -60,11 +60,11 @@ def board_of(spec: str) -> Callable[[Path], Board]:
 
 
 class WandB:
-    """A run at Weights & Biases, named after the folder; resuming the folder resumes it.
+    """A run at Weights & Biases, named after the folder; resuming the run in the folder resumes it.
 
     Args:
         folder: The run's folder.
-        project: The project there.
+        project: Name of the project at Weights & Biases.
     """
 
     package = "wandb"
@@ -84,12 +84,12 @@ class WandB:
         """Do nothing: lines are sent at once."""
 
     def close(self) -> None:
-        """Send what is still in memory, and close."""
+        """Send buffered metrics, and close the run."""
         self.run.finish()
 
 
 class Trackio(WandB):
-    """A run of Trackio, which has the interface of Weights & Biases, and resumes a run by its name."""
+    """A run of Trackio, which has the interface of Weights & Biases; resuming finds the run by its name."""
 
     package = "trackio"
 
@@ -98,11 +98,11 @@ class Trackio(WandB):
 
 
 class MLflow:
-    """A run of MLflow, named after the folder, where ``MLFLOW_TRACKING_URI`` says; resuming resumes it.
+    """A run of MLflow, named after the folder, at ``MLFLOW_TRACKING_URI``; resuming resumes the run.
 
     Args:
         folder: The run's folder.
-        project: The experiment there.
+        project: Name of the experiment at MLflow.
     """
 
     def __init__(self, folder: Path, project: str) -> None:
@@ -130,7 +130,7 @@ class MLflow:
         """Do nothing: lines are sent at once."""
 
     def close(self) -> None:
-        """Mark the run as finished."""
+        """Mark the run as finished at MLflow."""
         self.client.set_terminated(self.id)
 
 

@@ -1,4 +1,4 @@
-"""Draws a result; importing this module needs matplotlib."""
+"""Draws the result of a run; importing this module needs matplotlib."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ def places(place: Place, n: int = 1, options: Mapping[str, Any] | None = None) -
     """Return the environments that a program specified.
 
     Args:
-        place: An id, of which ``n`` environments are made; one or several environments; or a vector
+        place: An id, from which ``n`` environments are made; one or several environments; or a vector
             environment, whose single environments are used.
-        n: Number of environments side by side, if ``place`` is an id.
+        n: Number of parallel environments, if ``place`` is an id.
         options: Options of the environment, if ``place`` is an id.
 
     Raises:
-        UsageError: if it is none of these, the id does not exist, or it is not a text environment.
+        UsageError: if ``place`` is none of these, the id is unknown, or it is not a text environment.
     """
     if isinstance(place, str):
         return [hunch.envs.make(place, **(options or {})) for _ in range(n)]
@@ -71,7 +71,7 @@ def _single(place: Any) -> list[Any]:
 
 
 def identify(envs: Sequence[TextEnvironment]) -> tuple[str, dict[str, Any], bool]:
-    """Return id and options of environments, and whether these can rebuild them."""
+    """Return id and options of environments, and whether these suffice to rebuild the environments."""
     if not envs:
         return "", {}, False
     found = [_identify(env) for env in envs]

@@ -1,4 +1,4 @@
-"""Processors and threads of this process and of those that it starts."""
+"""Processors and threads of this process and of its child processes."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """End this worker process as soon as the process that started it has ended, however that ended.
+    """End this worker process as soon as its parent process has ended, in whatever way.
 
-    The workers of a pool would wait for work for ever if their parent is killed.
+    Otherwise the workers of a pool would wait for ever after their parent was killed.
     """
     threading.Thread(target=_follow, daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""Progress display: bars in a terminal, one line in a notebook, occasional plain lines elsewhere."""
+"""Progress display: bars in a terminal, one line in a notebook, a few plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN_SECONDS = 15.0
 
 
 class Bars:
-    """One bar per label, followed by the running success rate.
+    """Progress bars, one per label, each followed by the running success rate.
 
     Args:
         labels: Labels of the bars.
@@ -67,7 +67,7 @@ class Bars:
 
 
 class RunProgress(Bars):
-    """Progress of a single run, from its lines of metrics."""
+    """Progress display of a single run, from the lines of metrics."""
 
     def __init__(self, label: str, steps: int, waiting: str = "") -> None:
         super().__init__([label], steps, waiting)
@@ -79,7 +79,7 @@ class RunProgress(Bars):
 
 
 def note(lines: Sequence[dict[str, Any]]) -> str:
-    """Summarise mean running success, model calls and their cost."""
+    """Return the mean running success rate, the model calls and their cost, as a text."""
     if not lines:
         return "loading models, first steps"
     successes = [line["success"] for line in lines if "success" in line]

@@ -29,19 +29,19 @@ from hunch.runs.stored import read_run
 
 Act = Callable[[State], str]
 DISCARDED = 50
-"""Maximum number of consecutive unusable episodes before recording gives up."""
+"""Maximum number of consecutive discarded episodes before recording fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A behaviour and its share of the steps."""
+    """A behaviour (a way to choose actions) and its share of the steps."""
 
     behaviour: str
     share: float
 
 
 def parse_mix(text: str) -> tuple[Part, ...]:
-    """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without shares, all are equal.
+    """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without numbers, all shares are equal.
 
     Raises:
         UsageError: if a share is not a positive number, or only some have a share.
@@ -71,19 +71,19 @@ def collect(
     seed: int = 0,
     group: int = 1,
 ) -> Dataset:
-    """Record an exact number of steps; the last episode of a kind is cut off when its share is full.
+    """Record an exact number of steps; the last episode is cut off when a behaviour's share is reached.
 
     Args:
         env_id: Id of the environment.
         env_options: Options of the environment.
         mix: The behaviours, with their shares of the steps.
         steps: Steps of the whole data set.
-        good: Share of the steps from successful episodes; None for no control.
+        good: Share of the steps (0 to 1) from successful episodes; None for no control.
         seed: Seed of all episodes and of the behaviours.
-        group: Episodes that begin alike, such as answers to one prompt.
+        group: Number of successive episodes with the same first state, such as answers to one prompt.
 
     Raises:
-        UsageError: on an unknown behaviour, one that this environment does not support, or a run with too few
+        UsageError: on an unknown behaviour, one that the environment does not support, or a run with too few
             episodes of the required kind.
         HunchError: if a behaviour hardly ever produces episodes of the required kind.
     """
@@ -248,7 +248,7 @@ def _same_environment(folder: Path, env_id: str) -> RunConfig:
 def record(
     env: TextEnvironment, steps: Iterable[Transition], behaviour: str, seed: int, lifetime: int = 0
 ) -> list[Recording]:
-    """Record an episode while it is played, one recording per player."""
+    """Record an episode while its steps are played; return one recording per player."""
     by_stream: dict[int, list[Transition]] = {}
     for t in steps:
         by_stream.setdefault(t.stream, []).append(t)

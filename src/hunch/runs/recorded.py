@@ -1,4 +1,4 @@
-"""The recorded data of a run: read, and compared with its environment and with what its method reads."""
+"""Reads the recorded data of a run, and compares them with its environment and its method."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def recorded(config: RunConfig) -> Dataset | None:
 
 
 def episodes_of(config: RunConfig, given: Recorded | None) -> tuple[Sequence[Episode], Dataset | None]:
-    """Return the episodes that are given or that the settings name, and the data set that they come from."""
+    """Return the given episodes, or those that the settings name, and the data set that they come from."""
     found = recorded(config) if given is None else given
     if not isinstance(found, Dataset):
         return dataset.as_episodes(found), None
@@ -44,8 +44,8 @@ def episodes_of(config: RunConfig, given: Recorded | None) -> tuple[Sequence[Epi
 def tasks(config: RunConfig, data: Dataset | None = None) -> dict[str, Any]:
     """Return the options of the environments of a run.
 
-    These are the run's own, and for other options those under which its data were recorded. Without ``data``
-    they are read from the folder that the settings name, but not its episodes.
+    These are the run's options, and otherwise those with which its data were recorded. Without ``data``, the
+    options are read from the folder that the settings name, without its episodes.
 
     Raises:
         UsageError: if there is no such folder, or its data are from another environment.
@@ -57,10 +57,10 @@ def tasks(config: RunConfig, data: Dataset | None = None) -> dict[str, Any]:
 
 
 def require_recorded(method: str, data: Sequence[Episode]) -> None:
-    """Refuse data that hold no events, raw states or pictures, if a method reads them.
+    """Check that data hold the events, raw states or pictures that a method reads.
 
     Raises:
-        UsageError: naming what is missing.
+        UsageError: if something is missing; the message names it.
     """
     wants = methods.find(method)
     for what in sorted((wants.reads - wants.optional) & _SHOWN.keys()):

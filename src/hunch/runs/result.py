@@ -26,9 +26,9 @@ class Result:
         episodes: All training episodes.
         evaluations: All evaluation episodes.
         usage: Use of the language models (calls, tokens, seconds), by the names of :class:`hunch.lm.Usage`.
-        models: The same for each model by name.
+        models: The same numbers for each model, by name.
         seconds: Wall time in seconds.
-        evidence: What the result may claim about language models; None if none fills a role.
+        evidence: The evidence level of the result; None if no model fills a role.
         stopped: The budget or callback that ended the run early; empty if none did.
         agent: The trained agent; None if the result was read from a folder (see :func:`hunch.load`).
     """
@@ -51,7 +51,7 @@ class Result:
         return self.steps >= self.requested
 
     def steps_to(self, threshold: float) -> int | None:
-        """Steps until 50 episodes, and the 50 after them, reached a success rate; None if they never did.
+        """Number of steps until 50 episodes and the next 50 had this success rate; None if never.
 
         See :func:`hunch.rl.success.first_reached`.
         """
@@ -59,7 +59,7 @@ class Result:
 
     @property
     def course(self) -> tuple[list[int], list[bool]]:
-        """Last step and success of each episode; of the evaluations' episodes if it trained on data."""
+        """Last step and success of each episode; of evaluation episodes if the run learnt from data only."""
         episodes = self.episodes or self.evaluations
         return [episode.step for episode in episodes], [episode.success for episode in episodes]
 
@@ -118,7 +118,7 @@ class Result:
 
     @property
     def call_name(self) -> str:
-        """What the calls are called: without a model in a role, only an encoder of texts was asked."""
+        """The name of the calls in texts; without a model in a role, only an encoder was called."""
         return "model calls" if self.evidence else "encoder calls"
 
     def _rate(self) -> str:

@@ -1,4 +1,4 @@
-"""Goes on with a run from its last checkpoint, and leaves one when a budget ends a run in a step."""
+"""Resumes a run from its last checkpoint, and saves a run that a budget ends during a step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resume(training: Training, folder: RunFolder) -> None:
     """Resume a run from the last checkpoint in its folder, if there is one.
 
     Raises:
-        UsageError: if its agent, environment, settings, data set or seed differ.
+        UsageError: if agent, environment, settings, data set or seed of the checkpoint differ.
         HunchError: if the checkpoint or a file of lines is damaged.
     """
     state = _restored(folder)
@@ -76,12 +76,12 @@ def _cut(folder: RunFolder, name: str, length: int) -> None:
 def count_on(
     tally: Tally, spent: Mapping[str, Mapping[str, float]], answered: Mapping[str, dict[str, Any]]
 ) -> None:
-    """Let a tally go on from a checkpoint.
+    """Restore the counts of a tally from a checkpoint.
 
     Args:
         tally: The tally.
-        spent: What was spent so far, also after the checkpoint.
-        answered: The checkpoint's :meth:`hunch.lm.tally.Tally.answered`: what came after it is asked and
+        spent: All usage so far, including usage after the checkpoint.
+        answered: The checkpoint's :meth:`hunch.lm.tally.Tally.answered`; later requests are made and
             counted again.
     """
     for name, figures in spent.items():
@@ -92,7 +92,7 @@ def count_on(
 
 
 def limited(training: Training, loop: Callable[[], str]) -> str:
-    """Run within the budget; return what ended the run early, if anything did."""
+    """Run the loop within the budget; return what ended the run early, or ""."""
     training.save()  # so that there is a checkpoint to resume from, whenever the budget is reached
     try:
         with training.tally.enforced():

@@ -1,4 +1,4 @@
-"""Settings of a run from a file: YAML, TOML or JSON, such as the ``config.json`` of a run.
+"""Reads settings of a run from a file: YAML, TOML or JSON, such as the ``config.json`` of a run.
 
 The names are those of ``config.json``: ``method``, ``env``, ``lm``, ``steps`` and the other settings,
 ``env_options`` with the options of the environment, and ``options`` with those of the method.
@@ -26,7 +26,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     """Read the settings in a file; a run's folder stands for its ``config.json``.
 
     Raises:
-        UsageError: if there is no such file, it cannot be read, or holds a run that only a program can make.
+        UsageError: if the file does not exist or cannot be read, or its run can only be made in Python.
     """
     if not isinstance(path, str | Path):
         raise UsageError(f"Settings are read from a file, named by its path, not from {path!r}.")
@@ -52,7 +52,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Read settings from a file as arguments of :func:`hunch.train`, to be changed and passed on.
+    """Read settings from a file as arguments of :func:`hunch.train`, which can be changed first.
 
         hunch.train(**hunch.read_config("run.yaml") | {"steps": 2_000, "out": "runs/longer"})
 
@@ -60,7 +60,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         path: A YAML, TOML or JSON file, the ``config.json`` of a run, or the folder of a run.
 
     Raises:
-        UsageError: if it cannot be read, or names no method.
+        UsageError: if the file cannot be read, or names no method.
     """
     settings = read_settings(path)
     if "method" not in settings:
@@ -80,13 +80,13 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
 
 def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str = "") -> Config:
-    """Return settings with some of them changed; nested ones are dictionaries, and lists become tuples.
+    """Return settings with some values replaced; nested settings are dictionaries, and lists become tuples.
 
     Args:
         config: A dataclass of settings.
         values: The new values by name.
-        owner: Whose settings they are, for an error.
-        prefix: Prefix of the names in an error.
+        owner: Name of the owner of the settings, for error messages.
+        prefix: Prefix of names in error messages.
 
     Raises:
         UsageError: on an unknown name.
@@ -102,7 +102,7 @@ def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str =
 
 
 def as_tuples(value: Any) -> Any:
-    """Return a value of a file with tuples in place of its lists."""
+    """Return a value from a file with its lists replaced by tuples."""
     return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 

@@ -1,4 +1,4 @@
-"""One budget for all runs of a comparison: what each of its processes spends, in shared memory."""
+"""One budget for all runs of a comparison; shared memory holds what each process has spent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hunch.runs.folder import JOURNAL
 from hunch.seal import read_sealed_json
 
 LONGEST_LINE = 65_536
-"""Number of bytes at the end of a file that are searched for its last line."""
+"""Maximum length in bytes of the last line of a file, when that line is searched for."""
 
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
@@ -35,9 +35,9 @@ class SharedBudget(Budget):
     row: int
 
     def check(self, usage: Mapping[str, float], requests: int) -> None:
-        """Record what this process has used and is about to use, and check the sum over all processes.
+        """Record the usage and the planned requests of this process, and check the sum over all processes.
 
-        See :class:`Budget`.
+        See :class:`hunch.lm.budget.Budget`.
         """
         self.settle({**usage, "calls": usage["calls"] + requests})
         rows = list(self.spent[:])
@@ -45,16 +45,16 @@ class SharedBudget(Budget):
         super().check({**total, "calls": total["calls"] - requests}, requests)
 
     def settle(self, usage: Mapping[str, float]) -> None:
-        """Record what this process has used."""
+        """Record the usage of this process."""
         start = self.row * len(SPENT)
         self.spent[start : start + len(SPENT)] = [float(usage[name]) for name in SPENT]
 
     def check_prices(self, models: Sequence[object]) -> None:
-        """Do nothing: the process that shares out the budget checks the prices."""
+        """Do nothing: the parent process has checked the prices."""
 
 
 def shares(budget: Budget, folders: Sequence[Path], context: Any) -> list[SharedBudget]:
-    """Return each run's row of the shared budget, which starts with the usage of earlier sessions."""
+    """Return a budget for each run, whose row starts with the usage of earlier sessions."""
     earlier = [_spent(folder) for folder in folders]
     spent = context.Array("d", [usage.get(name, 0.0) for usage in earlier for name in SPENT])
     return [SharedBudget(**asdict(budget), spent=spent, row=row) for row in range(len(folders))]

@@ -1,4 +1,4 @@
-"""A run as its folder holds it: its settings, and once it is complete its result."""
+"""Reads a run from its folder: the settings, and the result if it is complete."""
 
 from __future__ import annotations
 

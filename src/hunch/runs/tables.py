@@ -1,4 +1,4 @@
-"""A result as a pandas DataFrame, and as an HTML table for notebooks."""
+"""A run's result as a pandas DataFrame, and as an HTML table for notebooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table(rows: Mapping[str, str]) -> str:
 
 
 def of_summary(summary: Mapping[str, Any], requested: int, success: str, asked: str) -> str:
-    """Return the summary of a run as an HTML table; ``asked`` is what its calls are called."""
+    """Return the summary of a run as an HTML table; ``asked`` is the name for its model calls."""
     stopped = f": {summary['stopped']}" if summary["stopped"] else ""
     calls, hits = (summary["usage"].get(name, 0) for name in ("calls", "cache_hits"))
     return table(

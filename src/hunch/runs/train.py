@@ -71,34 +71,34 @@ def train(
         env: An environment id, one or several environments, or a Gymnasium vector environment; None to learn
             from data only.
         steps: Environment steps in total, over all environments; updates if there are only data.
-        lm: Language model or its spec, for an agent given by name. Default: the method's.
+        lm: Language model or its spec, for an agent given by name. Default: the method's default model.
         data: Recorded episodes to learn from: the folder of a data set, a data set, or sequences of
             transitions. A method given by name uses the data set's environment if ``env`` is None.
         seed: Seed of the agent and of all episodes. The same seed gives the same run.
         out: Folder of the run, in the format of the command. If it already holds this run, the run continues;
             with more ``steps`` than before it is extended.
         env_options: Options of the environment, if ``env`` is an id.
-        envs: Number of environments side by side, if ``env`` is an id.
+        envs: Number of parallel environments, if ``env`` is an id.
         processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
-        task_seed: Fixes the task over all episodes, in environments that draw per task; evaluations included.
-        lifetime: Consecutive episodes that share one drawn task; a player's memory lasts as long.
+        task_seed: Fixes the task of all episodes, including evaluations, in environments with drawn tasks.
+        lifetime: Consecutive episodes that share one drawn task; a player keeps its memory for this long.
         evaluation: When and in which environments to evaluate, if they differ from those of the run.
         eval_every: Steps between evaluations in environments like those of the run; 0 for no evaluation.
         eval_episodes: Episodes per evaluation.
         episodes_per_player: Episodes of an evaluation after which the player's memory is cleared. Default:
             never.
-        models: Further models to be metered, by name; those in the attribute ``models`` of the agent and of
-            the environments are metered anyway.
-        budget: Limits on the use of language models, over all sessions of the run. Once one is reached, the
+        models: Further models whose use is counted, by name; those in ``models`` of the agent and
+            of the environments are always counted.
+        budget: Limits on the use of language models, over all sessions of the run. When one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
-        keep_every: Steps between agents that are kept in the folder, for ``hunch.load(out, step=...)``.
-        keep_last: How many of them stay, the latest ones. Default: all.
+        keep_every: Steps between checkpoints that are kept, for ``hunch.load(out, step=...)``; None for none.
+        keep_last: Number of kept checkpoints, the latest ones. Default: all.
         threads: Torch threads during the run; small networks are fastest with one.
-        boards: Where metrics are logged besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
-            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.packages.Board` of your own.
+        boards: Boards for metrics besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
+            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.packages.Board` subclass.
         callbacks: Called after every step, episode and evaluation; each may end the run.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
-        stop: Called regularly; once it returns True, the run is saved and ended.
+        stop: Called regularly; when it returns True, the run is saved and ended.
         report: Called with each line of metrics.
         **options: Options of a method given by name; nested ones as a dictionary,
             ``prior={"kind": "mapped"}``.
@@ -170,9 +170,9 @@ def evaluate(
         agent: The agent, trained or not.
         env: An environment id, one or several environments, or a Gymnasium vector environment.
         episodes: Number of episodes.
-        seed: Seed of the episodes and of the player.
+        seed: Seed of the episodes and of the agent.
         episodes_per_player: Episodes after which the player's memory is cleared. Default: never.
-        threads: Torch threads.
+        threads: Number of torch threads.
 
     Returns:
         The episodes, in the order of their seeds.

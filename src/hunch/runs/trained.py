@@ -1,4 +1,4 @@
-"""A trained agent for use in a program: it chooses actions, explains them, and can be saved."""
+"""A trained agent in a Python program: chooses actions, explains them, and can be saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hunch.runs.writing import CHECKPOINT, plain, write_checkpoint, write_json
 
 
 class Trained:
-    """An agent that is used, not trained further.
+    """An agent for use without further training.
 
         trained = hunch.load("runs/lake")
         observation, info = env.reset(seed=0)
@@ -37,7 +37,7 @@ class Trained:
         seed: Seed of the random choices.
 
     Raises:
-        UsageError: if ``agent`` is not an agent, or was never trained and cannot act before.
+        UsageError: if ``agent`` is not an agent, or was never trained and cannot act untrained.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Trained:
     def predict(self, observation: str, info: Mapping[str, Any]) -> str:
         """Choose an action, given what ``reset`` or ``step`` of a text environment returned.
 
-        The choice is random if the agent's choices in evaluations are. Nothing is learnt or remembered.
+        The choice is random if the agent chooses randomly in evaluations. Nothing is learnt or remembered.
 
         Raises:
             UsageError: if the observation is not text, ``info`` does not name the admissible actions, or the
@@ -111,10 +111,10 @@ class Trained:
 
 @contextmanager
 def begun(agent: Agent) -> Iterator[None]:
-    """Say so if an agent cannot do something because it was never trained.
+    """Turn an error of an untrained agent in this block into a message that says so.
 
     Raises:
-        UsageError: if it, or an agent within it, lacks an attribute.
+        UsageError: if the agent, or an agent within it, lacks an attribute because it was never trained.
     """
     try:
         yield
@@ -162,12 +162,12 @@ def load(
     env: TextEnvironment | None = None,
     seed: int = 0,
 ) -> Trained:
-    """Load the agent of a run, or one that :meth:`Trained.save` wrote.
+    """Load the agent of a run, or an agent that :meth:`Trained.save` wrote.
 
     Args:
         folder: The folder; it is not changed.
         checkpoint: ``"last"``, or ``"best"`` for the agent of the best evaluation.
-        step: A step of which the run kept the agent, with ``keep_every``; instead of ``checkpoint``.
+        step: Step of a checkpoint that the run kept (``keep_every``); replaces ``checkpoint``.
         agent: An agent of the same class and settings, into which the checkpoint is loaded. Needed only if
             the run was made in Python with an agent that ``config.json`` cannot describe.
         env: An environment like those of the run. Needed only if such an agent builds its prompts from it.

@@ -1,4 +1,4 @@
-"""A run in progress: the agent, its streams and data, and what is recorded and saved."""
+"""A run in progress: the agent, its streams and data, and what is logged and saved."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Training:
         env: An environment like those of the streams or of the data, if there is one.
         data: Recorded episodes.
         seed: Seed of the agent.
-        requested: Steps requested.
+        requested: Number of steps requested.
         tally: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
         lifetime: Episodes that share one task, in evaluations too.
-        keep_every: Steps between agents that are kept; None keeps none.
-        keep_last: How many of them stay; None for all.
+        keep_every: Steps between checkpoints that are kept; None keeps none.
+        keep_last: Number of kept checkpoints, the latest ones; None for all.
     """
 
     agent: Agent
@@ -101,14 +101,14 @@ class Training:
         return transitions, ended
 
     def remember(self, success: float) -> None:
-        """Hold the agent of the best evaluation so far in memory until the next checkpoint is written."""
+        """Keep the agent of the best evaluation in memory until the next checkpoint is written."""
         self.best = deepcopy({**self._state(), "step": self.steps, "success": success})
 
     def _state(self) -> dict[str, Any]:
         return {"agent": self.agent.state_dict(), "identity": self.identity}
 
     def failing(self, doing: str) -> Failing:
-        """Name the agent in an error of its own."""
+        """Return a context that names the agent in the errors that it raises."""
         return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
 
     # ---- records --------------------------------------------------------------------------------------
@@ -173,9 +173,9 @@ class Training:
     # ---- the disk -------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint, after the agent of the best evaluation if that is a new one.
+        """Write a checkpoint, preceded by the agent of the best evaluation if there is a new one.
 
-        After a kill between the two, the run goes on from before that evaluation, and writes the same agent
+        After a kill between both, the run resumes before that evaluation, and writes the same agent
         again.
         """
         start = time.monotonic()
@@ -192,7 +192,7 @@ class Training:
         self.saving = self.saved - start
 
     def keep(self, before: int) -> None:
-        """Keep the agent if the steps since ``before`` passed a multiple of ``keep_every``."""
+        """Write a checkpoint that stays if the steps since ``before`` passed a multiple of ``keep_every``."""
         every = self.keep_every
         if self.folder and every and self.steps // every > before // every:
             self.folder.keep(self.steps, self._state(), self.keep_last)
@@ -204,12 +204,12 @@ class Training:
             self.best = None
 
     def due(self, seconds: float, share: float) -> bool:
-        """Return whether to save: enough seconds have passed for the last save to be at most this share."""
+        """Return whether a checkpoint is due: saving must take at most this share of the time."""
         since = time.monotonic() - self.saved
         return since > seconds and self.saving <= share * since
 
     def clock(self) -> dict[str, Any]:
-        """Return what the run has spent so far: time, and the use of its models."""
+        """Return the time and the model usage of the run so far."""
         return {"seconds": self.seconds, "models": self.tally.by_name()}
 
     def _identity(self) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _digest(data: Sequence[Episode]) -> str:
 
 
 def who(agent: Agent) -> dict[str, Any]:
-    """Return what a checkpoint must share with the agent that loads it."""
+    """Return the properties of an agent that a checkpoint and the loading agent must share."""
     return {"agent": type(agent).__name__, "settings": dict(agent.settings), "evidence": agent.evidence}
 
 

@@ -1,7 +1,7 @@
-"""Writes files of a run, atomically; an error of the operating system becomes one clear sentence.
+"""Writes files of a run atomically; an error of the operating system becomes one clear sentence.
 
-Every file ends with its checksum, and every line of a growing file with its own (:mod:`hunch.seal`), so
-damage is seen before anything is loaded, also in what a killed run left. :mod:`hunch.runs.files` reads them.
+Every file ends with its checksum, as does every line of a growing file (:mod:`hunch.seal`), so
+damage is detected before loading, also after a run was killed. :mod:`hunch.runs.files` reads them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ REASONS = {
 }
 CHECKPOINT = Path("checkpoint") / "state.pt"
 BEST = Path("checkpoint") / "best.pt"
-"""The agent of the best evaluation so far."""
+"""File of the agent of the best evaluation so far."""
 KEPT_AT = Path("checkpoints")
-"""Folder of the agents that are kept, each in a folder named after its step."""
+"""Folder of kept checkpoints, each in a folder named after its step."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the operating system into one clear sentence."""
+    """Turn an error of the operating system in this block into one clear sentence."""
     try:
         yield
     except OSError as error:
@@ -45,7 +45,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file atomically: a reader sees the old or the new one, even after a crash."""
+    """Replace a file atomically: readers see the old or the new contents, even after a crash."""
     temporary = path.with_name(path.name + ".tmp")
     with writing(path):
         try:
@@ -73,7 +73,7 @@ def sync_entries(folder: Path) -> None:
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write a state of tensors and plain values atomically."""
+    """Write a state of tensors and plain values to a file, atomically."""
     import torch
 
     buffer = io.BytesIO()
@@ -83,7 +83,7 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Return values as JSON would return them; values unknown to JSON become their ``repr``."""
+    """Return values as JSON would return them; values that JSON cannot hold become their ``repr``."""
     read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
     return read
 

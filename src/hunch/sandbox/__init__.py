@@ -5,7 +5,7 @@
         reward(observation, action)
         reward.map([(observation, action), (observation, other)])
 
-A warm process, the *zygote*, forks a process for each program, which locks itself in before it reads the
+A warm process, the *zygote*, forks a process for each program, which locks itself before it reads the
 source: no privileges, no files, no network, no other processes, bounded memory. The caller measures the time,
 kills the process if necessary, and trusts nothing: one bounded answer per request, plain values only, types
 checked here. Compute scores in the caller, too: a program that computes its own score can return anything.
@@ -22,7 +22,7 @@ How well the kernel isolates a program is tested and recorded as ``Sandbox.isola
     Windows: programs do not run at all.
 
 None of this protects from bugs in the kernel or processor, from side channels such as timing, or from what
-you do with a value that a program returned.
+is done with a returned value.
 """
 
 from hunch.sandbox.box import Isolation, Sandbox

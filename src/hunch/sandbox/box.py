@@ -1,4 +1,4 @@
-"""Sandboxes and the programs in them."""
+"""Sandboxes, and the programs that they run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sandbox:
 
     Args:
         seconds: Time limit in seconds for a call, for a batch of up to 1,000 calls (see :meth:`Program.map`),
-            and for loading; and as long again for reading the values. A process that is started again for a
+            and for loading; and the same again for reading the values. A process that is started again for a
             call has both limits together.
         memory_mb: Memory limit in MiB beyond what Python and NumPy use. Not on macOS.
         least: The weakest acceptable isolation.
@@ -83,12 +83,12 @@ class Sandbox:
             source: Python code. It may import the standard library and NumPy, but has no access to files,
                 network or other processes.
             function: Name of the program's function.
-            returns: Type of its values; an int, a bool or a 0-dimensional array is accepted as a float. None:
+            returns: Type of the returned values; int, bool and 0-dimensional arrays count as float. None:
                 any plain value.
             state: ``kept``: all calls go to one process, which keeps its state. ``fresh``: each call, or
                 batch of calls, goes to a new process, with the same random state before each call; the first
                 batch is also run in another order, and a different result is an error.
-            finite: True if NaN and infinity are refused, in arrays too.
+            finite: True if NaN and infinity are errors, also in arrays.
             total: Time limit in seconds for all calls together, including the time that the caller takes to
                 send arguments and read values.
 
@@ -110,14 +110,14 @@ class Sandbox:
 
     @property
     def pid(self) -> int:
-        """Id of the process whose end stops all programs; the next call starts another."""
+        """Id of the process whose end stops all programs; the next call starts another process."""
         return self._warm().pid
 
     def start(self) -> Process:
-        """Return a locked process without a program; the next one starts meanwhile.
+        """Return a locked process without a program; another one is started in advance.
 
         Raises:
-            HunchError: if it is closed, or its own process cannot start again.
+            HunchError: if the sandbox is closed, or its process cannot start again.
         """
         for _ in range(3):
             try:

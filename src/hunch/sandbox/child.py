@@ -1,6 +1,6 @@
-"""Code of a program's own process: it locks itself, reads the source, and answers one request at a time.
+"""Code of a program's process: locks itself, reads the source, and answers one request at a time.
 
-After the source is loaded, nothing here can be relied on, because the program shares the process and may
+After the source is loaded, nothing in this process can be trusted, because the program shares it and may
 change anything. All guarantees are enforced by the kernel (:mod:`hunch.sandbox.lock`) or by the caller.
 """
 
@@ -49,9 +49,9 @@ def serve(memory: int) -> None:
 
 
 def forget_surroundings() -> None:
-    """Remove information about the machine, and every access to files, which would fail anyway.
+    """Remove information about the machine, and all means of file access, which would fail anyway.
 
-    The zygote does this once, because copying changed pages is most of the cost of a new process.
+    Only the zygote does this, because copying changed pages is most of the cost of a new process.
     """
     os.environ.clear()
     sys.argv, sys.orig_argv = [""], [""]
@@ -64,7 +64,7 @@ def load(source: str, function: str) -> Callable[..., Any]:
     """Run the source as a module and return its function.
 
     Raises:
-        LookupError: if it does not define the function.
+        LookupError: if the source does not define the function.
     """
     module = types.ModuleType(MODULE)
     sys.modules[MODULE] = module
@@ -88,20 +88,20 @@ def _compiled(source: str) -> types.CodeType:
 
 
 class MissingFunction(LookupError):  # noqa: N818 (its name is read by people and models)
-    """The program does not define the required function."""
+    """Raised if the program does not define the required function."""
 
 
 class CallError(Exception):
-    """Carries the index of the call that failed; its cause is the program's exception."""
+    """Carries the index of the call that failed; the cause is the program's exception."""
 
 
 def call(program: Callable[..., Any], calls: Any, chance: tuple[Any, Any] | None) -> list[Any]:
-    """Call the program with each list of arguments, in order, until an answer is full.
+    """Call the program with each list of arguments, in order, until the answer reaches its size limit.
 
     Args:
         program: The function.
         calls: The arguments of all calls, encoded.
-        chance: State of the global random generators, Python's and NumPy's, at the start of each call; None
+        chance: State of Python's and NumPy's global random generators at the start of each call; None
             does not reset them.
     """
     values: list[Any] = []

@@ -15,7 +15,7 @@ def reward(position, action):
     return float(-np.linalg.norm(position)) - 0.1 * action
 """
 ARGUMENTS: tuple[list[float], int] = ([0.3, -0.4], 1)
-"""Arguments of a call; the program is as short as a reward, so that the sandbox's overhead shows."""
+"""Arguments of a call. The program is as short as a reward, so that the sandbox's cost is visible."""
 
 
 def measure(box: Sandbox, repeats: int = 30) -> dict[str, float]:
@@ -23,7 +23,7 @@ def measure(box: Sandbox, repeats: int = 30) -> dict[str, float]:
 
     Args:
         box: A warm sandbox in which programs are allowed.
-        repeats: Number of starts, and of batches of 1,000; there are ten times as many calls.
+        repeats: Number of starts, and of batches of 1,000 calls; ten times as many single calls are made.
     """
     with box.load(SOURCE, "reward", float) as kept, box.load(SOURCE, "reward", float, state="fresh") as fresh:
         kept.map([ARGUMENTS] * 100)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hunch.core import HunchError, UsageError
 
 MESSAGE = 2_000
-"""Maximum characters of a message."""
+"""Maximum characters of an error message."""
 
 
 class ProgramError(HunchError):
-    """A program returned no value. One of the five subclasses below.
+    """A program returned no value; the base class of the five errors below.
 
     Attributes:
         type: The error in one word, such as the name of the program's exception.
@@ -51,7 +51,7 @@ class ProgramValue(ProgramError):  # noqa: N818
 
 
 class ArgumentError(UsageError):
-    """These arguments cannot be passed to a program: not plain, too large or too deep."""
+    """The arguments cannot be passed to a program: not plain, too large or too deeply nested."""
 
 
 def printable(text: str, limit: int = MESSAGE) -> str:

@@ -1,4 +1,4 @@
-"""Messages between a program and its caller: JSON in frames of known length, bounded before it is parsed."""
+"""Messages between a program and its caller: JSON in frames of known length, with limits before parsing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encode(message: object) -> bytes:
     """Return a message as the bytes of a frame, without its length.
 
     Raises:
-        WireError: if it is larger than ``FRAME`` or holds more than ``NODES`` values.
+        WireError: if the message is larger than ``FRAME`` or has more than ``NODES`` values.
     """
     payload = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(payload) > FRAME:
@@ -34,10 +34,10 @@ def encode(message: object) -> bytes:
 
 
 def decode(payload: bytes) -> dict[str, Any]:
-    """Parse the bytes of a frame, with bounds on nodes and integers before anything is built.
+    """Parse the bytes of a frame, after checking limits on nodes and integers.
 
     Raises:
-        WireError: if it is not a JSON object within the limits.
+        WireError: if the bytes are not a JSON object within the limits.
     """
     try:
         message = json.loads(_bounded(payload).decode("ascii"), parse_int=_integer)
@@ -59,7 +59,7 @@ def read_frame(read: Callable[[int], bytes]) -> bytes:
     """Read one frame. ``read(n)`` returns at most n bytes, and none at the end.
 
     Raises:
-        WireError: if the frame says it is larger than ``FRAME``.
+        WireError: if the stated length exceeds ``FRAME``.
         EOFError: at the end of the stream, also within a frame.
     """
     (length,) = _HEADER.unpack(_exactly(read, _HEADER.size))

@@ -40,7 +40,7 @@ def libc(call: str, *arguments: Any) -> int:
     """Call a function of the C library.
 
     Raises:
-        OSError: if it returns less than 0.
+        OSError: if the result is negative.
     """
     result: int = getattr(library(), call)(*arguments)
     if result < 0:
@@ -49,9 +49,9 @@ def libc(call: str, *arguments: Any) -> int:
 
 
 def lock(memory: int) -> list[str]:
-    """Lock this process in and return the active locks, in words.
+    """Lock this process and return the active locks, in words.
 
-    Locks that the system does not support are left out; it is an error if a supported lock fails.
+    Locks that the system does not support are left out; the failure of a supported lock is an error.
 
     Args:
         memory: Limit of the process's address space in bytes.
@@ -76,7 +76,7 @@ def lock(memory: int) -> list[str]:
 
 
 def holds() -> bool:
-    """Try files, sockets, processes and signals, and return whether the kernel refuses all of them."""
+    """Try to use files, sockets, processes and signals; return whether the kernel refuses all attempts."""
     attempts: list[Callable[[], Any]] = [
         lambda: os.open("/", os.O_RDONLY),
         lambda: os.stat("/"),

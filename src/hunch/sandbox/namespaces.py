@@ -1,8 +1,8 @@
 """Separate namespaces for the zygote and all programs: processes, network, mounts, users.
 
-Inside them there are no other processes, no network device, and an empty read-only file system. The kernel
-ends everything inside when the zygote ends. They are a second barrier; the filter of system calls is the
-first. Default containers and some distributions forbid them, which the recorded isolation shows.
+Inside there are no other processes, no network device, and an empty read-only file system. The kernel
+ends all processes in them when the zygote ends. They are a second barrier; the filter of system calls is the
+first. Default containers and some distributions forbid them; ``Sandbox.isolation`` shows this.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def available() -> bool:
-    """Return whether this process can use all namespaces, by trying in a copy.
+    """Return whether this process can use all namespaces, by trying it in a forked process.
 
-    Without a filter of system calls they are not used, because the caller could not end a program's children.
+    Without a filter of system calls, namespaces are not used, because the caller could not end all children.
     """
     if not sys.platform.startswith("linux") or os.uname().machine not in _PIVOT_ROOT:
         return False

@@ -36,11 +36,11 @@ _LAST_WORDS = 0.5
 
 
 class Process:
-    """A locked process: one answer per request, within a time limit. It is paused between requests.
+    """A locked process: one answer per request, within a time limit. The process is paused between requests.
 
     Attributes:
         owner: The caller's process id; a fork of the caller must not use this object.
-        zygote: The warm process from which it was forked.
+        zygote: The warm process from which this process was forked.
     """
 
     def __init__(self, zygote: Zygote, pipe: socket.socket, pid: int, handle: int | None) -> None:
@@ -54,7 +54,7 @@ class Process:
 
     @classmethod
     def start(cls, zygote: Zygote, *, test: bool = False) -> Process:
-        """Start one.
+        """Start a process.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -64,7 +64,7 @@ class Process:
             return cls(zygote, pipe, *zygote.fork(theirs, test=test))
 
     def read_test(self) -> bool:
-        """Return whether the locks hold, for a process started to test them."""
+        """Return whether the locks hold, of a process that was started to test them."""
         return self._receive(1, time.monotonic() + START_UP) == b"+"
 
     def read_locks(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Process:
 
         Raises:
             HunchError: if a lock failed.
-            EOFError, OSError: if it ended.
+            EOFError, OSError: if the process ended.
         """
         deadline = time.monotonic() + START_UP
         word = frames.decode(frames.read_frame(lambda length: self._receive(length, deadline)))
@@ -81,17 +81,17 @@ class Process:
         return tuple(word["locks"])
 
     def ask(self, request: dict[str, Any], seconds: float, used: float = 0.0) -> dict[str, Any]:
-        """Send a request and return the answer. After most errors the process is gone; see ``alive``.
+        """Send a request and return the answer. After most errors the process has ended; see ``alive``.
 
         Args:
             request: Any JSON value.
             seconds: Time limit for the answer.
-            used: Seconds of the limit that have passed.
+            used: Seconds of the limit that have already passed.
 
         Raises:
             ArgumentError: if the request cannot be sent.
             ProgramError: if there is no valid answer in time, or the program failed.
-            HunchError: if the process was ended from outside.
+            HunchError: if the process was killed from outside.
         """
         identity = secrets.token_hex(16)
         try:
@@ -176,16 +176,16 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """True if it can answer another request, as after an exception of the program."""
+        """True if the process can answer another request, as after an exception of the program."""
         return self._end.alive
 
     def end(self) -> None:
-        """Kill the process; in a fork of the caller, only close the connection to it."""
+        """Kill the process; in a fork of the caller, only close the connection to the process."""
         self._end()
 
 
 class Spare:
-    """A process that starts and locks itself while its caller does something else; one per zygote.
+    """A process that is started and locked in the background; one per zygote.
 
     Raises:
         EOFError, OSError: if the zygote is gone.
@@ -198,7 +198,7 @@ class Spare:
             zygote.begin_fork(theirs)
 
     def process(self) -> Process:
-        """Return the process; call this once.
+        """Return the process; may be called once.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -207,7 +207,7 @@ class Spare:
 
 
 def reported(error: Any) -> ProgramError:
-    """Return the error that a program's process reports, as far as it can be trusted."""
+    """Return the error that a program's process reports, after checks, because the process is not trusted."""
     if type(error) is not dict:
         return ProgramRefused("Forgery", "it sent an answer of its own making")
     kind = _KINDS.get(error["kind"], ProgramCrash) if type(error.get("kind")) is str else ProgramCrash

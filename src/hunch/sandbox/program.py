@@ -22,20 +22,20 @@ _SOURCE = 2**20
 
 
 class Home(Protocol):
-    """The part of the sandbox that a program needs."""
+    """The method of a sandbox that a program needs."""
 
     seconds: float
 
     def start(self) -> Process:
-        """Return a process to run in."""
+        """Return a new process for the program."""
         ...
 
 
 class Program:
-    """A function of an untrusted program; call it, or map it. Made by :meth:`Sandbox.load`.
+    """A function of an untrusted program: call it, or use ``map``. Made by :meth:`Sandbox.load`.
 
-    After an exception of the program, its process continues. After an error that ended its process, the next
-    call restarts it from its source without its state; a fork of this process starts its own copy in the same
+    After an exception of the program, its process continues. After an error that ended the process, the next
+    call restarts it from its source, without its state; a fork of this process starts a copy in the same
     way. Calls from several threads run one after the other.
     """
 
@@ -70,10 +70,10 @@ class Program:
         return self._run([args])[0]
 
     def map(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
-        """Call the function with each tuple of arguments; about ten times faster than single calls.
+        """Call the function with each tuple of arguments; about ten times as fast as single calls.
 
         Requests hold up to 1,000 calls with ``seconds`` each. An error in one call fails the whole batch, and
-        has the ``index`` of the call.
+        has the ``index`` of the failed call.
 
         Raises:
             ProgramError, UsageError, HunchError: as for a call.
@@ -239,7 +239,7 @@ def _tree(calls: Sequence[Sequence[Any]]) -> Any:
 
 
 FORKED: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Whoever is told, by ``_forked()``, that it is in a forked process."""
+"""Objects whose method ``_forked()`` is called in a forked process."""
 
 
 def _tell_forked() -> None:

@@ -1,6 +1,6 @@
-"""The filter of system calls: a locked program may make fewer than forty; others fail with EPERM.
+"""The filter of system calls: a locked program may make fewer than forty; all others fail with EPERM.
 
-None of them opens a file, makes a socket, starts a process or thread, or sends a signal. A program can only
+None of these opens a file, makes a socket, starts a process or thread, or sends a signal. A program can only
 use what it has when it is locked: a pipe to its caller, and /dev/null.
 """
 
@@ -63,7 +63,7 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def supported() -> bool:
-    """Return whether there is a table for this processor."""
+    """Return whether the filter supports this processor."""
     return platform.machine() in _AUDIT
 
 
@@ -99,9 +99,9 @@ class _Program(ctypes.Structure):
 
 @cache
 def compiled() -> tuple[ctypes.CDLL, _Program, Any]:
-    """Return the C library, the filter for this processor, and the memory that it lies in.
+    """Return the C library, the filter for this processor, and the memory that holds the filter.
 
-    A zygote calls it once before its processes do. Call it only where the filter is supported.
+    A zygote calls this before its processes do. Call it only where the filter is supported.
     """
     program = rules(platform.machine())
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
@@ -113,7 +113,7 @@ def restrict() -> bool:
     """Apply the filter to this process permanently. Needs ``no_new_privs``.
 
     Returns:
-        True if it is active; False if the kernel has no filters, or this processor no table.
+        True if the filter is active; False if the kernel has no filters, or this processor is not supported.
 
     Raises:
         OSError: if the kernel refuses.

@@ -1,4 +1,4 @@
-"""The caller's side of the zygote: starts it, requests processes, and learns how they ended."""
+"""The caller's side of the zygote: starts it, requests processes, and receives their exit codes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Zygote:
     """The warm process from which a sandbox forks its programs.
 
     Attributes:
-        owner: Id of the process that started it; no other may use it.
-        walled: True if it has its own namespaces.
-        contained: True if the kernel locks its forked processes in; assumed until tested.
+        owner: Id of the process that started the zygote; no other process may use it.
+        walled: True if the zygote has separate namespaces.
+        contained: True if the kernel locks of its forked processes work; assumed until tested.
 
     Raises:
-        HunchError: if it cannot start, with the last line of its output.
+        HunchError: if the zygote cannot start; the message has the last line of its output.
     """
 
     def __init__(self, memory: int, modules: Sequence[str]) -> None:
@@ -85,16 +85,16 @@ class Zygote:
 
     @property
     def pid(self) -> int:
-        """Id of the process whose end stops everything."""
+        """Id of the process whose end stops all programs."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """True if it runs, belongs to this process, and is in sync."""
+        """True if the zygote runs, belongs to this process, and follows the protocol."""
         return self.owner == os.getpid() and self._control.fileno() >= 0 and self._process.poll() is None
 
     def fork(self, end: socket.socket, *, test: bool) -> tuple[int, int | None]:
-        """Start a process at one end of a pipe; return its id, and a handle for signals.
+        """Start a process at one end of a pipe; return its id, and a file descriptor for signals.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -105,7 +105,7 @@ class Zygote:
             return self._forked()
 
     def begin_fork(self, end: socket.socket) -> None:
-        """Start a process at one end of a pipe without waiting; one at a time, until ``finish_fork``.
+        """Start a process at one end of a pipe without waiting; call ``finish_fork`` before the next start.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -115,7 +115,7 @@ class Zygote:
             self._owed = True
 
     def finish_fork(self) -> tuple[int, int | None]:
-        """Return the id and the handle of the process that ``begin_fork`` started.
+        """Return the id and the file descriptor of the process that ``begin_fork`` started.
 
         Raises:
             EOFError, OSError: if the zygote is gone.
@@ -171,7 +171,7 @@ class Zygote:
         return data
 
     def close(self) -> None:
-        """End it and all its programs. A process that inherited it only releases it."""
+        """End the zygote and all its programs. A forked copy of the owner only closes its connection."""
         self._control.close()
         if self._early and self._early[1] is not None:
             os.close(self._early[1])

@@ -1,9 +1,9 @@
 """The protocol between a program and its caller: plain values as tagged JSON, in frames of known length.
 
-Both ends use this file. The caller does not trust what it decodes, so size, depth, number of nodes and types
-are limited here, and the time to build it. Nothing is pickled.
+Both ends use this file. The caller does not trust what it decodes, so size, depth, number of nodes, types
+and decoding time are limited here. Nothing is pickled.
 
-A float, int, str, bool or None is itself, a list is a list; other values are an object with one tag::
+A float, int, str, bool, None or list is written as such; other values are an object with one tag::
 
     {"t": [...]}  tuple      {"s": [...]}  set      {"d": [[key, value], ...]}  dict
     {"a": ["<f8", [2, 3], "base64 of the bytes in C order"]}  NumPy array
@@ -50,7 +50,7 @@ def to_tree(value: Any, depth: int = DEPTH) -> Any:
     frozenset becomes a set.
 
     Raises:
-        WireError: if a value is of another type, also of another subclass; too deep; or an integer is too
+        WireError: if a value has another type or is too deep, or an integer is too
             long.
     """
     kind = type(value)
@@ -88,12 +88,12 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False, until: flo
     Args:
         tree: Decoded JSON.
         depth: Remaining nesting depth.
-        finite: True if NaN and infinity are refused, in arrays too.
-        until: Time on the monotonic clock at which to give up.
+        finite: True if NaN and infinity are errors, also in arrays.
+        until: Time on the monotonic clock at which decoding fails.
 
     Raises:
         WireError: if the data are not a valid value.
-        TimeoutError: if it takes too long, as a table whose keys were chosen to make it slow.
+        TimeoutError: if decoding takes too long, such as for a dict with colliding keys.
     """
     kind = type(tree)
     if kind is float:
@@ -130,8 +130,8 @@ def from_tree(tree: Any, depth: int = DEPTH, *, finite: bool = False, until: flo
 def calls_to_tree(calls: Sequence[Sequence[Any]]) -> Any:
     """Turn the arguments of several calls into JSON data, column by column.
 
-    All arrays of an argument are one text, if they have the same dtype: most of the cost of a short call is
-    that of its arrays. Only a caller sends such data, so nothing untrusted is decoded in this way.
+    All arrays of an argument with the same dtype become one text, because arrays cause most of the cost of a
+    short call. Only a caller sends such data, so nothing untrusted is decoded in this way.
 
     Args:
         calls: Arguments of each call.
@@ -171,7 +171,7 @@ def _entries_of(column: Any) -> Iterator[Any]:
 
 
 def size(tree: Any) -> int:
-    """Estimate the size of a tree as JSON in bytes, at least roughly."""
+    """Return a rough estimate of the size of a tree as JSON, in bytes."""
     kind = type(tree)
     if kind is str:
         return len(tree) * (1 if tree.isascii() else 6) + 3

@@ -1,9 +1,9 @@
-"""The zygote: a warm process with NumPy imported, which forks a new process for each program.
+"""The zygote: a warm process with NumPy imported, which forks a process for each program.
 
 It is started as ``python zygote.py SETTINGS`` with an empty environment, holds no secrets, and never reads a
 program: sources go from the caller directly to the forked process, over a separate pipe. On its own socket it
 answers two requests, each an operation and a process: ``fork`` (with the pipe's end attached; returns the
-process id, and a handle for signals) and ``wait`` (returns how it ended). When its caller ends, it ends with
+process id, and a handle for signals) and ``wait`` (returns the exit code). When its caller ends, it ends with
 all programs.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 REQUEST, REPLY = struct.Struct("!ci"), struct.Struct("!i")
 FORK, WAIT = b"f", b"w"
 TEST = -1
-"""Process number in a request for a fork that only tests its locks, without a program."""
+"""Process number of a request for a fork that only tests its locks, without a program."""
 
 LIBRARY = """
     __future__ _strptime abc argparse array ast asyncio atexit base64 binascii bisect bz2 calendar cmath
@@ -42,11 +42,11 @@ LIBRARY = """
     numpy.polynomial numpy.random numpy.testing numpy.typing
 """.split()  # noqa: SIM905
 """Modules that programs may import: NumPy, and the standard library without files, network and processes.
-They are all imported here, because no file can be read later."""
+All are imported at the start, because no file can be read later."""
 
 
 def main() -> None:
-    """Set up and serve. The caller's socket is standard input.
+    """Set up and answer requests. The caller's socket is standard input.
 
     Settings: folders to import from (``path``), additional ``modules``, ``memory`` in bytes.
     """

@@ -15,7 +15,7 @@ from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box, fingerprint
 
 Priorities: TypeAlias = Callable[[Sequence[tuple[float, FloatArray]]], Sequence[Any]]
-"""Takes (item, room left in the bins that it fits into) of several instances; returns the priorities."""
+"""Function that takes (item, room left in the bins that it fits into) of instances; returns priorities."""
 
 TASK = (
     "Pack items into as few bins as possible. The items come one by one, and each has to be put into a bin "
@@ -40,7 +40,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Instance:
-    """Items in the order in which they come, and the size of a bin."""
+    """Items in the order of arrival, and the size of a bin."""
 
     capacity: float
     items: tuple[float, ...]
@@ -64,7 +64,7 @@ class BinPacking(DesignProblem):
         split: ``train`` or ``test``: different instances of the same kind.
         instances: Number of instances. Default: 5 for ``train``, 20 for ``test``.
         items: Number of items per instance.
-        data: File of instances in the format of the OR-library (``binpack3.txt``), used instead.
+        data: File of instances in the format of the OR-library (``binpack3.txt``), which replaces drawn ones.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -98,7 +98,7 @@ class BinPacking(DesignProblem):
         )
 
     def identity(self) -> str:
-        """Code and instances."""
+        """Return a hash of code and instances."""
         return f"{fingerprint(sys.modules[__name__])} {self.instances}"
 
     def ready(self) -> None:
@@ -106,7 +106,7 @@ class BinPacking(DesignProblem):
         box()
 
     def run(self, program: str, seed: int) -> Trial:
-        """Pack all instances side by side."""
+        """Pack all instances in parallel with a program, and return its trial."""
         with box().load(program, "priority", np.ndarray, finite=False, total=TOTAL) as priority:
             used = pack(self.instances, priority.map)
         excess = [bins - instance.bound for bins, instance in zip(used, self.instances, strict=True)]
@@ -122,10 +122,10 @@ class BinPacking(DesignProblem):
 
 
 def pack(instances: Sequence[Instance], priorities: Priorities) -> list[int]:
-    """Pack instances side by side, item by item; return the number of bins that each used.
+    """Pack instances in parallel, item by item; return the number of bins that each used.
 
     Raises:
-        ValueError: if there is not one priority per bin.
+        ValueError: if the number of priorities differs from that of the bins.
     """
     rooms: list[list[float]] = [[] for _ in instances]
     for step in range(max(len(instance.items) for instance in instances)):
@@ -153,7 +153,7 @@ def _highest(found: Any, n: int) -> int:
 
 
 def drawn(kind: str, split: str, n: int, items: int) -> tuple[Instance, ...]:
-    """Draw instances; the same arguments give the same ones."""
+    """Draw instances; the same arguments give the same instances."""
     rng = np.random.default_rng([kind == "uniform", split == "test", items])
     return tuple(_drawn(kind, items, rng) for _ in range(n))
 
@@ -166,7 +166,7 @@ def _drawn(kind: str, items: int, rng: np.random.Generator) -> Instance:
 
 
 def read(path: str) -> tuple[Instance, ...]:
-    """Read instances in the format of the OR-library: their number, then for each its name, its capacity,
+    """Read instances in the format of the OR-library: their number, and for each its name, capacity,
     number of items and best known number of bins, and the items.
 
     Raises:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 DEEPEST, LONGEST = 150, 10_000
-"""Maximum nesting of a program's syntax tree, and bits of its integers: Python can read more than it can
-write again, and programs are written again to compare them."""
+"""Maximum nesting of a program's syntax tree, and bits of its integers: Python can parse more than it can
+write again, and programs are written again to be compared."""
 # Possessive: what a part has taken it keeps, so that a long answer takes linear time.
 _FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[^\n`]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
 _EXACT = 20
@@ -21,12 +21,12 @@ _VERSION = re.compile(r"_v\d+$")
 
 
 def blocks(answer: str) -> list[str]:
-    """Return the fenced blocks of Python in an answer, in order, including a block that was cut off."""
+    """Return the fenced blocks of Python in an answer, in order; the last may be cut off."""
     return [code for tag, code in _FENCE.findall(answer) if tag.lower() in _PYTHON and code.strip()]
 
 
 def extract(answer: str, function: str = "") -> str:
-    """Return all code of an answer as one program, with helper functions; empty if there is none.
+    """Return all code of an answer as one program, with helper functions; empty if it has none.
 
     Blocks are joined in order, and of several definitions of a name the last is kept, as if they were run in
     sequence. A function named like ``function`` with a version, as in ``priority_v2``, is renamed; of several
@@ -50,7 +50,7 @@ def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> st
 
     Args:
         program: Python code.
-        function: The function that it must define at top level.
+        function: The function that the program must define at top level.
         parameters: Parameters of the function, in order.
     """
     if not program.strip():
@@ -78,14 +78,14 @@ def _signature_flaw(found: ast.FunctionDef, parameters: Sequence[str]) -> str:
 
 
 def quoted(program: str, line: int | None) -> str:
-    """Return a line of a program as shown after an error; empty if the line is unknown."""
+    """Return a line of a program for an error message; empty if the line is unknown."""
     lines = program.splitlines()
     return f" (line {line}: `{lines[line - 1].strip()}`)" if line and 0 < line <= len(lines) else ""
 
 
 @lru_cache(maxsize=4_096)
 def canonical(program: str) -> str:
-    """Return the program without comments, docstrings and formatting, to compare programs."""
+    """Return the program without comments, docstrings and formatting, for comparisons."""
     tree = _parsed(program)
     if tree is None:
         return program.strip()

@@ -1,4 +1,4 @@
-"""Reward design for any Gymnasium environment; the fitness is the environment's own return or success."""
+"""Reward design for any Gymnasium environment; the fitness is the environment's return or success rate."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from hunch.envs.design.running import TOTAL, box, fingerprint
 from hunch.rl import cem
 
 JUDGED, TESTED = 5, 20
-"""Episodes in which the policy is evaluated, during training and at its end."""
+"""Episodes in which the policy is evaluated: at points of the training, and at the end."""
 METRICS = {"return": "return of the environment's own reward", "success": "success rate"}
-"""The task's metrics, with their names in texts."""
+"""The possible metrics of the task, with their names in texts."""
 EACH_STEP = ("ppo", "sac")
-"""Learners that call the reward at every step; a new process per call is too slow, so a program keeps its
+"""Learners that call the reward at every step. A new process per call is too slow, so a program keeps its
 state."""
 
 SLOW = 0.01
-"""Seconds per step that a reward may take besides: learners that call it at every step take many."""
+"""Additional time limit in seconds per environment step, for learners that call the reward at every step."""
 
 
 class GymRewardDesign(DesignProblem):
     """Write a reward from which a policy learns the task of a Gymnasium environment.
 
-    The environment's own reward is hidden from the learner. The fitness is its mean return, or the share of
+    The learner does not get the environment's reward. The fitness is the mean return, or the share of
     episodes that end with ``is_success`` or ``success`` in the info, over 20 episodes of the trained policy.
     Before a program is written, a random episode checks that the environment reports this metric.
 
@@ -91,7 +91,7 @@ class GymRewardDesign(DesignProblem):
             raise UsageError(f"There is no environment {self.base!r} for a reward: {error}") from None
 
     def identity(self) -> str:
-        """Code, environment and training."""
+        """Return a hash of code, environment and training settings."""
         code = fingerprint(sys.modules[__name__], inner, cem)
         return f"{code} {gym.__version__} {self.base} {self.learner} {self.steps} {self.metric}"
 
@@ -99,7 +99,7 @@ class GymRewardDesign(DesignProblem):
         """Start the sandbox, and check the metric in a random episode.
 
         Raises:
-            UsageError: if the environment does not report it.
+            UsageError: if the environment does not report the metric.
         """
         box(SECONDS)
         env = self._made()

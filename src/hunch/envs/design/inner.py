@@ -19,21 +19,21 @@ from hunch.rl import cem
 from hunch.rl.tabular import QTable
 
 POINTS = 10
-"""Number of times that a policy is yielded."""
+"""Number of policies that a learner yields during a training."""
 BATCHES = 50
-"""Number of batches of Q-learning."""
+"""Number of batches of episodes in Q-learning."""
 STEP = ("observation", "action", "next_observation")
-"""The variables of a step that a reward may read."""
+"""The names of the variables of a step that a reward may use."""
 Policy: TypeAlias = Callable[[Any], Any]
-"""Returns the action for an observation."""
+"""Function that returns the action for an observation."""
 Steps: TypeAlias = dict[str, FloatArray]
 """The observations, actions and next observations of n steps, each of shape (n,) or (n, ...)."""
 Price: TypeAlias = Callable[[Steps], FloatArray]
-"""Returns the rewards of n steps, shape (n,)."""
+"""Function that returns the rewards of n steps, shape (n,)."""
 
 
 class Learner(Protocol):
-    """Learns a policy."""
+    """A training algorithm: yields policies for an environment and a reward."""
 
     def __call__(
         self, make: Callable[[], gym.Env[Any, Any]], price: Price, steps: int, seed: int
@@ -49,7 +49,7 @@ class Learner(Protocol):
 
 
 def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, float, dict[str, Any]]:
-    """Play an episode; return its steps, its own return and the last info."""
+    """Play an episode; return its steps, the environment's return and the last info."""
     observation, info = env.reset(seed=seed)
     rows: list[tuple[Any, Any, Any]] = []
     total, over = 0.0, False
@@ -70,7 +70,7 @@ def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, floa
 def cross_entropy(
     make: Callable[[], gym.Env[Any, Any]], price: Price, steps: int, seed: int
 ) -> Iterator[Policy]:
-    """The cross-entropy method on linear policies, for vectors as observations."""
+    """Yield linear policies from the cross-entropy method, for vectors as observations."""
     env, rng = make(), np.random.default_rng([seed, 0])
     space = env.action_space
     outputs = int(space.n) if isinstance(space, gym.spaces.Discrete) else int(np.prod(space.shape or ()))
@@ -95,7 +95,7 @@ def _split(price: Price, episodes: list[Steps]) -> list[FloatArray]:
 
 
 def linear(env: gym.Env[Any, Any], parameters: FloatArray) -> Policy:
-    """Return a linear policy: its largest output is the action, or all outputs within the bounds."""
+    """Return a linear policy: its action is the index of the largest output, or all outputs within bounds."""
     space = env.action_space
 
     def act(observation: Any) -> Any:
@@ -120,10 +120,10 @@ def _horizon(env: gym.Env[Any, Any]) -> int:
 def q_learning(
     make: Callable[[], gym.Env[Any, Any]], price: Price, steps: int, seed: int
 ) -> Iterator[Policy]:
-    """Q-learning in a table, for observations and actions that are numbers.
+    """Yield policies from Q-learning in a table, for observations and actions that are numbers.
 
     Rewards are computed in fifty batches of episodes, and each episode is learnt backwards. A tenth of the
-    actions is random.
+    actions are random.
     """
     env, rng = make(), np.random.default_rng([seed, 0])
     space = env.action_space
@@ -160,12 +160,12 @@ def _learn(table: QTable, episode: Steps, rewards: FloatArray, actions: list[int
 
 
 def baselines(name: str) -> Learner:
-    """PPO or SAC of stable-baselines3 with its settings; a rollout of PPO is at most a tenth of the training.
+    """Return PPO or SAC of stable-baselines3; a rollout of PPO is at most a tenth of the training.
 
     The reward is computed step by step, so a program is called as often as the environment.
 
     Raises:
-        UsageError: if it is not installed.
+        UsageError: if stable-baselines3 is not installed.
     """
     if find_spec("stable_baselines3") is None:
         raise UsageError(f"{name.upper()} is stable-baselines3's: {install('baselines')}.")
@@ -231,10 +231,10 @@ _SPACES: dict[str, tuple[str, str]] = {
 
 
 def learner(name: str, env: gym.Env[Any, Any]) -> tuple[str, Learner]:
-    """Return a learner that fits an environment, and its name; the first that fits if no name is given.
+    """Return a learner that fits an environment, and its name; without a name the first that fits.
 
     Raises:
-        UsageError: if it takes other observations or actions, or is not installed.
+        UsageError: if the learner takes other observations or actions, or is not installed.
     """
     kinds = [_kind(env.observation_space), _kind(env.action_space)]
     fitting = [

@@ -33,7 +33,7 @@ TEMPLATES = (
     "{0} * {1}",
     "{0} / ({1} + 1e-6)",
 )
-"""Expressions that may be inserted into a program; placeholders take other expressions."""
+"""Expressions that may be inserted into a program; placeholders are filled with other expressions."""
 
 _SWAPS: dict[type, tuple[type, ...]] = {
     kind: group
@@ -50,7 +50,7 @@ DEPTH = 3
 _WHOLE = (ast.Expr, ast.Attribute, ast.Subscript, ast.JoinedStr, ast.FormattedValue)
 """Nodes whose children are not replaced."""
 LARGEST = 200
-"""Maximum number of nodes of a function; a larger child is drawn again."""
+"""Maximum number of nodes of a function; a larger result is drawn again."""
 
 
 def mutate(programs: Sequence[str], function: str, rng: np.random.Generator) -> str:

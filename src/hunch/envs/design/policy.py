@@ -16,9 +16,9 @@ from hunch.envs.design.running import TOTAL, box, fingerprint
 from hunch.sandbox import ArgumentError
 
 SHOWN = 3
-"""Steps of the worst episode that the feedback shows, at its beginning and at its end."""
+"""Number of steps of the worst episode in the feedback, from its beginning and from its end."""
 SHORT = 100
-"""Entries of an array that is shown in full."""
+"""Maximum number of entries of an array that is shown in full."""
 _SECTION = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
 
@@ -26,14 +26,14 @@ _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Startin
 class PolicyCode(DesignProblem):
     """Write a policy for a Gymnasium environment.
 
-    The fitness is the mean return over a fixed set of episodes; the problem counts as solved at the
-    environment's own threshold. The environment runs here; the program sees only its observations.
+    The fitness is the mean return over a fixed set of episodes; the problem is solved at the
+    environment's reward threshold. The environment runs here; the program sees only observations.
 
     Args:
         base: Id of the Gymnasium environment, with discrete or continuous actions.
         episodes: Number of episodes per program.
         split: ``train`` or ``test``: different episodes.
-        max_steps: Step limit of an episode. Default: the environment's own.
+        max_steps: Step limit of an episode. Default: that of the environment.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -77,7 +77,7 @@ class PolicyCode(DesignProblem):
         return env
 
     def identity(self) -> str:
-        """Code, environment and episodes."""
+        """Return a hash of code, environment and episodes."""
         code = fingerprint(sys.modules[__name__])
         return f"{code} {gym.__version__} {self.base} {self.limit} {self.seeds}"
 
@@ -86,7 +86,7 @@ class PolicyCode(DesignProblem):
         box()
 
     def run(self, program: str, seed: int) -> Trial:
-        """Play all episodes side by side, with one call per step."""
+        """Play all episodes in parallel, with one call of the program per step."""
         games = [_Game(self._made(), seed) for seed in self.seeds]
         with box().load(program, "act", total=TOTAL) as policy:
             while live := [game for game in games if not game.over]:
@@ -191,7 +191,7 @@ def _interface(env: gym.Env[Any, Any]) -> str:
 
 
 def described(doc: str, without: tuple[str, ...] = ()) -> str:
-    """Return the environment's own description, without history, arguments and the named sections."""
+    """Return the environment's description, without history, arguments and the named sections."""
     parts = _SECTION.split(doc)
     sections = zip(parts[1::2], parts[2::2], strict=False)
     return "\n\n".join(

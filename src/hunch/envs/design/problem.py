@@ -1,4 +1,4 @@
-"""Design problems: the problem, the trial of a program, and an environment made from your own function.
+"""Design problems: the problem, the trial of a program, and an environment made from a function.
 
 A design problem is a text environment whose action is a program. The observation is the problem; a step runs
 the program and returns its fitness as the reward and the feedback as ``info["event"]``. An episode is one
@@ -29,12 +29,12 @@ class Problem:
 
     Attributes:
         task: The task in a sentence.
-        interface: What the program must define, with types and units.
-        source: Code that its author may read, such as the environment's without its reward.
-        function: The function that it must define; empty if any text may be a program.
+        interface: What the program must define, with types and units, in words.
+        source: Code that the writer may read, such as the environment's without its reward.
+        function: The function that the program must define; empty if any text may be a program.
         parameters: Parameters of the function, in order.
-        start: A first program for a search; may be empty.
-        also: Further functions that it must define, with their parameters.
+        start: An initial program for a search; may be empty.
+        also: Further functions that the program must define, with their parameters.
     """
 
     task: str
@@ -47,14 +47,14 @@ class Problem:
 
     @property
     def requested_functions(self) -> str:
-        """What to write, as in "the function `step`"; empty if any text may be a program."""
+        """The requested functions in words, as in "the function `step`"; empty if any text is a program."""
         names = [f"`{name}`" for name in (self.function, *self.also) if name]
         if len(names) < 2:
             return f"the function {names[0]}" if names else ""
         return f"the functions {', '.join(names[:-1])} and {names[-1]}"
 
     def text(self) -> str:
-        """Return the text of the problem for authors."""
+        """Return the text of the problem for writers of programs."""
         code = f"```python\n{self.source.strip()}\n```" if self.source else ""
         return "\n\n".join(part for part in (self.task, self.interface, code) if part)
 
@@ -66,14 +66,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a program.
+    """The result of running a program.
 
     Attributes:
-        fitness: Its fitness, larger is better; None if it failed.
+        fitness: Fitness of the program, larger is better; None if it failed.
         feedback: Feedback, such as a table of components or a traceback with the program's line.
-        scores: Its score on each input, if there are several.
+        scores: Score on each input, if there are several.
         components: Parts of the fitness by name.
-        error: Why it failed; empty if it did not.
+        error: Why the program failed; empty if it did not.
     """
 
     fitness: float | None
@@ -88,9 +88,9 @@ class DesignProblem(TextEnv):
 
         env = DesignProblem(lambda program: float(program.count("a")), task="write many a's", target=3)
 
-    A program that fails has no fitness: its reward is nan, which every mean leaves out and counts.
+    A program that fails has no fitness: its reward is nan; means leave it out, and failures are counted.
     ``info["raw"]`` is the :class:`Trial` of the last program. Programs that a model wrote should be run by
-    :mod:`hunch.sandbox`, whose errors are such failures.
+    :mod:`hunch.sandbox`; its errors count as failures.
 
     Args:
         evaluate: Runs a program given as text; returns its fitness, a mapping of numbers that includes
@@ -98,13 +98,13 @@ class DesignProblem(TextEnv):
             error has failed, whatever its fitness.
         task: The task in a sentence.
         interface: What the program must define, with types and units.
-        source: Code that its author may read, such as the environment's without its reward.
+        source: Code that the writer may read, such as the environment's without its reward.
         target: Fitness at which the problem counts as solved.
-        function: The function that a program must define; a program without it fails without being run.
+        function: The function that a program must define; a program without it fails at once.
         parameters: Parameters of the function.
-        start: A first program.
-        also: Further functions that it must define, with their parameters.
-        trials: File that keeps finished trials, so that none is run twice; empty for no file, ``"user"`` for
+        start: An initial program.
+        also: Further functions that the program must define, with their parameters.
+        trials: File with finished trials, so that none is run twice; empty for no file, ``"user"`` for
             the user's file. Use another file after a change of ``evaluate``.
         render_mode: ``"ansi"`` or none.
 
@@ -114,7 +114,7 @@ class DesignProblem(TextEnv):
 
     offers = ("programs", "events", "raw")
     seeded: bool = False
-    """True if a trial is random; then its seed is part of its key."""
+    """True if trials are random; then the seed is part of a trial's key."""
 
     def __init__(
         self,
@@ -141,17 +141,17 @@ class DesignProblem(TextEnv):
         self.known = Trials(trials, self.identity()) if trials or identified else None
 
     def identity(self) -> str:
-        """Return what identifies trials of this problem: everything that a fitness depends on.
+        """Return a hash of everything on which fitness depends; it identifies the trials of this problem.
 
-        Trials of a class that does not override this are kept only in the file that it is given.
+        If a class does not override this method, its trials are stored only in a named file.
         """
         return f"{type(self).__name__}: {self.problem}"
 
     def ready(self) -> None:
-        """Check, before a model is asked, whether programs can be run and scored."""
+        """Check, before a model is asked, that programs can be run and scored."""
 
     def run(self, program: str, seed: int) -> float | Mapping[str, float] | Trial:
-        """Run a program and score it; override this for problems that are classes.
+        """Run a program and score it; classes of problems override this method.
 
         Args:
             program: Python code without a :meth:`Problem.flaw`.

@@ -1,4 +1,4 @@
-"""Programs as world models: called in batches, with None as the result of a failure."""
+"""Programs as world models: called in batches; the result of a failed call is None."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
 
 MOST = 20_000
-"""Maximum number of entries of the arrays in a state. A program sends millions in no time, and to turn them
-into tuples would keep the caller busy."""
+"""Maximum number of entries of the arrays in a state. A program can send millions quickly, and turning them
+into tuples would take the caller long."""
 
 
 class Patient:
     """A program that may fail; a failed call has the value None.
 
-    After a time-out of a single call it is not called again, because waiting each time would take for ever.
-    After a time-out of a batch it is called again with parts of the batch, because the machine may only be
+    After a time-out of a single call, the program is not called again, because each call might time out.
+    After a time-out of a batch, it is called again with parts of the batch, because the machine may have been
     busy.
 
     Args:
@@ -36,7 +36,7 @@ class Patient:
         self.program, self.failures, self.dead = program, 0, False
 
     def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call it with each tuple of arguments, in one batch."""
+        """Call the program with each tuple of arguments, in one batch."""
         if not self.dead:
             try:
                 return self.program.map(calls)
@@ -54,7 +54,7 @@ class Patient:
 
 
 class ProgramModel(Patient):
-    """A program's ``step(state, action)`` as a world model; all queries of a call are one batch.
+    """A program's ``step(state, action)`` as a world model; all queries of a call form one batch.
 
     Nothing is predicted if the program fails or does not return (next state, reward, done).
     """
@@ -62,7 +62,7 @@ class ProgramModel(Patient):
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
     ) -> list[Prediction]:
-        """Call the program, which is deterministic."""
+        """Predict by calling the program, which is deterministic."""
         return [read(answer) for answer in self.map(list(zip(states, actions, strict=True)))]
 
 
@@ -77,7 +77,7 @@ def read(answer: Any) -> Prediction:
 
 
 def state_or_none(value: Any) -> Any:
-    """Return a program's result as a state; None if it is not a state, or its arrays are too large."""
+    """Return a program's result as a state; None if it is no valid state, or its arrays are too large."""
     try:
         return None if value is None or _entries(value) > MOST else frozen(value)
     except UsageError:

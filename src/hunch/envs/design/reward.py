@@ -1,4 +1,4 @@
-"""A reward that a program computes: its values are checked here, and its training is put into words."""
+"""Rewards that a program computes: checks their values, and describes a training with them in words."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hunch.sandbox import Program
 from hunch.sandbox.errors import printable
 
 COMPONENTS, LARGEST = 50, 1e100
-"""Maximum number of components of a reward, which the feedback lists, and of their size."""
+"""Maximum number of components of a reward, and maximum absolute value of a component."""
 SECONDS = 30.0
-"""Time limit in seconds per generation; long, so that no program fails because the machine is busy."""
+"""Time limit in seconds per generation; large, so that no program fails because the machine is busy."""
 
 
 class Reward:
-    """Runs a reward program, and checks the values that it returns."""
+    """Runs a reward program, and checks the returned values."""
 
     def __init__(self, program: Program, names: tuple[str, ...]) -> None:
         self.program, self.names = program, names
@@ -66,11 +66,11 @@ def _row(name: str, values: Any, n: int) -> FloatArray:
 def table(
     metrics: Mapping[str, Sequence[float]], components: Sequence[Mapping[str, float]], points: Sequence[int]
 ) -> str:
-    """Describe metrics and components at some points of a training, in numbers.
+    """Describe metrics and components at some points of a training as a table of numbers.
 
     Args:
         metrics: The task's metrics at these points.
-        components: Mean values of the reward's components at every step of the training that is counted.
+        components: Mean values of the reward's components at each counted step of the training.
         points: The steps of the training that are shown.
     """
     rows = {name: list(values) for name, values in metrics.items()}

@@ -1,4 +1,4 @@
-"""The sandbox in which design problems run programs: one per process, started when first needed."""
+"""The sandbox for programs of design problems: one per process, started at first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 from hunch.sandbox import Sandbox
 
 TOTAL = 300.0
-"""Time limit in seconds for all calls of a program in one trial; long, so that no program fails because the
+"""Time limit in seconds for all calls of a program in one trial; large, so that no program fails because the
 machine is busy."""
 
 
@@ -26,6 +26,6 @@ def box(seconds: float = 5.0, memory_mb: int = 512) -> Sandbox:
 
 @cache
 def fingerprint(*modules: ModuleType) -> str:
-    """Return a hash of the code of some modules, so that trials of changed code are run again."""
+    """Return a hash of the code of modules, so that trials are run again when the code changes."""
     code = "".join(inspect.getsource(module) for module in modules)
     return hashlib.sha256(code.encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.world_model import Prediction, Step, TrueCopy, frozen, right, steps_of
 
 SMALL = 2_000
-"""Maximum number of states of an environment that is enumerated for good play and held-out steps."""
+"""Maximum number of states of an environment that is enumerated for optimal play and held-out steps."""
 LENGTH = 100
 """Maximum steps of a recorded episode."""
 HELD_OUT = 200
@@ -22,7 +22,7 @@ HELD_OUT = 200
 
 
 def collected(env: Any, episodes: int) -> tuple[list[Step], list[Step]]:
-    """Record transitions by playing, and hold others out.
+    """Record transitions by playing; return them and held-out ones.
 
     Raises:
         UsageError: if there are no episodes, or the environment cannot be set to a given state.
@@ -60,7 +60,7 @@ def _best(model: TrueCopy, starts: Sequence[Any]) -> dict[Any, str] | None:
 
 
 def played(env: Any, seed: int, best: dict[Any, str] | None, rng: np.random.Generator) -> list[Step]:
-    """Return the steps of an episode, played at random or optimally."""
+    """Return the steps of an episode, played at random, or optimally with ``best``."""
 
     def act(state: State) -> str:
         return best[frozen(state.raw)] if best else str(rng.choice(state.options))
@@ -77,7 +77,7 @@ def given(data: Sequence[Sequence[Transition]]) -> tuple[list[Step], list[Step]]
     """Return recorded transitions, with the last fifth held out.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if there are no transitions.
     """
     steps = steps_of(t for episode in data for t in episode)
     if len(steps) < 2:
@@ -87,10 +87,10 @@ def given(data: Sequence[Sequence[Transition]]) -> tuple[list[Step], list[Step]]
 
 
 def refuse_contradictions(steps: Sequence[Step]) -> None:
-    """Check that a deterministic program could predict the transitions.
+    """Check that transitions are consistent, so that a deterministic program could predict them.
 
     Raises:
-        UsageError: if two of them contradict each other.
+        UsageError: if two transitions contradict each other.
     """
     first: dict[Any, Step] = {}
     for step in steps:

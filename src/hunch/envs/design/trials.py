@@ -1,4 +1,4 @@
-"""Stores finished trials in memory and optionally in a file, so that none is run twice."""
+"""Stores finished trials in memory and optionally in a file, so that no trial is run twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Trials:
 
     Args:
         path: SQLite file; ``"user"`` for a file next to the user's answers, empty for memory only.
-        identity: Identifies the problem.
+        identity: Hash that identifies the problem.
     """
 
     def __init__(self, path: str, identity: str) -> None:
@@ -50,7 +50,7 @@ class Trials:
         """Store a finished trial.
 
         Raises:
-            HunchError: if it cannot be written.
+            HunchError: if the file cannot be written.
         """
         line = json.dumps(asdict(trial))
         self._remember(key, _read(line))

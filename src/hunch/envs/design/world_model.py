@@ -1,4 +1,4 @@
-"""World models as code: a program predicts the results of actions; its fitness is the share predicted."""
+"""World models as code: a program predicts the results of actions; its fitness is the predicted share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START = '''def step(state, action):
 
 
 def match(found: Prediction, step: Step) -> float:
-    """Return the weighted share of a step that is predicted: next state, reward and end, a third each.
+    """Return the correctly predicted share of a step: next state, reward and end count a third each.
 
     Each number of the next state counts in proportion. At the end of an episode, reward and end count for a
     half each (Dainese et al. 2024, released code).
@@ -112,7 +112,7 @@ class WorldModelCode(DesignProblem):
         )
 
     def identity(self) -> str:
-        """Code and transitions."""
+        """Return a hash of code and transitions."""
         code = fingerprint(sys.modules[__name__], program_model, world_model)
         return f"{code} {self.buffer} {self.held_out}"
 
@@ -121,12 +121,12 @@ class WorldModelCode(DesignProblem):
         box()
 
     def further(self, episodes: int) -> list[list[Step]]:
-        """Return further episodes of the base, played at random, on which models are measured."""
+        """Return further episodes of the base environment, played at random, on which models are tested."""
         rng = np.random.default_rng(1)
         return [played(self.env, 2_000 + n, None, rng) for n in range(episodes)]
 
     def run(self, program: str, seed: int) -> Trial:
-        """Let the program predict all transitions, each state and action once; compare the results here."""
+        """Let the program predict every distinct state and action, and compare the predictions here."""
         pairs = list(dict.fromkeys((step.state, step.action) for step in self.buffer))
         others = [(step.state, step.action) for step in self.held_out]
         with box().load(program, "step", state="fresh") as called:
@@ -168,7 +168,7 @@ def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
 
 
 def score(found: Sequence[Prediction], steps: Sequence[Step]) -> float:
-    """Return the weighted match over steps; every value of the reward counts the same."""
+    """Return the weighted match over steps; every value of the reward has the same total weight."""
     matches = [match(prediction, step) for prediction, step in zip(found, steps, strict=True)]
     return 1.0 if min(matches) == 1.0 else float(weights(steps) @ np.array(matches))
 

@@ -1,4 +1,4 @@
-"""Household tasks as Gymnasium environments."""
+"""Household tasks in the style of ALFWorld as Gymnasium environments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Household(TextEnv):
         split: For generated games ``"train"``, or ``"unseen"`` with other goals. For ALFWorld's own games, if
             they are installed, ``"official:train"``, ``"official:valid_seen"`` or
             ``"official:valid_unseen"``.
-        placement: ``"typical"`` puts things where one would look for them, ``"uniform"`` anywhere they fit.
+        placement: ``"typical"`` puts things where people expect them, ``"uniform"`` anywhere they fit.
         pool_seed: Seed of the pool of generated games.
         path: A ``game.tw-pddl`` file, or a folder that is searched for such files; used instead of the games
             of a split, for any kind of task.

@@ -1,4 +1,4 @@
-"""Pools of games: generated ones, files, and ALFWorld's own."""
+"""Pools of games: generated games, game files, and the games of ALFWorld."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def generated(
 
 
 def official(kinds: Sequence[Kind], split: str, games: int | None) -> tuple[Path, ...]:
-    """Return ALFWorld's own games of a split, with the kinds in turn, each sorted by path.
+    """Return the games of ALFWorld in a split, with the kinds in turn, each sorted by path.
 
-    They are read from ``ALFWORLD_DATA``, else from the default folder of ``alfworld-download``.
+    The games are read from ``ALFWORLD_DATA``, else from the default folder of ``alfworld-download``.
 
     Raises:
-        UsageError: if they are missing, or a file is damaged.
+        UsageError: if the games are missing, or a file is damaged.
     """
     root = Path(os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").expanduser()
     folder = root / "json_2.1.1" / split.removeprefix(OFFICIAL)
@@ -63,10 +63,10 @@ def official(kinds: Sequence[Kind], split: str, games: int | None) -> tuple[Path
 
 
 def files(path: Path, games: int | None) -> tuple[Path, ...]:
-    """Return the game file at a path, or those in the folder there, sorted.
+    """Return the game file at a path, or the game files in a folder, sorted.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is no game file.
     """
     if path.is_file():
         return (path,)

@@ -1,4 +1,4 @@
-"""Procedural household games: ALFWorld-style, not ALFWorld's own.
+"""Generates household games in the style of ALFWorld; they are not games of ALFWorld.
 
 A game is a pure function of its :class:`Recipe`. Goals are pairs of an object and a receptacle (or a lamp); a
 fixed share of all pairs is held out for the split ``"unseen"``.
@@ -35,7 +35,7 @@ _TABLE = json.loads((resources.files("hunch.envs.household") / "typical.json").r
 TYPICAL = {thing: _parse(line) for thing, line in _TABLE.items()}
 """For each object, the weight of each class of receptacle as its place with ``placement="typical"``.
 
-These numbers are our own judgement, not data: 6 for the first place to look, 3 for a usual place, 1 for a
+These numbers are our judgement, not data: 6 for the first place to look, 3 for a usual place, 1 for a
 possible one, and ``ELSEWHERE`` for any other receptacle that the thing fits into. They make common sense
 useful in a generated game; with ``placement="uniform"`` it is useless.
 """
@@ -56,14 +56,14 @@ _TREATABLE = {"clean": v.CLEANABLE, "heat": v.HEATABLE, "cool": v.COOLABLE}
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The recipe of one game.
+    """The parameters that determine one game.
 
     Attributes:
         kind: The kind of task.
-        split: Split of its goal: for training, or held out.
-        placement: Placement of things: where they usually are, or anywhere they fit.
-        seed: Seed of its pool of games.
-        index: Its number in the pool; pools of different sizes begin with the same games.
+        split: Split of the goal: training, or held out.
+        placement: Placement of things: at typical places, or anywhere they fit.
+        seed: Seed of the pool of games.
+        index: Number of the game in the pool; pools of different sizes begin with the same games.
     """
 
     kind: Kind
@@ -88,7 +88,7 @@ class _Room:
 
 
 def generate(recipe: Recipe) -> Problem:
-    """Return the game of a recipe, the same on every machine.
+    """Return the game of a recipe, which is the same on every machine.
 
     Goals cycle through the pairs of the split in an order given by the pool's seed. ``placement`` affects
     only the places of objects, not the room, the furniture or the number of objects.

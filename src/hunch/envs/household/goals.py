@@ -1,4 +1,4 @@
-"""The six kinds of goal: their sentences, their PDDL, and how to recognise one in a game file."""
+"""The six kinds of goal: their sentences, their PDDL, and their detection in game files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TASK_TYPES: dict[str, Kind] = {
     "pick_cool_then_place_in_recep": "cool",
     "pick_two_obj_and_place": "picktwo",
 }
-"""ALFWorld's names of the kinds."""
+"""Kinds of goal by their names in ALFWorld."""
 
 SENTENCES: dict[Kind, tuple[str, str]] = {
     "pick": ("put a {object} in {target}", "put some {object} on {target}"),
@@ -63,7 +63,7 @@ class Goal:
     Attributes:
         kind: One of :data:`KINDS`.
         object: The class of the object to handle, such as ``"mug"``.
-        target: The class of the receptacle it belongs in; for ``"examine"``, of the lamp.
+        target: The class of the receptacle where the object belongs; for ``"examine"``, of the lamp.
     """
 
     kind: Kind
@@ -86,7 +86,7 @@ def recognise(tree: Tree) -> Goal:
     kinds.
 
     Raises:
-        UnknownGoalError: if it does not.
+        UnknownGoalError: if it has another meaning.
     """
     try:
         condition = _Condition(tree)

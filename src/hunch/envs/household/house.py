@@ -1,4 +1,4 @@
-"""A game prepared for play: everything that never changes, with numbers for names and bit masks for sets.
+"""A game prepared for play: everything that never changes, with numbers as names and bit masks as sets.
 
 A set of objects (or of receptacles) is an integer whose bit ``i`` stands for object (receptacle) ``i``; they
 are numbered in the order of their identifiers, which is the order in which the engine lists them.
@@ -15,7 +15,7 @@ from hunch.envs.household.problem import Fact, Problem
 
 
 class Move(NamedTuple):
-    """A parsed command: a verb with an object and a receptacle by number, -1 if there is none."""
+    """A parsed command: a verb with the numbers of an object and a receptacle, -1 for none."""
 
     verb: str
     thing: int = -1
@@ -23,14 +23,14 @@ class Move(NamedTuple):
 
 
 class Menu(NamedTuple):
-    """The admissible commands, sorted, with their moves."""
+    """The admissible commands, sorted, with the parsed command of each."""
 
     commands: tuple[str, ...]
     moves: dict[str, Move]
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the members of a set, ascending."""
+    """Yield the members of a set that is a bit mask, ascending."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -44,9 +44,9 @@ class House:
         things: The names of the objects, such as ``"mug 2"``.
         receptacles: The names of the receptacles.
         locations: The names of the places.
-        place: For each receptacle its place, -1 for none.
-        at: For each place the receptacles there.
-        fits: For each object the set of receptacles that it fits into.
+        place: Place of each receptacle, -1 for none.
+        at: Receptacles at each place.
+        fits: For each object, the set of receptacles that it fits into.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -75,7 +75,7 @@ class House:
         return [(self._numbers[a], self._numbers[b]) for a, b in self._facts.get(predicate, ())]
 
     def those(self, predicate: str) -> int:
-        """Return the set for which a predicate holds at the start."""
+        """Return the set of objects for which a predicate holds at the start."""
         return _mask(self._numbers[name] for (name,) in self._facts.get(predicate, ()))
 
     def _lay_out(self) -> None:

@@ -14,11 +14,11 @@ _LONGEST = 200
 
 
 def parse(text: str) -> list[Tree]:
-    """Return the one parenthesised expression that ``text`` holds, in lower case, as nested lists.
+    """Return the only parenthesised expression in ``text``, in lower case, as nested lists.
 
     Raises:
-        ValueError: if parentheses do not match, nest absurdly deep, or hold not exactly one expression, or a
-            word cannot be printed or is absurdly long.
+        ValueError: if parentheses do not match, nest too deep, or hold not exactly one expression, or a
+            word cannot be printed or is too long.
     """
     stack: list[list[Tree]] = [[]]
     for token in _TOKEN.findall(_COMMENT.sub("", text.lower())):
@@ -52,10 +52,10 @@ def expression(tree: Tree) -> list[Tree]:
 
 
 def atom(tree: Tree) -> tuple[str, ...]:
-    """Return an expression that holds words only, as a tuple.
+    """Return an expression that consists of words only, as a tuple.
 
     Raises:
-        ValueError: if there are expressions inside.
+        ValueError: if it contains another expression.
     """
     words = tuple(part for part in expression(tree) if isinstance(part, str))
     if len(words) < len(tree):

@@ -133,10 +133,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path, keys: tuple[str, ...] = ("pddl_problem", "grammar")) -> dict[str, str]:
-    """Return these texts of a game file.
+    """Return the texts of a game file under these keys.
 
     Raises:
-        UsageError: if the file cannot be read, or one of them is missing.
+        UsageError: if the file cannot be read, or a text is missing.
     """
     data = read_json(path)
     for key in keys:
@@ -146,11 +146,11 @@ def load(path: Path, keys: tuple[str, ...] = ("pddl_problem", "grammar")) -> dic
 
 
 def read(path: Path) -> Problem:
-    """Read a game file.
+    """Read the game in a file.
 
     Raises:
         UnknownGoalError: if the goal is not one of the six known kinds.
-        UsageError: if the file cannot be read or is not a game that can be played, with the reason.
+        UsageError: if the file cannot be read or is no playable game; the message has the reason.
     """
     game = load(path)
     try:
@@ -185,7 +185,7 @@ def contents(problem: Problem, *, domain: str = "", grammar: str = "") -> dict[s
 
 
 def write(problem: Problem, path: Path, *, domain: str = "", grammar: str = "") -> None:
-    """Write a game file with the :func:`contents`; the real engine wants its name to end in ``.tw-pddl``."""
+    """Write a game file with the :func:`contents`; the real engine needs the extension ``.tw-pddl``."""
     path.write_text(json.dumps(contents(problem, domain=domain, grammar=grammar)), encoding="utf-8")
 
 
@@ -203,7 +203,7 @@ def parse_problem(pddl: str, grammar: str) -> Problem:
 
     Raises:
         UnknownGoalError: if the goal is not one of the six known kinds.
-        ValueError: if it is malformed, with the reason.
+        ValueError: if a text is malformed; the message has the reason.
     """
     if len(pddl) > _MOST_CHARACTERS:
         raise ValueError(f"its problem is longer than {_MOST_CHARACTERS:,} characters")
@@ -228,10 +228,10 @@ def parse_problem(pddl: str, grammar: str) -> Problem:
 
 
 def task_in(grammar: str) -> str:
-    """Return the task's sentence as a grammar states it; empty if it does not.
+    """Return the sentence of the task in a grammar; empty if it has none.
 
     Raises:
-        ValueError: if it is not text.
+        ValueError: if the sentence is not text.
     """
     found = _TASK.search(grammar)
     task: str = json.loads(f'"{found[1]}"', strict=False) if found else ""

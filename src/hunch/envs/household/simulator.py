@@ -1,6 +1,6 @@
 """The household engine, with exactly the rules and texts of ALFWorld 0.4 on TextWorld, including oddities.
 
-Oddities that are kept: ``use`` always turns on, a closed fridge cools and a closed microwave heats, objects
+The oddities: ``use`` always turns a lamp on, a closed fridge cools and a closed microwave heats, objects
 that lie about cannot be examined, a movable receptacle is always "normal" even if hot or clean, and ``look``
 lists as "next to" the receptacles only objects that were taken from one of them and put into another at the
 same place.
@@ -46,9 +46,9 @@ class Simulator:
         location: The agent's place.
         held: The object in hand, or -1.
         opened: The receptacles that are open.
-        contents: For each receptacle the objects in it.
-        lying: For each place the objects there.
-        taken: For each receptacle the objects that were taken from it and not put back.
+        contents: Objects in each receptacle.
+        lying: Objects at each place, outside receptacles.
+        taken: Objects that were taken from each receptacle and not put back.
         clean, hot, cool, sliced, toggled: The objects in this state.
     """
 
@@ -119,7 +119,7 @@ class Simulator:
 
     @property
     def won(self) -> bool:
-        """True if the goal is achieved."""
+        """True if the goal is reached."""
         house, kind = self.house, self.house.problem.goal.kind
         if kind == "examine":
             lit = house.goal_targets & self.toggled
@@ -130,7 +130,7 @@ class Simulator:
         return any(inside.bit_count() > 1 for inside in placed) if kind == "picktwo" else any(placed)
 
     def treated(self, kind: str) -> int:
-        """Return the set of objects in the state that a kind of goal requires."""
+        """Return the set of objects in the state (such as clean or hot) that a kind of goal requires."""
         return {"clean": self.clean, "heat": self.hot, "cool": self.cool}.get(kind, -1)
 
     def _menu(self) -> Menu:

@@ -37,7 +37,7 @@ _MOST_IDLE = 32
 
 
 class TextWorldGame:
-    """A running game on the real engine, like :class:`Simulator` for ours.
+    """A running game on the real engine, with the interface of :class:`Simulator`.
 
     A copy or an unpickled game is a new engine that has replayed the same commands.
 
@@ -74,7 +74,7 @@ class TextWorldGame:
 
     @property
     def won(self) -> bool:
-        """True if the goal is achieved now."""
+        """True if the goal is reached now."""
         return bool(self._state["won"])
 
     def introduction(self) -> str:

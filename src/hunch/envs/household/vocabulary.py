@@ -1,6 +1,6 @@
-"""Contents of a house: receptacles, objects, what fits where, and what can be done with it.
+"""Contents of a house: receptacles, objects, where objects fit, and possible operations on them.
 
-Names are the engine's, in lower case. Which object fits into which receptacle and what can be cleaned,
+Names are those of the engine, in lower case. Which object fits into which receptacle and what can be cleaned,
 heated, cooled or sliced is taken from ALFWorld. The numbers of things in a room roughly follow ALFWorld's
 room layouts.
 """
@@ -30,13 +30,13 @@ CLEANABLE = _words(
 SLICEABLE = frozenset(["apple", "bread", "egg", "lettuce", "potato", "tomato"])
 
 FITS = {place: _words(objects) for places, objects in _CONTENTS["fits"].items() for place in places.split()}
-"""The objects that may be put into a receptacle."""
+"""The objects that fit into each receptacle."""
 
 LAMP_STANDS = {
     "desklamp": frozenset(["desk", "sidetable", "dresser", "shelf"]),
     "floorlamp": frozenset(["sidetable", "coffeetable", "dresser", "desk", "shelf"]),
 }
-"""Places of lamps, which cannot be moved."""
+"""The possible places of each lamp; lamps cannot be moved."""
 
 
 def places(thing: str) -> frozenset[str]:
@@ -63,10 +63,10 @@ RECEPTACLES: dict[str, dict[str, tuple[float, int, int]]] = {
     room: {thing: tuple(numbers) for thing, numbers in things.items()}
     for room, things in _CONTENTS["receptacles"].items()
 }
-"""For each room and receptacle: the probability that there is any, and the minimum and maximum number."""
+"""By room and receptacle: probability that there is any, and minimum and maximum number."""
 
 OBJECTS: dict[str, dict[str, tuple[float, int]]] = {
     room: {thing: tuple(numbers) for things, numbers in groups.items() for thing in things.split()}
     for room, groups in _CONTENTS["objects"].items()
 }
-"""For each room and object: the probability that there is any, and the maximum number."""
+"""By room and object: probability that there is any, and maximum number."""

@@ -1,1 +1,1 @@
-"""The six domains of "Large Language Models can Implement Policy Iteration", and two of our own."""
+"""The six domains of "Large Language Models can Implement Policy Iteration", and two additional ones."""

@@ -1,4 +1,4 @@
-"""Base class of the domains."""
+"""Base class of the domains of the ICPI paper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step: TypeAlias = tuple[S, float, bool, bool]
 
 
 class Domain(TextEnv, Generic[S]):
-    """A small decision process whose states are assertions in Python.
+    """A small decision process; states are written as assertions in Python.
 
     All actions are always admissible. ``info["state"]`` is the state in plain numbers, and
     ``info["optimal"]`` the best return from the start state, discounted by ``texts.log_gamma`` and without
@@ -30,8 +30,8 @@ class Domain(TextEnv, Generic[S]):
         render_mode: ``"ansi"`` or ``"rgb_array"``.
 
     Attributes:
-        wording: The pieces of prompts about the domain.
-        form: The form of a given start state, in words.
+        wording: The texts for prompts about the domain.
+        form: A description of the form of a given start state.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
@@ -109,5 +109,5 @@ def whole(low: int, high: int, *numbers: Any) -> bool:
 
 
 def compare(x: float, y: float) -> str:
-    """Return the comparison sign between two numbers."""
+    """Return the comparison sign between two numbers: ``<``, ``==`` or ``>``."""
     return "<" if x < y else ">" if x > y else "=="

@@ -1,4 +1,4 @@
-"""Chain: walk along a line to the goal, and try it there."""
+"""Chain: walk along a line to the goal, and act there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOVES = {"left": -1, "try_goal": 0, "right": 1}
 
 
 class ChainTexts(Texts):
-    """The words of a chain."""
+    """The texts for prompts about the chain."""
 
     actions: ClassVar[Mapping[str, str]] = {
         "left": "state = left()\n",

@@ -19,7 +19,7 @@ _DISTANCES = ((1, 2, 3), (0, 3, 4), (1, 2, 3))
 
 
 class MazeTexts(Texts):
-    """The words of the maze."""
+    """The texts for prompts about the maze."""
 
     actions: ClassVar[Mapping[str, str]] = {name: f"state, reward = {name}()\n" for name in _MOVES}
     max_rollout_steps = 6

@@ -14,26 +14,26 @@ _REWARD = re.compile(r"reward == (-?\d+)")
 
 
 class Texts:
-    """The texts of a domain, and the numbers needed for planning in it.
+    """The texts of a domain for prompts, and the numbers for planning in it.
 
     A completion is a model's text up to the stop string, without it. Leading blanks are dropped, the stop
     string is added again, and anything that cannot be parsed gives ``None``.
 
     Attributes:
-        actions: The text of each action by its name, in the order of the indices.
+        actions: The text of each action by its name, in the order of the action indices.
         reset: The line that opens an episode in a policy prompt.
         state_start: Beginning of the text of a state.
-        clauses: Number of its clauses, joined by "and", before the hint.
+        clauses: Number of clauses of a state, joined by "and", before the hint.
         reward_end: Text after the line of the reward.
         policy_reward_form: Number format of a reward in policy prompts.
         policy_done: True if policy prompts show whether a transition was the last.
-        policy_end: Text after the next state of a last transition in policy prompts; ``None`` if that state
+        policy_end: Text after the next state of a final transition in policy prompts; ``None`` if that state
             is not shown.
         action_stop: Stop string of an action; so are ``done_stop``, ``reward_stop`` and ``state_stop``.
-        gamma: Discount in planning.
-        log_gamma: Discount of reported returns, and of ``info["optimal"]``.
+        gamma: Discount per step in planning.
+        log_gamma: Discount per step of reported returns, and of ``info["optimal"]``.
         max_rollout_steps: Maximum number of transitions in a model's rollout.
-        success_threshold: Return above which an episode is imitated.
+        success_threshold: Return above which an episode counts as a success and is imitated.
     """
 
     actions: ClassVar[Mapping[str, str]]
@@ -77,7 +77,7 @@ class Texts:
             state: The text of the state.
             action: Name of the action.
             reward: Reward of the step.
-            done: True if the domain itself ended here; a step limit does not count.
+            done: True if the episode terminated here; a step limit does not count.
             next_state: The text of the next state.
         """
         text = state + self.actions[action] + self.policy_reward(reward)

@@ -1,4 +1,4 @@
-"""The kitchen as two environments: errands in everyday words, and the skills that they need."""
+"""The kitchen as two environments: errands in everyday words, and the skills for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hunch.envs.kitchen.world import ACTIONS, CONTAINERS, DONE, HAND, NOWHERE, P
 from hunch.ranges import Share
 
 CHANGE: Final = 10
-"""Steps after which the person may change their mind."""
+"""Number of steps after which the person may ask for another errand."""
 QUESTIONS: Final = {f"ask where the {thing} is": thing for thing in THINGS}
 Family = Literal["all", "primitive", "words", "nouns", "long"]
 Verb = Literal["reach", "pick up", "put down", "open"]

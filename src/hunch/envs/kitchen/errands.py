@@ -13,12 +13,12 @@ from hunch.envs.kitchen.world import CONTAINERS, DONE, HOMES, NOWHERE, PLACES, S
 
 
 class Fact(NamedTuple):
-    """A fact in a scene: a thing is at a place or held, or a place is near or open.
+    """A fact about a scene: a thing is at a place or held, or a place is near or open.
 
     Attributes:
         kind: at, held, near or open.
         what: The thing, or the place.
-        place: For at: the place.
+        place: The place, for at; else empty.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class Fact(NamedTuple):
     place: str = ""
 
     def holds(self, scene: Scene) -> bool:
-        """Return whether it holds in a scene."""
+        """Return whether the fact holds in a scene."""
         if self.kind == "near":
             return scene.beside == self.what
         if self.kind == "open":
@@ -35,7 +35,7 @@ class Fact(NamedTuple):
 
 
 Goal: TypeAlias = tuple[tuple[Fact, ...], ...]
-"""Alternatives, each a set of facts that must hold together."""
+"""Alternatives, each a set of facts that must hold at the same time."""
 
 
 def reached(goal: Goal, scene: Scene) -> bool:
@@ -44,12 +44,12 @@ def reached(goal: Goal, scene: Scene) -> bool:
 
 
 class Errand(NamedTuple):
-    """An instruction.
+    """An instruction with its goal.
 
     Attributes:
         text: Text of the instruction.
-        family: How it is worded: primitive, words, nouns or long.
-        goal: What must hold when the robot says that it is done.
+        family: Form of the wording: primitive, words, nouns or long.
+        goal: Facts that must hold when the robot takes the action ``done``.
     """
 
     text: str
@@ -120,7 +120,7 @@ FAMILIES: Final = ("primitive", "words", "nouns", "long")
 
 
 def possible(goal: Goal, scene: Scene) -> bool:
-    """Return whether the things for one of the alternatives exist."""
+    """Return whether the scene has the things for at least one of the alternatives."""
     return any(
         all(f.what not in THINGS or scene.place_of(f.what) != NOWHERE for f in facts) for facts in goal
     )
@@ -146,7 +146,7 @@ def _placed(thing: str, place: str) -> tuple[str, ...]:
 def plans(goal: Goal) -> tuple[tuple[str, ...], ...]:
     """Return the plans that reach a goal with everything in its usual place, in any order of its facts.
 
-    A container that the plan has opened before may be opened again or not.
+    The plan may open a container again that it has opened before.
     """
     orders = (order for facts in goal for order in permutations(facts))
     whole = [(*chain.from_iterable(map(_ways, order)), DONE) for order in orders]

@@ -1,6 +1,6 @@
 """The skills of the kitchen: their goals, their observations and their actions.
 
-A skill is one of four verbs with an aim, such as "pick up" with the apple. All aims of a verb share one
+A skill is one of four verbs with an aim, such as "pick up" and the apple. All aims of a verb share one
 policy: the learner sees where the aim is, but not what it is. So one run trains all skills of a verb.
 """
 
@@ -14,7 +14,7 @@ from hunch.core import State
 from hunch.envs.kitchen.world import CONTAINERS, HAND, MOVES, OPEN, PLACES, RELEASE, THINGS, Scene
 
 VERBS: Final[dict[str, int]] = {"reach": 14, "pick up": 3, "put down": 2, "open": 3}
-"""Maximum number of steps of each verb."""
+"""Maximum number of steps of a skill, by verb."""
 GRASP: Final = "grasp"
 WORDS: Final[dict[str, tuple[str, ...]]] = {
     "reach": tuple(MOVES),
@@ -22,15 +22,15 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
     "put down": (RELEASE,),
     "open": (*MOVES, OPEN),
 }
-"""The primitive actions of each verb. For putting down, only its value is learnt: whether it is possible."""
+"""The primitive actions of each verb. For "put down", only the value is learnt: whether it is possible."""
 
 
 @dataclass(frozen=True)
 class Subtask:
-    """A verb with its aim.
+    """A skill of the kitchen: a verb with its aim.
 
     Attributes:
-        verb: One of :data:`VERBS`.
+        verb: The verb, a key of :data:`VERBS`.
         aim: A thing or a place.
     """
 
@@ -39,18 +39,18 @@ class Subtask:
 
     @property
     def name(self) -> str:
-        """Name for the planner."""
+        """Name of the skill for the planner."""
         if self.verb == "reach":
             return f"{'find' if self.aim in THINGS else 'go to'} the {self.aim}"
         return f"{self.verb} the {self.aim}"
 
     @property
     def steps(self) -> int:
-        """Maximum number of steps."""
+        """Maximum number of steps of the skill."""
         return VERBS[self.verb]
 
     def reached(self, before: Any, after: Any) -> bool:
-        """Return whether a step between scenes reaches the goal; the scenes are equal without a step."""
+        """Return whether a step between two scenes reaches the goal; both are equal if no step was made."""
         scene: Scene = after
         if self.aim not in THINGS:
             return self.aim in scene.opened if self.verb == "open" else scene.beside == self.aim

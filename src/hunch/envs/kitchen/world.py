@@ -1,6 +1,6 @@
 """The rules of the kitchen: a robot with one hand, places in a room, things on or in them.
 
-A primitive action is a step on the floor, or one attempt of the hand. The hand sometimes slips. With a
+A primitive action is a step on the floor, or one attempt of the hand, which sometimes slips. With a
 disturbance, an attempt may knock the thing away to another place, and things are moved by others.
 """
 
@@ -28,7 +28,7 @@ PLACES: Final[dict[str, Cell]] = {
 """The cell of each place; no floor cell is next to two places."""
 CONTAINERS: Final = ("fridge", "drawer")
 SURFACES: Final = ("sink", "counter", "table")
-"""Surfaces on which things may lie at first, and to which they may roll."""
+"""Surfaces on which things may lie at the start, and to which they may roll."""
 HOMES: Final[dict[str, str]] = {
     "apple": "",
     "orange": "",
@@ -38,11 +38,11 @@ HOMES: Final[dict[str, str]] = {
     "water": "fridge",
     "chips": "drawer",
 }
-"""The things, each with its container at the start; "" for any surface."""
+"""Things by name, each with its container at the start; "" for any surface."""
 THINGS: Final = tuple(HOMES)
 HAND, NOWHERE = "hand", "nowhere"
 ABSENT: Final = 0.5
-"""Probability that a thing is missing in an episode."""
+"""Probability that a thing is missing in an episode (ours)."""
 MOVES: Final[dict[str, Cell]] = {
     "go north": (-1, 0),
     "go south": (1, 0),
@@ -53,9 +53,9 @@ RELEASE, OPEN, DONE = "release", "open", "done"
 GRASPS: Final = {f"grasp the {thing}": thing for thing in THINGS}
 ACTIONS: Final = (*MOVES, *GRASPS, DONE, OPEN, RELEASE)
 SLIP: Final = 0.1
-"""Probability that an attempt of the hand has no effect."""
+"""Probability that an attempt of the hand has no effect (ours)."""
 MEDDLING: Final = 0.05
-"""Probability per step that somebody moves a thing, as a share of the disturbance."""
+"""Probability per step that somebody moves a thing, as a fraction of the disturbance (ours)."""
 FLOOR: Final = tuple(
     (row, column) for row in range(SIZE) for column in range(SIZE) if (row, column) not in PLACES.values()
 )
@@ -78,12 +78,12 @@ class Scene:
 
     @property
     def held(self) -> str | None:
-        """The thing in hand."""
+        """The thing in the robot's hand; None if it is empty."""
         return THINGS[self.where.index(HAND)] if HAND in self.where else None
 
     @property
     def beside(self) -> str | None:
-        """The place that the robot stands at."""
+        """The place next to the robot; None if there is none."""
         row, column = self.robot
         return next((p for p, (r, c) in PLACES.items() if abs(r - row) + abs(c - column) == 1), None)
 
@@ -92,7 +92,7 @@ class Scene:
         return self.where[THINGS.index(thing)]
 
     def closed(self, place: str | None) -> bool:
-        """Return whether a place is a closed container."""
+        """Return whether a place is a container that is closed."""
         return place in CONTAINERS and place not in self.opened
 
     def seen(self, thing: str) -> bool:
@@ -108,7 +108,7 @@ class Scene:
 
 
 def draw(rng: np.random.Generator) -> Scene:
-    """Return a first scene: all containers are closed, the hand is empty, some things are missing."""
+    """Return a start scene: all containers are closed, the hand is empty, some things are missing."""
     spots = [home or SURFACES[rng.integers(len(SURFACES))] for home in HOMES.values()]
     where = tuple(NOWHERE if rng.random() < ABSENT else spot for spot in spots)
     return Scene(FLOOR[rng.integers(len(FLOOR))], where)
@@ -121,7 +121,7 @@ def step(scene: Scene, action: str, rng: np.random.Generator, disturbance: float
         scene: The scene before the action.
         action: One of :data:`ACTIONS`; an impossible action changes nothing.
         rng: Random generator.
-        disturbance: Probability that an attempt fails and knocks the thing away, or a container sticks.
+        disturbance: Probability that an attempt fails and knocks the thing away, or that a container sticks.
 
     Returns:
         The scene after the action, and what happened, in words.
@@ -176,7 +176,7 @@ def _other(place: str, rng: np.random.Generator) -> str:
 
 
 def described(scene: Scene) -> str:
-    """Describe what the robot knows about the scene."""
+    """Describe in words what the robot knows about the scene."""
     row, column = scene.robot
     beside = f", beside the {scene.beside}" if scene.beside else ""
     lines = [
@@ -200,7 +200,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def grid(scene: Scene) -> list[str]:
-    """Return the map: the robot is @, a place its first letter, a capital for a closed container."""
+    """Return the map as lines: @ for the robot, a letter for each place, a capital for a closed container."""
     cells = [["."] * SIZE for _ in range(SIZE)]
     for place, (row, column) in PLACES.items():
         cells[row][column] = place[0].upper() if scene.closed(place) else place[0]

@@ -1,1 +1,1 @@
-"""Proofs in intuitionistic propositional logic; :mod:`hunch.envs.proofs.kernel` is all that is trusted."""
+"""Proofs in intuitionistic propositional logic; only :mod:`hunch.envs.proofs.kernel` needs to be trusted."""

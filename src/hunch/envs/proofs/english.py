@@ -1,4 +1,4 @@
-"""Statements in English: plain sentences with one meaning, as every connective begins with its own word."""
+"""Statements in English: unambiguous sentences, because every connective begins with a different word."""
 
 from __future__ import annotations
 

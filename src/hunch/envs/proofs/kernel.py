@@ -25,10 +25,10 @@ from hunch.core import HunchError
 from hunch.envs.proofs.logic import FALSE, Formula, Goal
 
 Term: TypeAlias = "str | tuple[Term, ...]"
-"""A name, or the name of a rule with its parts."""
+"""A proof term: a name, or the name of a rule with its parts."""
 Context: TypeAlias = Mapping[str, Formula]
 MOST_DEPTH: Final = 200
-"""Most rules inside each other."""
+"""Maximum nesting of rules."""
 PARTS: Final = {"fun": 2, "app": 2, "pair": 2, "fst": 1, "snd": 1}
 PARTS.update({"inl": 1, "inr": 1, "case": 5, "absurd": 1, "let": 3})
 """Number of parts of each rule."""
@@ -41,10 +41,10 @@ class ProofError(HunchError):
 
 
 def check(goal: Goal, proof: Term | str) -> None:
-    """Check a proof, as a term or as text.
+    """Check a proof, given as a term or as text.
 
     Raises:
-        ProofError: if it does not prove the goal.
+        ProofError: if the proof does not prove the goal.
     """
     term = read(proof) if isinstance(proof, str) else proof
     try:
@@ -130,7 +130,7 @@ def read(text: str) -> Term:
     """Parse a proof.
 
     Raises:
-        ProofError: with the place, if it cannot be parsed.
+        ProofError: if the text cannot be parsed; the message has the place.
     """
     if not text.strip():
         raise ProofError("There is no proof.")
@@ -166,7 +166,7 @@ def _rule(parts: list[Term], place: int) -> Term:
 
 
 def outline(proof: Term | str, depth: int = 0) -> str:
-    """Return a proof as a tree: a rule and the names that it binds on each line, its parts below."""
+    """Return a proof as an indented tree: each line has a rule and the names that it binds."""
     term = read(proof) if isinstance(proof, str) and not depth else proof
     if isinstance(term, str) or all(isinstance(part, str) for part in term):
         return "  " * depth + written(term)

@@ -16,15 +16,15 @@ import numpy as np
 from hunch.core import UsageError
 
 MOST_ATOMS: Final = 8
-"""Most atoms of a statement that is given as text."""
+"""Maximum number of atoms of a statement that is given as text."""
 MOST_ROWS: Final = 10
-"""Most atoms of a truth table; of more, the others are false."""
+"""Maximum number of atoms in a truth table; further atoms are false."""
 MOST_DEPTH: Final = 100
-"""Most formulas inside each other in a text."""
+"""Maximum nesting of formulas in a text."""
 
 
 class Formula(NamedTuple):
-    """An atom (its name, no parts), ``false``, or two parts with ``->``, ``&`` or ``|`` between them."""
+    """An atom (a name without parts), ``false``, or two parts with a connective, ``->``, ``&`` or ``|``."""
 
     op: str
     parts: tuple[Formula, ...] = ()
@@ -35,7 +35,7 @@ class Formula(NamedTuple):
 
     @property
     def atoms(self) -> Iterator[str]:
-        """The names of its atoms, from left to right, with repetitions."""
+        """Yield the names of the formula's atoms, from left to right, with repetitions."""
         if not self.parts and self != FALSE:
             yield self.op
         for part in self.parts:
@@ -47,7 +47,7 @@ class Formula(NamedTuple):
         return sum(part.size for part in self.parts) + bool(self.parts)
 
     def renamed(self, names: Mapping[str, str]) -> Formula:
-        """Return the formula with other atoms; those that ``names`` lacks stay."""
+        """Return the formula with renamed atoms; atoms that are not in ``names`` stay."""
         parts = tuple(part.renamed(names) for part in self.parts)
         return Formula(self.op, parts) if parts else Formula(names.get(self.op, self.op))
 
@@ -61,7 +61,7 @@ def implies(left: Formula, right: Formula) -> Formula:
 
 
 class Goal(NamedTuple):
-    """What is to be proved: the conclusion, from hypotheses that are sorted and differ."""
+    """A statement to prove: the conclusion, and distinct, sorted hypotheses."""
 
     hypotheses: tuple[Formula, ...]
     conclusion: Formula
@@ -91,7 +91,7 @@ class Goal(NamedTuple):
         return tuple(sorted({atom for formula in self.formulas for atom in formula.atoms}))
 
     def renamed(self, names: Mapping[str, str]) -> Goal:
-        """Return the goal with other atoms."""
+        """Return the goal with renamed atoms."""
         return Goal.of((f.renamed(names) for f in self.hypotheses), self.conclusion.renamed(names))
 
 
@@ -121,7 +121,7 @@ def read(text: str, most: int = MOST_ATOMS) -> Goal:
         most: Maximum number of atoms.
 
     Raises:
-        UsageError: with the place, if it cannot be parsed; or if it has too many atoms.
+        UsageError: if the text cannot be parsed (the message has the place), or has too many atoms.
     """
     goal = _Reader(text).statement()
     if len(goal.atoms) > most:
@@ -205,7 +205,7 @@ class _Reader:
 
 
 class World(NamedTuple):
-    """A world of a Kripke model: the atoms that hold in it, and the worlds right above it."""
+    """A world of a Kripke model: the atoms that hold in it, and the worlds directly above it."""
 
     true: frozenset[str]
     above: tuple[World, ...] = ()
@@ -258,7 +258,7 @@ def _assignment(goal: Goal) -> World | None:
 def counter_model(goal: Goal, tries: int = 50) -> World | None:
     """Return a model that refutes a goal: an assignment, or one of some random models of up to four worlds.
 
-    It may miss larger ones, so None does not make a goal a theorem.
+    The search may miss models, so None does not mean that the goal is a theorem.
     """
     if (found := _assignment(goal)) is not None:
         return found

@@ -12,15 +12,15 @@ from hunch.envs.proofs.logic import Formula, Goal
 
 @dataclass(frozen=True)
 class Statements:
-    """What is to be proved in an environment: the texts of its statements, in order."""
+    """The statements of an environment: their texts, in order."""
 
     texts: tuple[str, ...]
 
 
 def variants(goal: Goal, n: int, rng: np.random.Generator) -> list[Goal]:
-    """Return different statements that differ from a goal by one to three changes; not all are theorems.
+    """Return n statements that differ from a goal by one to three changes; not all are theorems.
 
-    A change drops a hypothesis, or puts another part of the statement or another atom in the place of a part.
+    A change drops a hypothesis, or replaces a part by another part of the statement or by another atom.
     """
     found: dict[Goal, None] = {}
     for _ in range(20 * n):

@@ -1,14 +1,14 @@
-"""Tactics: what can be done about a goal, the subgoals that it leaves, and the proof term that comes of it.
+"""Tactics: possible steps of a proof, the subgoals that they leave, and the resulting proof term.
 
     intro        assume the left side of an implication
     split        prove both sides of a conjunction
     left, right  prove one side of a disjunction
-    cases h      take a conjunction apart, or prove the goal in both cases of a disjunction
+    cases h      use both sides of a conjunction, or prove the goal in both cases of a disjunction
     use h        prove the left side of an implication, then the goal with its right side
 
-A goal without anything left to do is closed: its conclusion, or ``false``, is a hypothesis. ``intro``,
-``split`` and ``cases`` lose nothing; the others may lead to goals that cannot be proved. ``use h`` keeps h
-for its left side, so goals may return: a search has to cut circles.
+A goal is closed if nothing is left to prove: its conclusion, or ``false``, is a hypothesis. ``intro``,
+``split`` and ``cases`` lose no provability; the others may lead to unprovable goals. ``use h`` keeps h
+for its left side, so goals may recur, and a search must detect cycles.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from hunch.rl.and_or import Proof
 
 SAFE: Final = ("intro", "split", "cases")
-"""Tactics that lose nothing."""
+"""Tactics that keep a provable goal provable."""
 
 
 class Tactic(NamedTuple):
-    """A tactic, and the hypothesis that it takes, if any."""
+    """A tactic, and the number of its hypothesis, if it uses one."""
 
     name: str
     hypothesis: Formula | None = None
 
 
 def tactics(goal: Goal) -> list[tuple[Tactic, tuple[Goal, ...]]]:
-    """Return the tactics of a goal with their subgoals: those for the conclusion, then by hypothesis."""
+    """Return the tactics of a goal with their subgoals: those of the conclusion first, then by hypothesis."""
     known, wanted = goal
     found: list[tuple[Tactic, tuple[Goal, ...]]] = []
     if wanted.op == "->":
@@ -60,33 +60,33 @@ def tactics(goal: Goal) -> list[tuple[Tactic, tuple[Goal, ...]]]:
 
 
 def moves(goals: Sequence[Goal]) -> list[list[tuple[Tactic, tuple[Goal, ...]]]]:
-    """Return the tactics of several goals for a search, whose subgoals are those that are not closed."""
+    """Return the tactics of several goals for a search, with those subgoals that are not closed."""
     return [
         [(tactic, tuple(g for g in left if not g.closed)) for tactic, left in tactics(goal)] for goal in goals
     ]
 
 
 def named(goal: Goal, tactic: Tactic) -> str:
-    """Return the text of a tactic: its hypothesis is named by its place in the goal."""
+    """Return the text of a tactic; a hypothesis is named by its position in the goal."""
     if tactic.hypothesis is None:
         return tactic.name
     return f"{tactic.name} h{goal.hypotheses.index(tactic.hypothesis) + 1}"
 
 
 def shown(goal: Goal) -> str:
-    """Return the lines of a goal for a reader."""
+    """Return the goal as text for a reader, one line per hypothesis and conclusion."""
     lines = [f"{name}: {formula}" for name, formula in hypotheses(goal).items()]
     return "\n".join([*lines, f"Prove: {goal.conclusion}"])
 
 
 def accepted(goal: Goal, proof: Proof | None) -> str:
-    """Return the text of a search's proof of a goal, if the kernel accepts it; else an empty text."""
+    """Return the text of a proof that a search found, if the kernel accepts it; else an empty text."""
     written = term(goal, proof) if proof is not None or goal.closed else None
     return kernel.written(written) if written is not None and kernel.accepts(goal, written) else ""
 
 
 def term(goal: Goal, proof: Proof | None) -> Term:
-    """Return the proof term of a closed goal, or of a goal and a search's proof of it.
+    """Return the proof term of a goal that is closed, or that a search proved.
 
     Raises:
         ValueError: if the proof belongs to another goal.

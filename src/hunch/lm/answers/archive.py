@@ -32,7 +32,7 @@ COLUMNS = {"request", "sample", "value", "checksum", *PROVENANCE}
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """The answers of one model to one verb in a file.
+    """The stored answers of one model to one kind of request, as counts and dates.
 
     Attributes:
         size: Bytes of the answers and their requests.
@@ -51,7 +51,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Counts of an export: answers written, left out because their request is missing, and damaged."""
+    """Counts of an export: written answers, answers left out for lack of a request, damaged ones."""
 
     written: int
     without_request: int

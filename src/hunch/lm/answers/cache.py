@@ -44,11 +44,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class Cached(Answering, Metered):
-    """A language model that is never asked the same question twice.
+    """A language model with a cache: an equal request is sent to the model only once.
 
     Attributes:
         model: The wrapped model.
-        store: Where answers are kept on disk; None for memory only.
+        store: The file of answers on disk; None for memory only.
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
         answer_tokens: See :class:`hunch.lm.base.Model`.

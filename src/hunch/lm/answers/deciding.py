@@ -1,4 +1,4 @@
-"""Which option an answer without thoughts and fences decides on."""
+"""Finds the option on which an answer decides, after thoughts and code fences were removed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hunch.lm.answers.lines import QUOTES, as_json, stressed
 from hunch.lm.answers.naming import Mention, Names
 
 MARKS: Final = 10
-"""Number of places marked as an answer that are compared."""
+"""Maximum number of emphasised passages that are compared as possible answers."""
 LONGEST_LABEL = 80
-"""Characters of an answer that is a letter."""
+"""Maximum characters of an answer that is only a letter or number."""
 _I: Final = re.IGNORECASE
 _KEYS: Final = ("answer", "action", "choice", "decision", "option", "verdict", "move", "command")
 """How the key of a choice ends, such as "next_action"."""
@@ -89,7 +89,7 @@ class Reader(Names):
         return None
 
     def label(self, text: str) -> int | None:
-        """Return the option whose letter or number a text is, where the options are no such things."""
+        """Return the option whose letter or number the text is, if the options are not labels themselves."""
         if len(text) > LONGEST_LABEL:
             return None
         for place, ordinal in enumerate(english.ORDINALS):

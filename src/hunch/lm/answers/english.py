@@ -1,4 +1,4 @@
-"""How English denies, concludes, hedges and puts off, as patterns for reading answers."""
+"""Patterns for English denials, conclusions, hedges and delays, which are used to read answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEADS: Final = re.compile(
     r"suggest|recommend|plan|wise|good|safest|pick|take|select|counter|result|reply|prefer|is|be)\b.*",
     _I | re.DOTALL,
 )
-"""What stands in a clause before the action that it decides on."""
+"""Text that may stand in a clause before the action on which it decides."""
 LEADS_TO_ONE: Final = re.compile(
     r"(?:\W*\b(?:sure|okay|ok|alright|certainly|of course|hmm|so|then|and|now|just|simply|first|next|please|"
     r"probably|definitely|perhaps|well(?= *,))\b)*\W*|.*[(=]\W*|"
@@ -47,13 +47,13 @@ LEADS_TO_ONE: Final = re.compile(
     r"take|going|heading|moving|turning)\b)*\W*",
     _I | re.DOTALL,
 )
-"""What stands before an action of one word, which elsewhere is any word of a sentence."""
+"""Text that may stand before an action of one word, which could also be an ordinary word."""
 STRUCK: Final = re.compile(r"~~[^~\n]+~~|[❌✗✘][^\n✅✔]*")
 PAST: Final = re.compile(
     r"\b(?:told|asked|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
 )
 EITHER: Final = re.compile(r"\b([a-z]+)/([a-z]+)\b")
-"""Two words of an option of which an answer gives one, such as "in/on"."""
+"""Two words of an option, of which an answer may give one, such as "in/on"."""
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
 DENIED: Final = re.compile(
     r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|bad|worse)\b|"
@@ -96,9 +96,9 @@ THEN: Final = re.compile(
     _I,
 )
 SEQUENCE: Final = re.compile(rf"\W*(?:and\b\W*)?(?:{THEN.pattern})", _I)
-"""What stands between two actions, one after the other."""
+"""Text between two actions that are named as a sequence."""
 UNREAL: Final = re.compile(r"\W*(?:had (?:i|we|it|the|there)|if only)\b", _I)
-"""How a sentence begins that says what would be done if something were otherwise."""
+"""Beginning of a hypothetical sentence, which says what would be done in another case."""
 FIRST: Final = re.compile(r"\b(?:first|step (?:1|one)|start (?:by|with)|begin (?:by|with))\b", _I)
 OTHER: Final = re.compile(
     r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
@@ -106,7 +106,7 @@ OTHER: Final = re.compile(
     r"(?:[ _]\w+){0,3}[*_\"'` ]*(?::.*$|\Z)",
     _I,
 )
-"""A line, or its label, that names an action which is not the choice."""
+"""A line, or its label, that names an action that is not the choice."""
 LABELLED: Final = re.compile(
     r"\A\W*+(?:(?:the|my|your|best|next|chosen|selected|final|recommended|optimal|correct|new|this|direction|heading|"
     r"turn|way|step|pick|selection|suggestion|recommendation|motion|movement|walk|result|solution|reply|agent|"
@@ -127,7 +127,7 @@ GOES_ON: Final = re.compile(
     r"(?<=drop) by\b|(?<=done) with\b| of (?:here|there|me|us|you)\b",
     _I,
 )
-"""What makes another phrase of an option of one word, such as "look for" or "no idea"."""
+"""Words that continue an option of one word to another phrase, such as "look for" or "no idea"."""
 ADMITS: Final = re.compile(
     r"[\"'`*)\].]*\s*(?:[,.;!—–-]|:(?!\s*[-+]?\d)|\Z|\s(?:because|since|as|is correct|is right)\b)", _I
 )
@@ -136,14 +136,14 @@ PARTICLES: Final = frozenset(("up", "down", "on", "off", "in", "out", "over", "a
 
 
 def without_verb(words: list[str]) -> list[str]:
-    """Return an action's words without its verb; none where that could mean another thing."""
+    """Return an action's words without its verb; empty if the rest would be ambiguous."""
     tail = words[1:]
     alone = len(tail) == 1 and tail[0] in PARTICLES and words[0] not in GOES  # "up" of "pick up"
     return [] if alone or not tail or not tail[0].isalpha() or DENIES.search(words[0]) else tail
 
 
 def without_numbers(words: list[str]) -> list[str]:
-    """Return an action's words without the numbers of its things ("take apple"); none without numbers."""
+    """Return an action's words without numbers ("take apple"); empty if there are no numbers."""
     kept = words[:1] + [w for before, w in pairwise(words) if not w.isdigit() or before == words[0]]
     return kept if 1 < len(kept) < len(words) else []
 
@@ -154,7 +154,7 @@ def joined(words: list[str]) -> list[str]:
 
 
 def forms(word: str) -> set[str]:
-    """Return a word and its forms with -s and -ing."""
+    """Return a word with its forms that end in -s and -ing."""
     found = {word, word + "s", word + "es", word + "ing"}
     if word.endswith("e"):
         found.add(word[:-1] + "ing")
@@ -169,5 +169,5 @@ def clause(text: str) -> str:
 
 
 def concludes(text: str) -> bool:
-    """Return whether a sentence or a clause decides."""
+    """Return whether a sentence or a clause states a decision."""
     return bool(CONCLUDES.search(text)) and not HEDGES.search(text)

@@ -1,4 +1,4 @@
-"""Leases, so that only one of the threads and processes that share a file of answers asks each question.
+"""Leases, by which only one of several threads and processes with the same file of answers sends a request.
 
 A lease is a row of the file: a question, the process that asks it, and a time until which the others wait.
 The process renews its leases while it runs, so a slow model keeps them. If the process is killed, its
@@ -46,7 +46,7 @@ class Leases:
         self._beating: threading.Thread | None = None
 
     def claim(self, keys: Sequence[Key]) -> tuple[str, list[Key]]:
-        """Take leases on those keys that are free; return the holder's name and these keys.
+        """Take leases on the keys that are free; return the name of the holder, and these keys.
 
         If the file cannot be used, all keys are returned.
         """
@@ -65,7 +65,7 @@ class Leases:
         link.executemany("DELETE FROM leases WHERE request = ? AND sample = ?", keys)
 
     def answered(self, keys: Iterable[Key]) -> None:
-        """Forget leases whose answers have been stored, which removed them from the file."""
+        """Forget leases whose answers have been stored; storing has removed them from the file."""
         answered = set(keys)
         for own in list(self._held.values()):
             own -= answered

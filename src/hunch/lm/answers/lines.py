@@ -1,4 +1,4 @@
-"""What an answer says: its text without thoughts and fences, and its lines without bullets and quotes."""
+"""The text of an answer without thoughts and code fences, and its lines without bullets and quotes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hunch.lm.backends.sampling import cut
 
 T = TypeVar("T")
 LONGEST_LITERAL = 2000
-"""Characters of an object that is not quite JSON."""
+"""Maximum characters of an object in almost-JSON (a Python literal) that is parsed."""
 _I: Final = re.IGNORECASE
 _THINKS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
 _OPENS: Final = rf"(?:<(?:{_THINKS})>|\[THINK\])"
@@ -36,9 +36,9 @@ def spoken(answer: str) -> str:
 
 
 def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
-    """Return the first line, or text in bold, code or quotes, of an answer that can be read, or None.
+    """Return the first line, or text in bold, code or quotes, of an answer that ``read`` accepts, or None.
 
-    The answer as a whole goes first.
+    The whole answer is tried first.
     """
     text = unfenced(spoken(answer)).lstrip()
     for line in (text, *text.splitlines(), *stressed(text)):
@@ -49,19 +49,19 @@ def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") ->
 
 
 def stressed(text: str) -> list[str]:
-    """Return what is set in bold, in code or in quotes."""
+    """Return the passages in bold, in code or in quotes."""
     spans = re.findall(r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”", text)
     return ["".join(span) for span in spans]
 
 
 def stripped(line: str) -> str:
-    """Return a line without its bullet or number, and without quotes around it or what it ends."""
+    """Return a line without bullet or number, and without quotes or punctuation around it."""
     ends = re.sub(r"[\"'`*_”’]+([.,;:!]*)\s*$", r"\1", BULLET.sub("", line))
     return ends.strip(QUOTES)
 
 
 def as_json(text: str) -> Any:
-    """Return the object in a text, or the list that it is, written as JSON or Python; None without one."""
+    """Return the object or list in a text that is JSON or a Python literal; None without one."""
     bare = text.strip()
     start, end = bare.find("{"), bare.rfind("}")
     held = bare if bare[:1] + bare[-1:] == "[]" else bare[start : end + 1] if start >= 0 else ""
@@ -76,5 +76,5 @@ def as_json(text: str) -> Any:
 
 
 def unfenced(text: str) -> str:
-    """Return a text without the marks of fences."""
+    """Return a text without the markers of code fences."""
     return _FENCE.sub("\n", text) if "```" in text else text

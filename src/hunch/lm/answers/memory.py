@@ -14,11 +14,11 @@ from hunch.lm.base import OptionScores
 MOST_ANSWERS: Final = 100_000
 MOST_BYTES: Final = 256 * 2**20
 OVERHEAD: Final = 500
-"""Approximate bytes of an answer besides its arrays and texts."""
+"""Approximate size in bytes of an answer, without its arrays and texts."""
 
 
 class Memory:
-    """Answers by their questions.
+    """Answers in memory, by the requests.
 
     Attributes:
         size: Approximate size in bytes.

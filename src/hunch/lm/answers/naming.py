@@ -1,4 +1,4 @@
-"""Where a text names some options: to the letter, in another form, or in short."""
+"""Finds where a text names options: exactly, in another form, or in short form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LETTER: Final = re.compile(r"(?<![\w'’])[(\[*\"'`]*([A-Z])(?![\w'’])|[(\[](
 
 
 class Mention(NamedTuple):
-    """Where a text names an option."""
+    """A place in a text that names an option."""
 
     option: int
     start: int
@@ -25,7 +25,7 @@ class Mention(NamedTuple):
 
 
 class Names:
-    """The names of some options, and what people shorten them to.
+    """Finds the names of options in texts, including common short forms.
 
     Args:
         options: The options.
@@ -65,7 +65,7 @@ class Names:
         ]
 
     def exact(self, text: str) -> int | None:
-        """Return the option that a text is, but for case, articles, quotes, signs and numbering."""
+        """Return the option that equals a text, but for case, articles, quotes, punctuation and numbering."""
         bare = text.strip()
         if bare in self.options:
             return self.options.index(bare)
@@ -74,7 +74,7 @@ class Names:
         return self._equal(bare, self.words, self.ends)
 
     def brief(self, text: str) -> int | None:
-        """Return the only option that a text is but for its verb, numbers or spaces, such as "forward"."""
+        """Return the only option that equals a text apart from verb, numbers or spaces, such as "forward"."""
         return self._equal(english.BECAUSE.split(text.strip())[0], *self.shorter)
 
     def _equal(self, text: str, *forms: list[list[str]]) -> int | None:
@@ -86,7 +86,7 @@ class Names:
         return None
 
     def mentions(self, text: str) -> list[Mention]:
-        """Return where a text names options, in order; a longer option hides one that it contains."""
+        """Return the places where a text names options, in order; longer options hide shorter ones."""
         if self.letters:
             return list(self._lettered(text))
         words = [(word, at, end) for word, at, end in self._placed(text)]

@@ -19,7 +19,7 @@ class Question(NamedTuple):
     """One hashable request and the index of the sample.
 
     Attributes:
-        verb: The verb of the request.
+        verb: The kind of request.
         request: ``(prompt, sampling as a tuple)``, ``(prompt, options)``, ``(prompt, labels)`` or
             ``(text,)``; a prompt is a text or a tuple of messages.
         sample: Index of the sample; 0 if nothing is sampled.
@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
 
 class Answering:
-    """Implements the four verbs; a subclass only defines how a list of questions is answered."""
+    """Implements the four kinds of request; a subclass defines how a list of questions is answered."""
 
     name: str
     verbs: frozenset[Verb] = frozenset()
@@ -60,7 +60,7 @@ class Answering:
         return [[known[question] for question in own] for own in asked]
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
-        """Return how likely each option of a prompt is as its continuation.
+        """Return the log-probability of each option of a prompt as its continuation.
 
         Raises:
             UsageError: if a prompt has no options, or a blank one.

@@ -1,7 +1,7 @@
-"""Reads a model's answer as people would: which of some options it decides on, or which of them it lists.
+"""Reads answers as people would: the option on which an answer decides, or the options that it lists.
 
-Thoughts, fences, quotes, prose around the answer, "Action: ...", markdown, numbering, another case and JSON
-are understood. An answer that denies an option, or names several without deciding, decides on none.
+Understands thoughts, code fences, quotes, prose around the answer, "Action: ...", markdown, numbering, other
+case and JSON. An answer that denies an option, or names several without deciding, decides on none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
 
     Args:
         answer: A model's answer.
-        options: What it may decide on. Nothing that is not an option is ever read as one that resembles it.
+        options: The possible options. A text that only resembles an option is not read as this option.
     """
     if not options:
         return None

@@ -33,7 +33,7 @@ class ReplayModel(Answering, Model):
         messages: True, because recorded prompts may be messages.
         revision: The revision of the recorded model.
         dim: Length of the recorded embeddings.
-        answer_tokens: The fewest tokens for which answers without a stop string were recorded.
+        answer_tokens: Smallest number of tokens with which answers without a stop string were recorded.
     """
 
     messages = True
@@ -91,7 +91,7 @@ def load(name: str, *, model: str | None = None, revision: str | None = None) ->
         revision: The revision to replay, if the file holds several.
 
     Raises:
-        UsageError: if the file does not exist, or not exactly one model in it matches.
+        UsageError: if the file does not exist, or the number of matching models in it is not one.
         HunchError: if a line is damaged.
     """
     return ReplayModel(Path(name).expanduser(), model=model, revision=revision)

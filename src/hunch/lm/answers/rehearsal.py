@@ -30,11 +30,11 @@ from hunch.lm.usage import prices
 T = TypeVar("T")
 CHARACTERS_PER_TOKEN: Final = 4
 BRIEF: Final = 256
-"""Tokens of a text that is no item of a list, such as a program."""
+"""Estimated maximum tokens of a written text that is no item of a list, such as a program."""
 
 
 def unasked(spec: str) -> Model:
-    """Return what is known of a chat model whose server is not there: its name and its prices.
+    """Return a stand-in for a chat model whose server cannot be reached, with its name and prices.
 
     Raises:
         UsageError: if its prices are no numbers.
@@ -50,12 +50,12 @@ def unasked(spec: str) -> Model:
 
 
 class StandIn(Model):
-    """Answers at random in place of a model, and counts the tokens that it would have read and written.
+    """Answers at random in place of a model, and counts the tokens that the model would read and write.
 
     Attributes:
         price_in: The model's price per million tokens read.
         price_out: The model's price per million tokens written.
-        brief: Whether its answers are counted as those of a model that does not think first.
+        brief: Whether token counts are those of a model that does not think first.
     """
 
     speaks = False
@@ -74,8 +74,8 @@ class StandIn(Model):
     ) -> list[list[str]]:
         """Return k random items of each prompt's list.
 
-        A prompt without a list counts ``max_tokens``, and so does an answer that no line end stops. Those of
-        a brief model count at most ``BRIEF`` tokens, and an item of a list its own.
+        An answer counts the tokens of its list item, or ``max_tokens`` if there is no list or no line end
+        stops it; with ``brief`` at most ``BRIEF`` tokens.
         """
         answers = self._answers.generate(prompts, k, sampling, first)
         self.tokens_read += k * sum(map(tokens, map(text_of, prompts)))
@@ -112,7 +112,7 @@ def tokens(text: str) -> int:
 
 
 class Shadow(Store):
-    """A read-only view of a file of answers; new answers stay in memory."""
+    """A read-only view of a file of answers; new answers are only stored in memory."""
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
@@ -136,10 +136,10 @@ class Shadow(Store):
 
 
 class Rehearsal:
-    """Replaces models by stand-ins; all stand-ins of a dry run share their answers, as through a file.
+    """Replaces models by stand-ins; all stand-ins of a dry run share their answers, like models with a file.
 
     Args:
-        brief: Whether answers are counted as those of models that do not think first.
+        brief: Whether token counts are those of models that do not think first.
     """
 
     def __init__(self, brief: bool = False) -> None:
@@ -154,7 +154,7 @@ class Rehearsal:
         return Cached(self.stand_ins[-1], shadow)
 
     def build(self, spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
-        """Build a model; its server need not be there: it then counts as a chat model that can only write."""
+        """Build a model. Without its server, it counts as a chat model that can only generate."""
         try:
             return build(spec, options)
         except HunchError as error:
@@ -166,7 +166,7 @@ class Rehearsal:
 
     @contextmanager
     def replacing(self, models: Iterable[Cached]) -> Iterator[None]:
-        """Let models that others hold, such as environments, answer as stand-ins within a ``with`` block."""
+        """Let models inside other objects, such as environments, answer as stand-ins in a ``with`` block."""
         before = {id(model): (model, vars(model).copy()) for model in models}.values()
         for model, own in before:
             vars(model).update(vars(self(model.model, model.store)) | {"usage": own["usage"]})

@@ -1,4 +1,4 @@
-"""Tells whether a file of answers is damaged, and reads what can still be read from it."""
+"""Detects whether a file of answers is damaged, and reads the answers that are still readable."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final
 from hunch.lm.answers.keys import checksum
 
 FAILURES: Final = 20_000
-"""Number of failed queries after which the rest of the file is given up."""
+"""Number of failed queries after which the rest of the file is skipped."""
 SMALLEST_ROW: Final = 100  # bytes; at least a checksum of 64 letters and a date
 
 
 def means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
-    """Return whether an error means that the file is damaged, and not just in use or out of reach."""
+    """Return whether an error means a damaged file, and not one that is in use or unreachable."""
     if isinstance(error, UnicodeDecodeError):  # from sqlite's message about a damaged schema
         return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -35,9 +35,9 @@ Row = tuple[Any, ...]
 
 BUSY_SECONDS = 60.0
 PAUSE_SECONDS = 30.0
-"""Seconds without another attempt after the file could not be used."""
+"""Seconds without another attempt, after the file could not be used."""
 LATER_SECONDS = 1.0
-"""Seconds to wait for a busy file after an earlier wait was in vain."""
+"""Maximum seconds to wait for a busy file, after an earlier wait failed."""
 MOST_UNSAVED = 20_000
 CHECKED: Final = ("request", "sample", "value", "checksum")
 COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
@@ -132,7 +132,7 @@ class Store:
 
         Args:
             answers: The answers as JSON.
-            source: Their origin.
+            source: Origin of the answers.
             questions: The requests in full, if they are to be stored too.
 
         Returns:

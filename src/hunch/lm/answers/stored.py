@@ -1,4 +1,4 @@
-"""How an answer is written in a file: as JSON, from which it is read equal bit for bit."""
+"""The form of an answer in a file: JSON, which restores the answer bit for bit."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The models, one file for each kind, and what they share."""
+"""The built-in models, one file per kind, and the code that they share."""

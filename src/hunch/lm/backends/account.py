@@ -19,13 +19,13 @@ from hunch.lm.backends import secret
 PLAIN: Final = re.compile(
     "host|connection|user-agent|accept|accept-encoding|content-type|content-length|anthropic-version"
 )
-"""Headers that every server may see."""
+"""Names of headers that may be sent to any server."""
 NEAR: Final = re.compile(r"\.(localhost|localdomain|local|lan|internal|intranet|corp|home|home\.arpa)$")
-"""Ends of names that only a private network knows."""
+"""Endings of host names that only exist in private networks."""
 
 
 class MissingKeyError(UsageError):
-    """A server needs a key that is not in the environment, so it was not asked."""
+    """The environment has no key for a server that needs one; no request was sent."""
 
     unreached = True
 
@@ -34,7 +34,7 @@ def checked_prices(price_in: Any, price_out: Any) -> tuple[float, float]:
     """Return prices per million tokens.
 
     Raises:
-        UsageError: if one is negative, infinite or no number.
+        UsageError: if a price is negative, infinite or no number.
     """
     for price in (price_in, price_out):
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < math.inf:
@@ -43,7 +43,7 @@ def checked_prices(price_in: Any, price_out: Any) -> tuple[float, float]:
 
 
 def is_provider(sdk: str, url: str) -> bool:
-    """Return whether an address is the provider's own, the only one that gets the provider's key."""
+    """Return whether an address is that of the provider, the only one that gets the provider's key."""
     parts = urlsplit(url)
     return parts.scheme == "https" and f".{parts.hostname}".endswith(f".{sdk}.com")
 
@@ -87,7 +87,7 @@ class Account(NamedTuple):
         """Check that the key can be sent. A transport library's own error would show the key.
 
         Raises:
-            UsageError: if it holds anything but visible ASCII characters; the message does not quote the key.
+            UsageError: if the key has characters other than visible ASCII; the message does not show the key.
         """
         odd = next((place for place, sign in enumerate(self.key, 1) if not "!" <= sign <= "~"), 0)
         if odd:
@@ -101,12 +101,12 @@ class Account(NamedTuple):
         return secret.hidden(self.key, text)
 
     def holds_key(self, text: str) -> bool:
-        """Return whether a text holds the key in any of the forms that :func:`secret.holds` knows."""
+        """Return whether a text contains the key in a form that :func:`secret.holds` detects."""
         return secret.holds(self.key, text)
 
     @property
     def key_source(self) -> str:
-        """Where the key comes from, for messages."""
+        """The source of the key, for messages."""
         if self.variable:
             return f"the key comes from {self.variable}"
         own = f"{self.sdk.upper()}_API_KEY"
@@ -115,7 +115,7 @@ class Account(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The server's name and port, for messages."""
+        """The server's host name and port, for messages."""
         return urlsplit(self.base_url).netloc
 
     def library(self) -> Any:

@@ -37,7 +37,7 @@ def load(
 
     Args:
         model: Name of the model in the API.
-        base_url: Address of the API. Default: ``ANTHROPIC_BASE_URL``, else Anthropic's own.
+        base_url: Address of the API. Default: ``ANTHROPIC_BASE_URL``, else that of Anthropic.
         key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, else, for Anthropic's own
             host only, ``ANTHROPIC_API_KEY``.
         concurrency: Maximum number of simultaneous requests.

@@ -1,4 +1,4 @@
-"""A bag-of-words encoder: the control that knows nothing about the meaning of words.
+"""A bag-of-words encoder: the control without knowledge of the meaning of words.
 
 It uses the signed hashing trick (Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML
 2009): the hash of a word gives an index and a sign. There is no vocabulary to fit, and two words that share
@@ -19,7 +19,7 @@ from hunch.lm.base import Float32Array, Model, Verb, unit
 
 DIM = 384  # as for minilm, so that networks on top of both have the same number of weights
 WORD = r"\w+|[^\w\s]"
-"""A word or a punctuation mark."""
+"""Pattern of a word or punctuation mark."""
 _WORD = re.compile(WORD)
 
 
@@ -34,7 +34,7 @@ class BagOfWords(Model):
     """Version of the counting, part of the cache key."""
 
     usual: ClassVar[int] = DIM
-    """Length of a vector, if nothing is said."""
+    """Default length of a vector."""
 
     def __init__(self, *, dim: int | None = None) -> None:
         """Set the length of a vector.
@@ -76,5 +76,5 @@ def words(text: str) -> list[str]:
 
 
 def word_hash(word: str) -> int:
-    """Return a 64-bit hash that is the same in every process, unlike Python's own."""
+    """Return a 64-bit hash that is the same in every process, unlike Python's ``hash``."""
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")

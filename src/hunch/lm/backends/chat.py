@@ -19,7 +19,7 @@ CLOCK: Final = "".join(
         " }}{% endmacro %}\n",
     ]
 )
-"""Template code that hides the function of transformers that tells the real date."""
+"""Template code that replaces transformers' function for the current date."""
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
 REPLY: Final = "Q9"
 
@@ -28,9 +28,9 @@ class Template:
     """The chat template of a tokenizer.
 
     Attributes:
-        system: True if it accepts system messages; otherwise they go into the first user message.
-        joint: White space between the end of a prompt and the model's reply, if there is nothing else.
-        moves: True if a reply does not begin where the prompt ends: for example after an empty thought, or
+        system: True if the template accepts system messages; else their text joins the first user message.
+        joint: White space between the end of a prompt and the reply, if nothing else stands between them.
+        moves: True if a reply does not begin at the end of the prompt: for example after an empty thought, or
             before a thought that the prompt opens.
     """
 

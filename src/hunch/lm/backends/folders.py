@@ -1,4 +1,4 @@
-"""Finds the folder of a model: a local one, that in the folder of a run, or one from the hub."""
+"""Finds the folder of a model: a local folder, one inside the folder of a run, or one from the hub."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.backends.weights import brief, lacks_library
 
 MODEL: Final = "model"
-"""Folder in that of a run which holds the model that it trained."""
+"""Folder inside the folder of a run with the model that the run trained."""
 
 
 def find(name: str) -> Path:
-    """Return the folder of a model: a local one, that in the folder of a run, or one downloaded from the hub.
+    """Return the folder of a model: a local one, one inside the folder of a run, or a download from the hub.
 
     Raises:
         UsageError: if the name is a path without a folder.
@@ -27,10 +27,10 @@ def find(name: str) -> Path:
 
 
 def require_name(name: str) -> None:
-    """Refuse a path without a folder.
+    """Check that a name is not a path without a folder.
 
     Raises:
-        UsageError: naming it.
+        UsageError: if it is such a path; the message names it.
     """
     path = name.startswith((".", "/", "~")) or name.count("/") > 1 or not name
     if path and not Path(name).expanduser().is_dir():

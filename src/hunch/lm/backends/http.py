@@ -23,7 +23,7 @@ from hunch.lm.backends.account import Account
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 LONGEST_ASKED_WAIT = 120.0
-"""Longest ``Retry-After`` in seconds that is waited for."""
+"""Longest ``Retry-After`` in seconds for which a request waits."""
 LONGEST_REPLY = 64 * 2**20
 """Maximum bytes of a reply that are read; a normal reply has some kilobytes."""
 PASSING = {408, 409, 429, *range(500, 600)} - {501}
@@ -60,7 +60,7 @@ class RequestError(HunchError):
 
 
 class Request(NamedTuple):
-    """A request, and how its reply is read.
+    """A request with the function that reads its reply.
 
     Attributes:
         path: Path below the base URL.
@@ -261,9 +261,9 @@ class Line:
 
 
 def waiting(attempt: int, asked: float | None) -> float:
-    """Return the seconds to wait after a failed attempt (the first is 1).
+    """Return the seconds to wait before the next attempt; ``attempt`` counts the failed ones.
 
-    The server's own request is a minimum; up to a tenth is added so that clients do not all return at once.
+    The server's ``Retry-After`` is a minimum; up to a tenth is added so that clients do not retry together.
     """
     pause = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt - 1, 60)) * _chance.uniform(0.5, 1.0)
     return max(pause, (asked or 0.0) * _chance.uniform(1.0, 1.1))
@@ -288,7 +288,7 @@ def retry_after(headers: Any) -> float | None:
 
 
 class ReplyError(Exception):
-    """A reply that is not read because it is, or could be, longer than the limit."""
+    """The reply may exceed the size limit, so it is not read."""
 
 
 def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:

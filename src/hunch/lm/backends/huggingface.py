@@ -2,7 +2,7 @@
 
 A causal model generates, scores and embeds; a model without a causal head, such as BERT, only embeds. A text
 is passed unchanged, messages through the model's chat template. Each prompt, text and sample is computed on
-its own, so that answers do not depend on the batch (:mod:`hunch.lm.base`). How prompts and options are
+separately, so that answers do not depend on the batch (:mod:`hunch.lm.base`). How prompts and options are
 computed is described in :mod:`hunch.lm.scoring.engine`.
 """
 
@@ -107,10 +107,10 @@ def check(
     pooling: str = "mean",
     **_: Any,
 ) -> None:
-    """Refuse options of :func:`load` that are out of range, and a folder that does not exist.
+    """Check the ranges of options of :func:`load`, and that a folder exists.
 
     Raises:
-        UsageError: naming what is wrong.
+        UsageError: if an option is wrong; the message names it.
     """
     if batch < 1 or not prefix_cache >= 0:
         raise UsageError(f"hf: needs batch >= 1 and prefix_cache >= 0, not {batch} and {prefix_cache}.")
@@ -146,7 +146,7 @@ class CausalModel(TransformerModel):
     Attributes:
         chat: True if a text prompt also goes through the template, as a user message.
         context: Maximum number of tokens of a text prompt and its continuation, less those of the template.
-        tokens_saved: Prompt tokens that were found in the prefix cache instead of being computed.
+        tokens_saved: Prompt tokens whose results were in the prefix cache.
     """
 
     head = "AutoModelForCausalLM"
@@ -192,7 +192,7 @@ class CausalModel(TransformerModel):
 
     @property
     def tokens_saved(self) -> int:
-        """Prompt tokens that were found in the prefix cache instead of being computed."""
+        """Prompt tokens whose results were in the prefix cache instead of being computed."""
         return self._engine.saved
 
     def generate(

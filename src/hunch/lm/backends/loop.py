@@ -1,4 +1,4 @@
-"""The event loop of this process, in a thread of its own, so that all other code stays synchronous."""
+"""The event loop of this process, in a separate thread, so that all other code stays synchronous."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of this process, which runs in a thread of its own."""
+    """Return the event loop of this process, which runs in a separate thread."""
     with _lock:
         if not _loops:
             made = asyncio.new_event_loop()

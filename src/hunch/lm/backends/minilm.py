@@ -30,7 +30,7 @@ MAX_TOKENS = 256  # from its sentence_bert_config.json; longer texts were cut in
 
 
 class MiniLM(EncoderModel):
-    """Mean of the last hidden state over the tokens, scaled to length 1: 384 numbers, at most 256 tokens.
+    """The sentence encoder: mean hidden state over at most 256 tokens, scaled to length 1; 384 numbers.
 
     It always runs in float32 on one CPU thread. More hardware gains little for short texts, and this way the
     answers do not depend on the hardware or the number of threads.
@@ -80,7 +80,7 @@ def _read(folder: Path, changed: int) -> MiniLM:
 
 
 def check(*, folder: str | Path | None = None) -> None:
-    """Refuse a folder without weights, before torch is imported."""
+    """Check that a folder has the weights, before torch is imported."""
     if folder is not None:
         _weights(Path(folder))
 

@@ -1,4 +1,4 @@
-"""Models on servers with the OpenAI protocol: vLLM, Ollama, llama.cpp, hosted ones.
+"""Models on servers with the OpenAI protocol, such as vLLM, Ollama, llama.cpp and hosted services.
 
 The prompts of this library are plain text to be continued. A chat model receives a prompt as one user
 message after a system message (:mod:`hunch.lm.backends.remote`). A server without chat receives the plain
@@ -149,12 +149,12 @@ class OpenAIModel(RemoteModel):
 
     @property
     def answer_tokens(self) -> int:  # type: ignore[override]
-        """Room for thoughts by chat; 0 for plain text."""
+        """Tokens for thoughts and answer with chat; 0 for plain text."""
         return room_to_think(self.context) if self.route == "chat" else 0
 
     @property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
-        """Chat knows ``reasoning_effort`` and ``response_format``, where the server does."""
+        """The supported optional settings: ``reasoning_effort`` and ``response_format`` with chat."""
         return frozenset(("effort", "choices")) if self.route == "chat" else frozenset()
 
     @property

@@ -24,7 +24,7 @@ from transformers.masking_utils import sdpa_mask
 from hunch.lm.scoring.rowwise import rowwise
 
 PASSES: Final = (16, 32, 48, 64, 96, 128, 160, 192, 224, 256)
-"""Lengths of a pass in tokens; what its texts leave free is filled with a dummy text."""
+"""Possible lengths of a pass in tokens; the remainder is filled with a dummy text."""
 LONGEST: Final = 64
 """Maximum tokens of a text that shares a pass; a longer one keeps the processor busy by itself."""
 NAME: Final = "hunch_packed"

@@ -1,4 +1,4 @@
-"""Encoders of texts and pictures into one space, such as CLIP and SigLIP, run in this process.
+"""Encoders that embed texts and pictures in one space, such as CLIP and SigLIP, run in this process.
 
 This module imports torch, so import it only where such a model is loaded.
 """
@@ -43,7 +43,7 @@ class PairedModel(TransformerModel):
     def embed(self, texts: Sequence[Prompt]) -> Float32Array:
         """Return a vector for each text, and for each message that is one picture; shape (len(texts), dim).
 
-        Each is computed alone, so that its vector does not depend on the others.
+        Each one is computed alone, so that its vector does not depend on the others.
 
         Raises:
             UsageError: for a message that is not one picture, or a text with words that the model lacks.

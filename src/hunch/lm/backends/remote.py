@@ -30,7 +30,7 @@ from hunch.lm.speech import Sampling, Uncached
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02
-"""Seconds within which arriving answers are yielded, and stored, together."""
+"""Seconds within which arriving answers are collected, and then yielded and stored together."""
 TRANSPORT = frozenset(("base_url", "key_env", "chat", "concurrency", "timeout", "retries", "patience"))
 CONTINUE = "Continue the text of the user. Reply with the continuation alone, and do not repeat the text."
 BILLING = frozenset(("price_in", "price_out", "evidence", "see"))
@@ -42,7 +42,7 @@ class RemoteModel(Answering, Model):
     Attributes:
         unnamed: Options that do not affect the answers, and so are left out of the model's name.
         line: The connection to its server.
-        told: What the server reports about itself, for provenance; not part of any key.
+        told: Information that the server gives about itself, for provenance; not part of any key.
         refusals: Number of answers so far that are empty or that the server marked as refused.
         states: True if the server states how many tokens a request cost.
         price_in: Price per million tokens read, in the currency of your bill.
@@ -82,7 +82,7 @@ class RemoteModel(Answering, Model):
     def stream(
         self, questions: Sequence[Question], known: Callable[[Question], bool] | None = None
     ) -> Iterator[dict[Question, Any]]:
-        """Ask many questions at once, and yield the answers, a few at a time, as they arrive.
+        """Send many questions at once, and yield answers in small groups as they arrive.
 
         Args:
             questions: Distinct questions.
@@ -276,7 +276,7 @@ def formatted(message: Message, picture: Callable[[str], dict[str, Any]]) -> dic
 
 
 def one_of(choices: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON schema of an object whose ``answer`` is one of some texts."""
+    """Return the JSON schema of an object whose ``answer`` is one of the given texts."""
     answer = {"type": "string", "enum": list(dict.fromkeys(choices))}
     schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
     return {"name": "answer", "strict": True, "schema": schema | {"additionalProperties": False}}

@@ -14,29 +14,29 @@ from hunch.lm.backends.sampling import count_words
 from hunch.lm.base import OptionScores
 
 MOST_TOKENS = 10**9
-"""More tokens than any request reads or writes."""
+"""Upper bound for plausible numbers of tokens in a reply."""
 WORDS_PER_TOKEN = 4
-"""More words than a token of any tokenizer that we know stands for on average."""
+"""Upper bound for the mean number of words per token of any known tokenizer."""
 TEXTS = frozenset(
     ("messages", "system", "prompt", "input", "choices", "message", "content", "text", "reasoning_content")
 )
-"""Where requests and replies hold texts."""
+"""Keys in requests and replies whose values contain texts."""
 LONGEST_NAME = 1_000
-"""Characters of a model's name that are compared."""
+"""Maximum characters of a model's name that are compared."""
 Tokens = list[tuple[str, float | None]]
 ROUNDING = 1e-3
-"""Largest value of a log-probability, which rounding may lift above 0."""
+"""Largest accepted log-probability, because rounding may exceed 0."""
 
 
 class Written(NamedTuple):
-    """What a reply says about a text.
+    """The text in a reply, and how it ended.
 
     Attributes:
         text: The text; None if there is none.
         cut: True if it ends at the maximum number of tokens.
         refused: True if the server marks it as refused.
         done: True if the model ended it by itself.
-        instead: What the model did besides: ``thinks``, ``calls a tool``, or nothing.
+        instead: What the model did besides writing: ``thinks``, ``calls a tool``, or nothing.
     """
 
     text: str | None
@@ -47,10 +47,10 @@ class Written(NamedTuple):
 
 
 def one(items: Sequence[Any]) -> Any:
-    """Return the only item.
+    """Return the only item of a list.
 
     Raises:
-        ValueError: if there is not exactly one, or its index is another.
+        ValueError: if there is not exactly one item, or its index is wrong.
     """
     if len(items) != 1 or items[0].get("index") not in (None, 0):
         raise ValueError("not the one item that was asked for")
@@ -61,7 +61,7 @@ def spoken(message: Mapping[str, Any]) -> str | None:
     """Return the text of a chat message, without thoughts; None if there is none.
 
     Raises:
-        TypeError: if it is no text.
+        TypeError: if the content is not text.
     """
     content = message.get("content")
     if isinstance(content, list):
@@ -73,14 +73,14 @@ def spoken(message: Mapping[str, Any]) -> str | None:
 
 
 def besides(message: Mapping[str, Any]) -> str:
-    """Return what the model did besides writing, as in :class:`Written`."""
+    """Return what the model did besides writing, in the words of :class:`Written`."""
     if message.get("tool_calls") or message.get("function_call"):
         return "calls a tool"
     return "thinks" if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
 def stated(body: Mapping[str, Any], reply: Any) -> tuple[int | None, int | None]:
-    """Return the tokens read and written that a reply states; None for a number that is not possible.
+    """Return the numbers of tokens read and written that a reply states; None for an impossible number.
 
     Some services leave thoughts out of the tokens written, but not out of the total.
     """
@@ -111,7 +111,7 @@ def _words(data: Any) -> int:
 
 
 def most(body: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the most tokens that a request can make a model read and write.
+    """Return the maximum numbers of tokens that a request can make a model read and write.
 
     A token stands for at least one byte, and a text is never longer than its request.
     """
@@ -167,7 +167,7 @@ def next_output(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Fl
 def after_prompt(prompt: Tokens, rows: Sequence[Tokens], options: Sequence[str], name: str) -> OptionScores:
     """Return the scores of options, given the tokens of the prompt alone and of the prompt with each option.
 
-    The tokens of an option are those after the prompt's own. This needs no offsets, which servers count in
+    The tokens of an option are those after the prompt's tokens. This needs no offsets, which servers count in
     different ways (characters or bytes, with or without a start token).
 
     Raises:

@@ -1,4 +1,4 @@
-"""What backends share when they write a sample or score options: its generator, its end, its options."""
+"""Functions that all backends share: random generators of samples, ends of texts, lists in prompts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling
 
 THOUGHTS = 2048
-"""Default tokens for the answer of a chat model, thoughts included (our choice)."""
+"""Default maximum tokens for the answer of a chat model, including thoughts (our choice)."""
 
 
 def room_to_think(context: int | None) -> int:
-    """Return the tokens that a chat model may need for an answer: a quarter of its context at most."""
+    """Return the maximum tokens of a chat model's answer: the default, at most a quarter of its context."""
     return min(THOUGHTS, context // 4) if context else THOUGHTS
 
 

@@ -1,4 +1,4 @@
-"""Tokens at the seam of two texts: of a prompt and an option, and of a prompt and its continuation."""
+"""Tokens at the boundary of two texts: of a prompt and an option, or a prompt and its continuation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 ANCHORS: Final = ("\n", ":")
-"""Texts before the one to tokenise; a tokenizer that strips white space has no token for the first."""
+"""Texts to put before another; a tokenizer that strips white space has no token for the first."""
 
 
 def plain(tokenizer: Any, text: str) -> list[int]:
@@ -23,7 +23,7 @@ def around(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def after_break(tokenizer: Any, text: str) -> list[int]:
-    """Tokenise a text as if after another, because some tokenizers add a space before every text."""
+    """Tokenise a text as if it followed another, because some tokenizers add a space before every text."""
     for anchor in ANCHORS:
         alone, joined = plain(tokenizer, anchor), plain(tokenizer, anchor + text)
         if alone and joined[: len(alone)] == alone:

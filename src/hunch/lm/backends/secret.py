@@ -1,4 +1,4 @@
-"""Finds a key in what a server sends back, in whatever common form, and hides it, in logs as well."""
+"""Finds a key in data from a server, in any common form, and hides it, also in logs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Final
 BLANK: Final = "\"'" + "".join(
     map(chr, (*range(33), 0x7F, 0x85, 0xA0, *range(0x2000, 0x2010), 0x2028, 0x2029, 0x2060, 0xFEFF))
 )
-"""Quotes, white space, control and zero-width characters, which settings files may leave around a key."""
+"""Quotes, white space, control and zero-width characters, which configuration files may add to a key."""
 LONG, SHORT = 16, 8
 PIECE = 8
-"""Letters and digits of a key, in order, that are recognised as part of it."""
+"""Minimum number of successive letters and digits of a key that are recognised as a part of the key."""
 LIBRARIES = ("openai", "anthropic", "httpx", "httpcore")
 ESCAPE = re.compile(
     r"%([0-9a-f]{2})|\\u([0-9a-f]{4})|(?:\\|0)x([0-9a-f]{2})|&#x([0-9a-f]{1,5});|&#(\d{1,6});|\\[nrtbfv]",
@@ -32,7 +32,7 @@ def key_in(variable: str) -> str:
 
 
 def hidden(key: str, text: str) -> str:
-    """Return a text without a key: as ``[key]`` where it is plain or escaped, else as a whole."""
+    """Return a text in which a key is replaced by ``[key]``; the whole text if the key is in another form."""
     if not key:
         return text
     text = re.sub("".join(map(_written, key)), "[key]", text, flags=re.IGNORECASE)
@@ -42,7 +42,7 @@ def hidden(key: str, text: str) -> str:
 def holds(key: str, text: str) -> bool:
     """Return whether a text holds a key: plain, escaped, spaced, reversed, as base64 or as hex.
 
-    A key that is no secret, such as ``EMPTY`` or ``not-needed``, is not looked for.
+    Placeholders instead of keys, such as ``EMPTY`` or ``not-needed``, are not searched for.
     """
     if len(key) < LONG and (len(key) < SHORT or key.isalpha() or not re.search(r"\d", key)):
         return False
@@ -114,7 +114,7 @@ class Hiding:
 
 
 def hide_in_logs(variable: str) -> None:
-    """Hide a key in the logs of the client packages; a second call does nothing."""
+    """Hide a key in the logs of the client packages; repeated calls do nothing."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(LIBRARIES):
             logging.getLogger(name).addFilter(Hiding(variable))

@@ -1,6 +1,6 @@
 """Image-text models of the transformers library, run in this process.
 
-Each sample is generated alone with ``generate`` of the library, and each option is scored alone, because
+Each sample is generated separately by the library's ``generate``, and each option is scored alone, because
 every architecture places pictures between tokens in its own way.
 
 This module imports torch, so import it only where such a model is loaded.
@@ -28,7 +28,7 @@ from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 
 class SeeingModel(TransformerModel):
-    """An image-text model: it generates and scores, for messages with and without pictures.
+    """An image-text model: generates and scores, for messages with and without pictures.
 
     If the model has a chat template, a text prompt is sent as a user message.
     """

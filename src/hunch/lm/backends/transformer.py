@@ -34,8 +34,8 @@ class TransformerModel(Model):
         dim: Length of an embedding.
         context: Maximum number of tokens that the model reads; None if unknown.
         pooling: How the last hidden states become an embedding: ``"mean"`` or ``"last"`` token.
-        trained_on: What its card tells of its trainings; see :func:`hunch.lm.backends.weights.trained_on`.
-        packs: True if short texts may be read together when that changes no bit.
+        trained_on: Trainings in the model's card; see :func:`hunch.lm.backends.weights.trained_on`.
+        packs: True if short texts may be read together without changing any bit.
     """
 
     head: str

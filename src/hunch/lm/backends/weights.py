@@ -1,4 +1,4 @@
-"""Identifies and reads folders of model files; :mod:`hunch.lm.backends.folders` finds them."""
+"""Identifies and reads the files of models; :mod:`hunch.lm.backends.folders` finds their folders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from hunch.core import HunchError, UsageError
 
 CARD = "trained_on.jsonl"
-"""File in a model's folder with a line per training; it is not among those that make the revision."""
+"""Name of the file in a model's folder with one line per training; the revision does not depend on it."""
 SUMS = "checksums.sha256"
-"""File with the checksums of the files that were written into a folder, as ``sha256sum`` reads them."""
+"""Name of the file with checksums of the other files in a folder, in the format of ``sha256sum``."""
 READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -30,9 +30,9 @@ def fingerprint(folder: Path) -> str:
 
 
 def trained_on(folder: Path) -> list[dict[str, Any]]:
-    """Return what a model's card tells of its trainings, oldest first; empty without a card.
+    """Return the trainings in a model's card, oldest first; empty without a card.
 
-    Each has the name of the corpus, and in ``games`` a pattern of the names of the games in it
+    Each entry has the name of the corpus, and in ``games`` a pattern of the names of its games
     (:mod:`fnmatch`), empty if there are none.
 
     Raises:
@@ -62,7 +62,7 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
 
     Raises:
         UsageError: for a device or dtype that does not exist here.
-        HunchError: if a library is missing, the folder holds no complete model, or a file of it changed.
+        HunchError: if a library is missing, the model is incomplete, or one of its files has changed.
     """
     if dtype not in DTYPES:
         raise UsageError(f"There is no dtype {dtype!r} for models; there are {', '.join(DTYPES)}.")

@@ -1,7 +1,7 @@
 """A bag of words in which function words count little: the lexical control of sentence encoders.
 
-A sentence encoder may know what words mean, or only which words are equal. This model knows only the latter,
-so what an encoder achieves beyond it is knowledge of language. Evidence L0.
+A sentence encoder may know the meaning of words, or only which words are equal. This model knows only the
+latter, so an encoder's advantage over it is due to knowledge of language. Evidence level L0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from hunch.lm.backends.bag_of_words import BagOfWords
 
 PLACES = 4096
-"""Length of a vector: long enough that words seldom share an index, which would weaken the control."""
+"""Length of a vector, large enough that words rarely share an index."""
 FUNCTION_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -24,7 +24,7 @@ FUNCTION_WEIGHT, NUMBER_WEIGHT = 0.15, 0.3
 
 
 class Words(BagOfWords):
-    """Signed counts of hashed words; function words and punctuation count 0.15, numbers 0.3, others 1."""
+    """Signed counts of hashed words; function words and punctuation weigh 0.15, numbers 0.3, others 1."""
 
     version, usual = "words-1", PLACES
 

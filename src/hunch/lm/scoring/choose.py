@@ -1,4 +1,4 @@
-"""Chooses among options with any model, with one estimator per verb.
+"""Chooses among options with any model, with one estimator per kind of request.
 
 ========= ======== ==================================================================================
 estimator verb     probabilities
@@ -8,7 +8,7 @@ labelled  label    softmax over the log-probabilities of the letters that number
 voted     generate share of k sampled answers that decide on the option
 ========= ======== ==================================================================================
 
-These are different quantities, so each :class:`Choice` says which one it holds and how it is normalised.
+These are different quantities, so each :class:`Choice` names its quantity and its normalisation.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Estimator = Literal["scored", "labelled", "voted"]
 
 VERBS: Final[dict[Estimator, Verb]] = {"scored": "score", "labelled": "label", "voted": "generate"}
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
-"""As many letters as there are log-probabilities from servers that list only the most likely outputs."""
+"""Letters for options: as many as log-probabilities from servers that list only the likeliest tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The probability of each option of one prompt, and what kind of probability it is.
+    """The probability of each option of one prompt, and the kind of probability.
 
     Attributes:
         probabilities: Shape (n_options,), summing to one.
-        estimator: How they were obtained.
-        normalised_over: What they are normalised over, in words.
-        answered: Share of the model's answer that went to the options: the total probability of the labels,
+        estimator: The estimator that computed the probabilities.
+        normalised_over: The set over which they are normalised, in words.
+        answered: Share of the model's answers that went to the options: the total probability of the labels,
             or the share of answers that named an option; 1 if options are scored.
-        fallbacks: Number of answers that named no option. If all did, the probabilities are uniform.
+        fallbacks: Number of answers that named no option. If all named none, probabilities are uniform.
     """
 
     probabilities: FloatArray
@@ -72,23 +72,23 @@ def choose(
 ) -> list[Choice]:
     """Choose among the options of each prompt.
 
-    If they are scored, the options are continuations of the unchanged prompt. If they are labelled, they are
-    listed below it with letters. If they are voted on, they are listed below it, unless it already ends with
-    the list.
+    With scored, the options are continuations of the unchanged prompt. With labelled, they are
+    listed below the prompt with letters. With voted, they are listed below the prompt, unless it already
+    ends with the list.
 
     Args:
         lm: Any model that scores, labels or generates.
         prompts: The prompts.
         options: The options of each prompt.
         how: The estimator; auto takes the first that the model supports: scored, labelled, voted.
-        normalise: scored: what log-probabilities are divided by.
-        rotations: labelled: number of orders of the list to average over, since models favour some letters.
-        samples: voted: answers per prompt.
-        sampling: voted: how answers are sampled. Default: one line, or for a chat model a whole answer.
-        patience: Answers in a row that name no option after which there is an error; None for no limit.
+        normalise: With scored: divisor of log-probabilities: nothing, tokens or words.
+        rotations: With labelled: number of orders of the list to average over, since models favour letters.
+        samples: With voted: answers per prompt.
+        sampling: With voted: how answers are sampled. Default: one line; a whole answer of a chat model.
+        patience: Number of successive answers without an option that raises an error; None for no limit.
 
     Raises:
-        UsageError: if the model lacks the verb, a prompt lacks options, or a number is not positive.
+        UsageError: if the model does not support it, a prompt has no options, or a number is not positive.
     """
     if rotations < 1 or samples < 1:
         raise UsageError(
@@ -108,10 +108,10 @@ def choose(
 
 
 def estimator_of(lm: LanguageModel, how: Estimator | Literal["auto"] = "auto") -> Estimator:
-    """Return the estimator for this model.
+    """Return the estimator to use with this model.
 
     Raises:
-        UsageError: if there is no such estimator, or the model lacks its verb.
+        UsageError: if there is no such estimator, or the model does not support it.
     """
     if how == "auto":
         return next((name for name, verb in VERBS.items() if verb in lm.verbs), None) or _refuse(lm)

@@ -1,11 +1,11 @@
-"""Computation with a causal model: cached prefixes in blocks, options as a tree, every token only once.
+"""Computation with a causal model: cached prefixes in blocks, options as a tree, each token only once.
 
 A prompt is cut into blocks of a fixed number of tokens. Block i is always computed by a forward pass of the
 same shape over the blocks before it. So a cached block holds the same bits as a new computation, and answers
 do not depend on earlier requests (:mod:`hunch.lm.base`). The rest of the prompt and the tree of its options
 follow in one forward pass, with a mask that lets each token see its ancestors.
 
-Before its first answer, a model is compared with the plain computation on a short probe. If it does not
+Before the first answer, a model is compared with the plain computation on a short probe. If it does not
 support such a mask, the plain computation is used from then on, with a warning.
 
 This module imports torch and transformers, so import it only where a model is loaded.
@@ -33,14 +33,14 @@ from hunch.lm.scoring.writer import Draft, Way
 from hunch.lm.speech import Sampling
 
 BLOCK = {"cpu": 128, "cuda": 512}
-"""Tokens per block: enough for efficient matrix products, few enough to recompute the remainder cheaply."""
+"""Tokens per block by device: enough for efficient matrix products, few enough for a cheap remainder."""
 MOST_BRANCHES = 512  # tokens of options in one forward pass; bounds the logits to 0.3 GB for 150,000 words
 TOLERANCE = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
 
 
 class Job(NamedTuple):
-    """Some options of one request, as many as fit into one forward pass."""
+    """Options of one request that fit into one forward pass."""
 
     request: int
     head: Tokens
@@ -49,11 +49,11 @@ class Job(NamedTuple):
 
 
 class Engine:
-    """Scores options and reads prompts with one network.
+    """Scores options and reads prompts with one network, caching prefixes.
 
     Attributes:
         computed: Tokens of prompts and options computed so far.
-        saved: Tokens of prompts taken from the prefix cache so far.
+        saved: Tokens of prompts found in the prefix cache so far.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Engine:
         self._limits_logits = "logits_to_keep" in inspect.signature(network.forward).parameters
 
     def score(self, requests: Sequence[tuple[Tokens, Sequence[Tokens]]]) -> list[FloatArray]:
-        """Return the log-probabilities of the options of each prompt, given as tokens."""
+        """Return the log-probabilities of the options of each prompt, shape (n_options,); all are tokens."""
         sums = [np.zeros(len(options)) for _, options in requests]
         jobs: list[Job] = []
         for index, (head, options) in enumerate(requests):
@@ -141,7 +141,7 @@ class Engine:
         return logits
 
     def run(self, tokens: torch.Tensor, keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
-        """Return the logits at the last ``keep`` positions (none for 0), and the state after them."""
+        """Run the network; return the logits at the last ``keep`` positions (none for 0), and the state."""
         device, network = self.network.device, self.network if keep else self.network.base_model
         given = {
             key: value.to(device) if isinstance(value, torch.Tensor) else value
@@ -155,7 +155,7 @@ class Engine:
         return logits, getattr(out, "past_key_values", None)
 
     def keeping(self, keep: int) -> dict[str, int]:
-        """Return arguments that request only the last logits, if supported; all can take gigabytes."""
+        """Return arguments that limit the logits to the last ones, if supported; all take gigabytes."""
         return {"logits_to_keep": keep} if self._limits_logits else {}
 
     def plain(self, head: Tokens, options: Sequence[Tokens]) -> FloatArray:
@@ -189,7 +189,7 @@ class Engine:
         return PlainPrefill(self, prompt) if plain else BlockPrefill(self, prompt, room)
 
     def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group | Alone, torch.Tensor]:
-        """Read a prompt; return a group for ``rows`` texts at most, and the row of their first token."""
+        """Read a prompt; return a group for up to ``rows`` texts, and the distribution of the first token."""
         if way.rows == 1:
             start = self.read(prompt, room)
             return Alone(start), torch.from_numpy(start.logprobs).float()
@@ -197,20 +197,20 @@ class Engine:
         return Group(first.state, rows, room), torch.from_numpy(first.logprobs).float()
 
     def advance(self, groups: Sequence[Any]) -> list[torch.Tensor]:
-        """Read the last token of all texts of groups; return the distributions after them, in order."""
+        """Read the last token of all texts in the groups; return the next-token distributions, in order."""
         if isinstance(groups[0], Alone):
             return [torch.from_numpy(group.step()).float() for group in groups]
         return [row.to(torch.float32, copy=True) for row in advance(self.network, groups)]
 
     @staticmethod
     def draw(rows: Sequence[torch.Tensor], sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
-        """Draw the next token of each draft from its distribution, with its own generator."""
+        """Draw the next token of each draft from its distribution, with the draft's random generator."""
         device = rows[-1].device
         return draw(torch.stack([row.to(device) for row in rows]), sampling, drafts)
 
     @cached_property
     def lockstep(self) -> int:
-        """Number of drafts written together; 1 if writing together would change their bits."""
+        """Maximum number of drafts written together; 1 if writing together would change their bits."""
         if self.unfit or not prepare(self.network) or not self._advances():
             return 1
         return MOST_ROWS if rowwise(self.network, PASSES) else self.batch
@@ -273,7 +273,7 @@ def laid_out(
     Args:
         trees: The trees; shorter ones are padded at the front, so that all ends are aligned.
         lengths: Number of tokens that each row already has.
-        past: Number of positions that these take.
+        past: Number of positions that these tokens occupy.
         dtype: Number format of the mask.
     """
     width = max(len(tree.tokens) for tree in trees)

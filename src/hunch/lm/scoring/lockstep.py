@@ -1,9 +1,9 @@
-"""Writes many samples of many prompts together: each step is one forward pass over the next token of all.
+"""Writes many samples of many prompts together: each pass reads the next token of every sample.
 
 Each sample depends only on its prompt and its own random generator, bit for bit. The rows of a pass meet only
-in the products with weights, and it is tested whether other rows matter there
+in the products with weights, and a test shows whether other rows matter there
 (:mod:`hunch.lm.scoring.rowwise`). The attention of a prompt's texts is computed over their own keys, without
-padding. Samples that agree so far are one text.
+padding. Samples with the same tokens so far share one text.
 
 This module imports torch and transformers, so import it only where a model is loaded.
 """
@@ -27,11 +27,11 @@ from hunch.lm.scoring.writer import Draft, Text
 from hunch.lm.speech import Sampling
 
 PASSES: Final = (4, 8, 16, 24, 32, 48, 64, 80, 96, 128)
-"""Rows per pass; unused rows are filled with dummies."""
+"""Possible numbers of rows per pass; unused rows are filled with dummies."""
 MOST_ROWS: Final = PASSES[-1]
 NAME: Final = "hunch_lockstep"
 UNKNOWN: Final = ("softcap", "s_aux", "position_bias")
-"""Arguments that some architectures add to attention, and that are not supported here."""
+"""Arguments of attention in some architectures that are not supported here."""
 
 
 class Group:
@@ -39,7 +39,7 @@ class Group:
 
     Attributes:
         texts: The texts; the last token of each is read by the next pass.
-        length: Number of tokens of the prompt and each text together, as far as they were read.
+        length: Number of tokens of the prompt and each text that have been read.
     """
 
     def __init__(self, state: State, rows: int, room: int) -> None:
@@ -65,7 +65,7 @@ class Group:
         return made
 
     def follow(self, texts: Sequence[Text]) -> None:
-        """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
+        """Prepare for texts that extend earlier ones by one token, or that start again after the prompt."""
         if len(texts[0]) == 1:
             self.length = self.prompt
         else:
@@ -105,7 +105,7 @@ class Group:
 
 
 class Rows(Cache):  # type: ignore[misc]
-    """The state of all groups of a pass, in place of the usual cache."""
+    """The states of all groups of a pass, in place of the usual cache."""
 
     def __init__(self, groups: Sequence[Group], layers: int) -> None:
         super().__init__(layers=[RowLayer(self, number) for number in range(layers)])
@@ -125,7 +125,7 @@ class Rows(Cache):  # type: ignore[misc]
 
 
 class RowLayer(CacheLayerMixin):  # type: ignore[misc]
-    """One layer of the rows; it passes on new keys and values, which the attention appends."""
+    """One layer of the rows, in the form of a cache layer; passes new keys and values to the attention."""
 
     def __init__(self, rows: Rows, number: int) -> None:
         super().__init__()
@@ -135,12 +135,12 @@ class RowLayer(CacheLayerMixin):  # type: ignore[misc]
         """Do nothing: the groups have reserved the memory."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Record which layer attends next."""
+        """Record which layer attends next, and return the arguments."""
         self.rows.layer = self.number
         return key_states, value_states
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return any number of tokens, because no mask is made."""
+        """Return arbitrary numbers of tokens, because no mask is made."""
         return query_length, 0
 
     def get_seq_length(self) -> int:
@@ -173,14 +173,14 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 def prepare(network: Any) -> bool:
-    """Make a network use :func:`attend`, which changes nothing outside a pass; return whether it can."""
+    """Make a network use :func:`attend`; outside a pass nothing changes. Return whether this is possible."""
     if network.config.get_text_config()._attn_implementation == "sdpa":
         network.set_attn_implementation(NAME)
     return bool(network.config.get_text_config()._attn_implementation == NAME)
 
 
 def advance(network: Any, groups: Sequence[Group]) -> Tensor:
-    """Read the last token of each text; return the logits of the next one, shape (texts, vocabulary)."""
+    """Read the last token of each text; return the logits of the next token, shape (texts, vocabulary)."""
     tokens = [text[-1] for group in groups for text in group.texts]
     places = [group.length for group in groups for _ in group.texts]
     free = next((size for size in PASSES if size >= len(tokens)), len(tokens)) - len(tokens)
@@ -204,7 +204,7 @@ def advance(network: Any, groups: Sequence[Group]) -> Tensor:
 
 
 def draw(logits: Tensor, sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
-    """Draw each draft's next token with its own generator; logits have shape (drafts, vocabulary)."""
+    """Draw each draft's next token with the draft's generator; logits have shape (drafts, vocabulary)."""
     if sampling.temperature == 0:
         return [int(token) for token in logits.argmax(dim=-1).tolist()]
     logits = logits.float()

@@ -1,4 +1,4 @@
-"""Prompts that were read, after which texts are written one at a time.
+"""Prompts that have been read, and after which texts are written one at a time.
 
 This module imports torch and transformers, so import it only where a model is loaded.
 """
@@ -18,7 +18,7 @@ from hunch.lm.scoring.writer import Text
 
 
 class Computing(Protocol):
-    """The part of :class:`hunch.lm.scoring.engine.Engine` that reading a prompt needs."""
+    """The methods of :class:`hunch.lm.scoring.engine.Engine` that reading a prompt needs."""
 
     block: int
     computed: int
@@ -37,7 +37,7 @@ class Computing(Protocol):
 
 
 class Prefill(Protocol):
-    """A prompt that has been read, and from which samples continue one after the other.
+    """A prompt that has been read; samples continue it one after the other.
 
     Attributes:
         logprobs: Log-probabilities of the next token, shape (vocabulary,).
@@ -46,7 +46,7 @@ class Prefill(Protocol):
     logprobs: FloatArray
 
     def rewind(self) -> None:
-        """Go back to the end of the prompt."""
+        """Return to the end of the prompt."""
         ...
 
     def step(self, token: int) -> FloatArray:
@@ -55,7 +55,7 @@ class Prefill(Protocol):
 
 
 class Alone:
-    """The group of texts that are written one at a time (:class:`hunch.lm.scoring.writer.Group`)."""
+    """A group of one text at a time (:class:`hunch.lm.scoring.writer.Group`)."""
 
     size = 0
 
@@ -64,13 +64,13 @@ class Alone:
         self.texts: Sequence[Text] = [()]
 
     def follow(self, texts: Sequence[Text]) -> None:
-        """Go on to a text of one more token, or anew from the prompt."""
+        """Prepare for a text with one more token, or for a new text after the prompt."""
         if len(texts[0]) == 1:
             self.start.rewind()
         self.texts = texts
 
     def step(self) -> FloatArray:
-        """Read the last token of the text; return the log-probabilities of the next one."""
+        """Read the last token of the text; return the log-probabilities of the next, shape (vocabulary,)."""
         return self.start.step(self.texts[0][-1])
 
 
@@ -89,16 +89,16 @@ class BlockPrefill:
         return log_softmax(self._engine.append(self.state, [tree], keep=1))
 
     def rewind(self) -> None:
-        """Go back to the end of the prompt."""
+        """Return to the end of the prompt."""
         self.state.rewind(self._length)
 
     def step(self, token: int) -> FloatArray:
-        """Append a token and return what follows it."""
+        """Append a token; return the log-probabilities of the next, shape (vocabulary,)."""
         return self._append(chain([token]))
 
 
 class PlainPrefill:
-    """A prompt with the network's own kind of state; each sample continues from a copy."""
+    """A prompt with the network's usual kind of state; each sample continues from a copy."""
 
     def __init__(self, engine: Computing, prompt: Tokens) -> None:
         self._engine, self._prompt = engine, prompt
@@ -109,11 +109,11 @@ class PlainPrefill:
         self._now: Any = None
 
     def rewind(self) -> None:
-        """Go back to the end of the prompt."""
+        """Return to the end of the prompt."""
         self._tokens, self._now = list(self._prompt), copy.deepcopy(self._past)
 
     def step(self, token: int) -> FloatArray:
-        """Append a token and return what follows it."""
+        """Append a token; return the log-probabilities of the next, shape (vocabulary,)."""
         self._tokens.append(token)
         new = self._tokens if self._now is None else [token]  # some keep no state that could be passed on
         state = {} if self._now is None else {"past_key_values": self._now}

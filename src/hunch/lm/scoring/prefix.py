@@ -19,7 +19,7 @@ Block = list[tuple[torch.Tensor, torch.Tensor]]
 class Layer(CacheLayerMixin):  # type: ignore[misc]
     """Keys and values of one layer, written in place.
 
-    Tokens come first in memory. So the strides, and with them the last bits of results for the first n
+    The token axis comes first in memory. So the strides, and with them the last bits of results for n
     tokens, do not depend on the memory reserved after them.
     """
 
@@ -28,7 +28,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
         self.room, self.length = room, 0
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Allocate memory, once the shapes are known."""
+        """Allocate memory when the shapes are known."""
         self.keys, self.values = map(self._empty, (key_states, value_states))
         self.is_initialized = True
 
@@ -39,7 +39,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append keys and values, and return all so far."""
+        """Append keys and values, and return all of them so far."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         end = self.length + key_states.shape[2]
@@ -49,7 +49,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def load(self, rows: Sequence[Block]) -> None:
-        """Start with some tokens: for each row, its blocks' keys and values of this layer."""
+        """Load tokens that were computed before: keys and values of each row's blocks in this layer."""
         like = next(pair for row in rows for pair in row)
         self.lazy_initialization(*(part.expand(len(rows), -1, -1, -1) for part in like))
         for index, row in enumerate(rows):
@@ -61,7 +61,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
             self.length = max(self.length, at)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of tokens after the query, and the index of the first."""
+        """Return the number of tokens after the query, and the index of the first one."""
         return self.length + query_length, 0
 
     def get_seq_length(self) -> int:
@@ -74,7 +74,7 @@ class Layer(CacheLayerMixin):  # type: ignore[misc]
 
 
 class State(Cache):  # type: ignore[misc]
-    """The key-value state of one or more prefixes, with room to continue.
+    """The key-value state of one or more prefixes, with room for further tokens.
 
     Attributes:
         lengths: Number of tokens of each row; shorter rows are padded up to ``length``.

@@ -1,7 +1,7 @@
-"""Values in memory, limited in bytes; the least recently used are dropped first.
+"""A memory limited in bytes, which drops the least recently used values first.
 
-Two things are kept in this way: the keys and values of blocks of prompts, and the distribution of the token
-that follows a prompt and what was written after it.
+It holds the keys and values of blocks of prompts, and the distributions of the token
+that follows a prompt and a written text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """Values by key.
+    """Values by key, limited in total size.
 
     Attributes:
         limit: Maximum size in bytes.
@@ -33,7 +33,7 @@ class Recent(Generic[V]):
         return key in self._values
 
     def find(self, key: Hashable) -> V | None:
-        """Return a value, which counts as used, or None."""
+        """Return a value and mark it as used; None if it is not there."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
@@ -54,14 +54,14 @@ Block = Sequence[tuple[Any, Any]]
 
 
 class Prefixes(Recent[Block]):
-    """Computed blocks of prompts."""
+    """Computed blocks of prompts, by their prefixes."""
 
     def known(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the blocks of the longest prefix that is in the cache."""
         return [self.find(key) for key in takewhile(self.__contains__, keys)]
 
     def keep(self, keys: Sequence[bytes], blocks: Sequence[Block]) -> None:
-        """Store the blocks of one prefix, or mark them as used; its last block is dropped first."""
+        """Store the blocks of one prefix, or mark them as used; the last block is dropped first."""
         for key, block in reversed(list(zip(keys, blocks, strict=True))):
             self.put(key, block, size(block))
 

@@ -2,7 +2,7 @@
 
 A layer works on each token separately, but as a matrix product over all tokens of a pass. The last bits of a
 product may depend on the number of rows and on the position of the row; that depends on the library and the
-processor. If a pass can only have a few numbers of rows, all of them can be tested.
+processor. If only a few numbers of rows are possible, all can be tested.
 
 This module imports torch and transformers, so import it only where a model is loaded.
 """

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 Tokens = Sequence[int]
 LIKE: Final = 1.25
-"""Largest ratio of two lengths that are alike."""
+"""Largest ratio of two lengths that are treated as alike (ours)."""
 
 
 class Tree(NamedTuple):
-    """Tokens to compute in one forward pass, each after its parent, and the paths of the options.
+    """Tokens to compute in one forward pass, each after its parent, and the options' paths through them.
 
     Attributes:
         tokens: The tokens; a parent comes before its children.
@@ -40,7 +40,7 @@ class Tree(NamedTuple):
         return depths
 
     def visible(self) -> NDArray[np.bool_]:
-        """Return which tokens each one attends to: itself and its ancestors, shape (tokens, tokens)."""
+        """Return which tokens each token attends to: itself and its ancestors, shape (tokens, tokens)."""
         size, stem = len(self.tokens), self._chained()
         seen = np.eye(size, dtype=bool)
         seen[:stem] = np.tri(stem, size, dtype=bool)
@@ -84,11 +84,11 @@ def grow(stem: Tokens, options: Sequence[Tokens]) -> Tree:
 
 
 def joined(trees: Sequence[Tree]) -> tuple[list[Tree], list[tuple[int, list[int]]]]:
-    """Put each tree whose stem begins another tree's stem into that one, so that it is computed once.
+    """Merge each tree whose stem begins another tree's stem into that tree, so that it is computed once.
 
     Returns:
-        The trees, without paths; and for each given tree, the number of its new one, and where the tokens
-        from its root on are, counted from the end of the new one.
+        The trees, without paths; and for each given tree, the number of the new tree, and the positions of
+        the tokens from its root on, counted from the end of the new tree.
     """
     hosts, found = list[Tree](), dict[int, tuple[int, list[int]]]()
     stems = [tree.tokens[: tree.root + 1] for tree in trees]
@@ -110,7 +110,7 @@ def joined(trees: Sequence[Tree]) -> tuple[list[Tree], list[tuple[int, list[int]
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:
-    """Group rows by length if padding all to the longest would double the work, else make one group."""
+    """Group rows by length if padding all to the longest would double the work; else return one group."""
     if max(lengths) * len(lengths) < 2 * sum(lengths):
         return [[*range(len(lengths))]]
     groups: list[list[int]] = [[]]

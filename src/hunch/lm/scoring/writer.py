@@ -1,13 +1,13 @@
-"""Writes samples of prompts, and computes no distribution of a next token twice.
+"""Writes samples of prompts, and computes no next-token distribution twice.
 
 A sample is drawn token by token, each from the distribution after its prompt and the tokens written so far.
-These distributions are kept (:mod:`hunch.lm.scoring.recent`). So samples that agree so far share them, and a
+These distributions are cached (:mod:`hunch.lm.scoring.recent`). Samples with equal tokens share them, and a
 sample along texts that were written before costs nothing: not even its prompt is read. As soon as one of a
 prompt's samples leaves the known texts, the prompt is read, and the texts of all its samples are computed a
 token at a time, together with those of other prompts.
 
-The distributions are the same bits whether kept or computed again, and each sample has its own random
-generator. So what is kept changes no sample.
+The distributions have the same bits whether cached or computed again, and each sample has its own random
+generator. So the cache changes no sample.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from hunch.lm.speech import Sampling
 Text: TypeAlias = tuple[int, ...]
 """The tokens written after a prompt."""
 Row: TypeAlias = Any
-"""The distribution of a next token, shape (vocabulary,): an array or tensor, which only its reader reads."""
+"""The next-token distribution, shape (vocabulary,): an array or tensor that only its reader interprets."""
 MOST_BYTES: Final = 2**30
-"""Maximum bytes of keys and values of texts written together; those of one prompt may take more."""
+"""Maximum bytes of keys and values of texts written together; a single prompt may exceed it."""
 
 
 class Draft:
     """A sample in progress.
 
     Attributes:
-        rng: Its own random generator.
+        rng: The random generator of this sample.
         tokens: The tokens written so far.
     """
 
@@ -44,7 +44,7 @@ class Draft:
 
 
 class Way(NamedTuple):
-    """How the texts after a prompt are computed; another way may give other last bits."""
+    """How the texts after a prompt are computed; other ways may differ in the last bits."""
 
     name: str
     rows: int  # maximum number of texts computed together
@@ -54,7 +54,7 @@ class Group(Protocol):
     """The keys and values of texts after one prompt.
 
     Attributes:
-        texts: The texts, all of the same length; at first the empty one.
+        texts: The texts, all of the same length; at first only the empty text.
     """
 
     texts: Sequence[Text]
@@ -65,12 +65,12 @@ class Group(Protocol):
         ...
 
     def follow(self, texts: Sequence[Text]) -> None:
-        """Go on to texts of one more token, which begin with one of those read, or anew from the prompt."""
+        """Prepare for texts that extend earlier ones by one token, or that start again after the prompt."""
         ...
 
 
 class Reader(Protocol):
-    """Computes distributions of next tokens.
+    """Computes next-token distributions.
 
     Attributes:
         computed: Number of tokens of prompts computed so far.
@@ -90,15 +90,15 @@ class Reader(Protocol):
         ...
 
     def begin(self, prompt: Tokens, way: Way, rows: int, room: int) -> tuple[Group, Row]:
-        """Read a prompt; return a group for ``rows`` texts at most, and the row of their first token."""
+        """Read a prompt; return a group for up to ``rows`` texts, and the distribution of the first token."""
         ...
 
     def advance(self, groups: Sequence[Any]) -> Sequence[Row]:
-        """Read the last token of all texts of groups; return the distributions after them, in order."""
+        """Read the last token of all texts in the groups; return the next-token distributions, in order."""
         ...
 
     def draw(self, rows: Sequence[Row], sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
-        """Draw the next token of each draft from its distribution, with its own generator."""
+        """Draw the next token of each draft from its distribution, with the draft's random generator."""
         ...
 
 
@@ -107,8 +107,8 @@ class Work:
 
     Attributes:
         drafts: The samples that are written together at present, all of the same length.
-        group: The texts that were read; None as long as none had to be.
-        own: Distributions after the prompt and after the texts that were read last.
+        group: The texts that were read; None if none was needed yet.
+        own: Distributions after the prompt and after the latest texts that were read.
     """
 
     def __init__(self, prompt: Tokens, drafts: Sequence[Draft], way: Way) -> None:
@@ -129,27 +129,27 @@ class Work:
         return list(dict.fromkeys(tuple(draft.tokens) for draft in self.drafts))
 
     def drop(self, ended: Callable[[list[int]], bool]) -> None:
-        """Leave out the samples that have ended; once all have, the next ones begin."""
+        """Remove samples that have ended; when all have, the next samples begin."""
         self.drafts = [draft for draft in self.drafts if not ended(draft.tokens)]
         if not self.drafts:
             self.drafts, self._waiting = self._waiting[: self.rows], self._waiting[self.rows :]
 
     def next(self, read: Group) -> list[Text]:
-        """Return the texts to read next: one token longer than those read, or the first token again."""
+        """Return the texts to read next: one token longer than the last, or the first token again."""
         wanted, depth = self.texts, len(read.texts[0])
         behind = depth < len(wanted[0]) and {text[:depth] for text in wanted} <= set(read.texts)
         return list(dict.fromkeys(text[: depth + 1 if behind else 1] for text in wanted))
 
 
 class Writer:
-    """Writes samples.
+    """Writes samples, sharing distributions between them.
 
     Args:
         reader: Computes the distributions.
-        limit: Maximum size of the distributions that are kept, in bytes.
+        limit: Maximum size of the cached distributions, in bytes.
 
     Attributes:
-        computed: Number of written tokens that were read so far, to compute the distribution after them.
+        computed: Number of written tokens that were read so far to compute the next distribution.
     """
 
     def __init__(self, reader: Reader, limit: int) -> None:

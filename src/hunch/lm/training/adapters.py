@@ -1,4 +1,4 @@
-"""Low-rank adapters, by the peft library: a small trained term added to each frozen linear layer.
+"""Low-rank adapters from the peft library: a small trained term for each frozen linear layer.
 
 Source: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022. The term is
 (alpha / rank) B A x, with random A and B = 0 at first, so that an untrained adapter changes nothing.
@@ -26,7 +26,7 @@ def import_peft() -> Any:
 
 
 class Adapters:
-    """The adapters of every linear layer of a network's body, but not of its head; the rest is frozen.
+    """The adapters of every linear layer of a network's body, but not its head; other weights are frozen.
 
     Args:
         network: A network of the transformers library; it is changed in place.

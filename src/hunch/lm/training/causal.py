@@ -1,4 +1,4 @@
-"""Causal models that are trained.
+"""Causal models whose weights are trained.
 
 This module imports torch and transformers, so import it only where such a model is made.
 """
@@ -21,7 +21,7 @@ from hunch.lm.training.writing import Inputs, Texts
 
 
 class Causal(Trainable):
-    """A causal model, used like ``hf:``; prompt and options are one tree."""
+    """A causal model for training, loaded like ``hf:``; a prompt and its options are one tree."""
 
     def _rooted(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
         return [], grow(head, tails)

@@ -1,4 +1,4 @@
-"""Encoder-decoder models that are trained: T5 and Flan-T5, as in GLAM's paper.
+"""Encoder-decoder models whose weights are trained: T5 and Flan-T5, as in GLAM's paper.
 
 The encoder reads a prompt once for all its options. The decoder computes the tree of the options in one pass,
 with shared beginnings only once. T5 encodes positions by a bias for the distance of two tokens, counted along
@@ -29,11 +29,11 @@ from hunch.lm.training.outputs import Row
 from hunch.lm.training.writing import Texts
 
 FAMILIES = ("t5", "mt5")
-"""Families whose position bias belongs to the first layer and is shared by the others."""
+"""Model families whose position bias belongs to the first layer and is shared by the others."""
 
 
 class EncoderDecoderModel(TransformerModel):
-    """The files of an encoder-decoder model, which only a trainable model can use.
+    """An encoder-decoder model with its files; only the trainable model uses it.
 
     Raises:
         UsageError: for a family other than T5.
@@ -56,7 +56,7 @@ class EncoderDecoderModel(TransformerModel):
         return self._text_tokens(text_of(prompt), None)
 
     def tails(self, prompt: Prompt, options: Sequence[str]) -> list[list[int]]:
-        """Tokenise options for the decoder.
+        """Tokenise options as inputs of the decoder.
 
         Raises:
             UsageError: if the tokenizer cannot write an option.
@@ -70,7 +70,7 @@ class EncoderDecoderModel(TransformerModel):
 
 
 class EncoderDecoder(Trainable):
-    """An encoder-decoder model; the state of a prompt is the decoder's first (GLAM)."""
+    """An encoder-decoder model for training; the state of a prompt is the decoder's first state (GLAM)."""
 
     model: EncoderDecoderModel  # type: ignore[assignment]
 

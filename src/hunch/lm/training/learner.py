@@ -14,11 +14,11 @@ from torch import Tensor
 
 
 class Learner:
-    """The optimisers of some weights.
+    """The optimisers of some weights, and their common update.
 
     Args:
-        optimisers: Each has its own weights.
-        clip: Weights whose gradient, taken together, is scaled to a norm of at most 1; none by default.
+        optimisers: One optimiser for each set of weights.
+        clip: Weights whose joint gradient is scaled to a norm of at most 1; none by default.
     """
 
     def __init__(self, *optimisers: torch.optim.Optimizer, clip: Sequence[Tensor] = ()) -> None:
@@ -26,11 +26,11 @@ class Learner:
 
     @classmethod
     def adam(cls, weights: Sequence[Tensor]) -> Learner:
-        """Return Adam for weights whose gradient is clipped; each update says its learning rate."""
+        """Return Adam for weights with gradient clipping; each update gives the learning rate."""
         return cls(torch.optim.Adam(weights, foreach=True), clip=weights)
 
     def update(self, loss: Tensor, rate: float | None = None) -> float:
-        """Make a step that lowers a loss, optionally with another learning rate; return the loss."""
+        """Make one gradient step on a loss, optionally with another learning rate; return the loss."""
         for optimiser in self.optimisers:
             optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -47,6 +47,6 @@ class Learner:
         return [optimiser.state_dict() for optimiser in self.optimisers]
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Restore what :meth:`state_dict` returned, as a copy, because optimisers would share its tensors."""
+        """Restore what :meth:`state_dict` returned, as a copy, because optimisers change its tensors."""
         for optimiser, own in zip(self.optimisers, state, strict=True):
             optimiser.load_state_dict(copy.deepcopy(dict(own)))

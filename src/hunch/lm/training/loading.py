@@ -18,7 +18,7 @@ from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderMode
 from hunch.lm.training.model import Trainable
 
 ROOM: Final = 64
-"""Tokens that a model must be able to read beyond the context of its prompts."""
+"""Number of tokens that a model must be able to read beyond its prompts."""
 
 
 def load(
@@ -43,10 +43,10 @@ def load(
         alpha: Scale of the adapters.
         seed: Seed of the adapters.
         context: Maximum number of tokens of a prompt.
-        end: What ends a written text.
+        end: The beginning of the tokens that end a written text.
         device: Default: ``"cuda"`` if available, else ``"cpu"``.
         dtype: Number format of the computation.
-        chat: Pass text prompts through its chat template.
+        chat: Pass text prompts through the model's chat template.
 
     Raises:
         UsageError: for a wrong option, or a model of another kind.

@@ -1,4 +1,4 @@
-"""A language model whose weights are trained: it scores, reads, writes and judges texts, with gradients.
+"""A language model whose weights are trained: it scores, reads, writes and evaluates texts, with gradients.
 
 Other models are frozen, and their answers are cached. The answers of this one change with every update, so it
 has a meter but no cache. What differs between a causal model and one with an encoder and a decoder is in
@@ -30,15 +30,15 @@ from hunch.lm.training.writing import Allowed, Limited, Texts, Written, chances,
 from hunch.lm.usage import Metered, counters
 
 KNOWN: Final = 4096
-"""Number of prompts whose tokens are kept."""
+"""Maximum number of prompts whose tokens are cached."""
 SHORTEN: Final = " With context=N in its spec the beginnings of longer prompts are left out."
 
 
 class Trainable(Weights, Metered, ABC):
-    """A model of which all weights, or only adapters, are trained.
+    """A model in training: all weights are trained, or only adapters.
 
     No dropout is applied, so that updates are repeatable. The scores equal those of the frozen model ``hf:``
-    with the same weights. What is computed together does not matter to 1e-5.
+    with the same weights. Results do not depend on the batch, up to 1e-5.
 
     Args:
         model: The frozen model; this object takes ownership of it.
@@ -48,16 +48,16 @@ class Trainable(Weights, Metered, ABC):
         seed: Seed of the adapters' initial weights.
         context: Maximum number of tokens of a prompt; a longer one loses its beginning. None: a prompt that
             does not fit is refused.
-        end: What ends a written text: every token that begins with these characters, as one event. Empty for
-            the model's own end tokens.
+        end: What ends a written text: all tokens that begin with these characters, as one event. Empty for
+            the model's end tokens.
 
     Attributes:
-        words: The words of a vocabulary that grows (:meth:`take`); none for a pretrained model.
+        words: The words of a growing vocabulary (:meth:`take`); none for a pretrained model.
         dim: Length of a hidden state.
 
     Raises:
-        UsageError: for another way to train, or a rank or context below 1.
-        HunchError: if adapters are asked for and peft is missing.
+        UsageError: for an unknown value of ``train``, or a rank or context below 1.
+        HunchError: if adapters are requested and peft is missing.
     """
 
     words: tuple[str, ...] = ()
@@ -86,10 +86,10 @@ class Trainable(Weights, Metered, ABC):
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """The tokens that end a text; the first one ends a given text.
+        """The tokens that end a text; the first one is appended to given texts.
 
         Raises:
-            UsageError: if there are none.
+            UsageError: if the model has no end tokens.
         """
         tokenizer, marks = self.model.tokenizer, self.network.generation_config.eos_token_id
         own = [tokenizer.eos_token_id, *(marks if isinstance(marks, list) else [marks])]
@@ -131,7 +131,7 @@ class Trainable(Weights, Metered, ABC):
         return [found[pair] for pair in asked]
 
     def ended(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Answer]:
-        """Return :meth:`answers` for options with their ends, of which any end token counts."""
+        """Return :meth:`answers` for options with end tokens, whose probabilities are added."""
         asked, counts = [as_prompt(prompt) for prompt in prompts], [*map(len, options)]
         written = [
             Written(text, (*tail, self.ends[0]), (), True)
@@ -160,7 +160,7 @@ class Trainable(Weights, Metered, ABC):
 
     @torch.no_grad()
     def frozen_states(self, prompts: Sequence[Prompt]) -> Tensor:
-        """Return :meth:`states` of the model before all training, bit for bit."""
+        """Return :meth:`states` of the model before training, bit for bit."""
         with self.held():
             return self.states(prompts)
 
@@ -190,15 +190,15 @@ class Trainable(Weights, Metered, ABC):
 
         Args:
             prompts: The prompts.
-            rngs: The random generator of each text, asked once a token.
-            max_tokens: Maximum number of tokens, with the end token.
-            temperature: Divides the logits; 0 takes the most likely token each time.
-            allowed: Returns the mask of the tokens that may come next; None allows all.
-            within: Draw only tokens of this nucleus, or an end token.
+            rngs: The random generator of each text; one draw per token.
+            max_tokens: Maximum number of tokens, including the end token.
+            temperature: Divisor of the logits; 0 takes the most likely token each time.
+            allowed: Returns the mask of the possible next tokens; None allows all.
+            within: Draw only tokens of this nucleus, or end tokens.
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context, the model has no
-                end token, or nothing is allowed.
+                end token, or no token is allowed.
         """
         sampling = Sampling(max_tokens, temperature, stop=())
         heads = self.heads(prompts, max_tokens)
@@ -217,10 +217,10 @@ class Trainable(Weights, Metered, ABC):
         ]
 
     def heads(self, prompts: Sequence[Prompt], max_tokens: int) -> list[tuple[int, ...]]:
-        """Return the tokens of prompts after which texts are written.
+        """Return the tokens of prompts, after checking that texts of ``max_tokens`` fit after them.
 
         Raises:
-            UsageError: if one and ``max_tokens`` do not fit into the model's context.
+            UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.
         """
         heads = [self._head(as_prompt(prompt), False) for prompt in prompts]
         for head in heads:
@@ -241,7 +241,7 @@ class Trainable(Weights, Metered, ABC):
         return Written(text, tuple(tokens), tuple(logprobs), finished)
 
     def spelled(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
-        """Return given texts as if the model had written them after their prompts, with an end token."""
+        """Return given texts in the form of texts that the model wrote, with an end token."""
         tails = [
             self.model.tails(as_prompt(p), (text,))[0] if text else []
             for p, text in zip(prompts, texts, strict=True)
@@ -251,10 +251,10 @@ class Trainable(Weights, Metered, ABC):
         ]
 
     def require_room(self, prompts: Sequence[Prompt], tokens: Sequence[Tokens]) -> None:
-        """Check before a training that each prompt with the tokens of its text fits.
+        """Check before training that each prompt with the tokens of its text fits into the context.
 
         Raises:
-            UsageError: if one does not fit into the model's context.
+            UsageError: if a prompt does not fit.
         """
         for prompt, own in zip(prompts, tokens, strict=True):
             length = len(self._head(as_prompt(prompt), False)) + len(own)
@@ -263,7 +263,7 @@ class Trainable(Weights, Metered, ABC):
     def judged(
         self, prompts: Sequence[Prompt], written: Sequence[Written], within: Nucleus | None = None
     ) -> Judged:
-        """Return what the model says of written texts, token by token, with gradients.
+        """Evaluate written texts, token by token, with gradients.
 
         A repeated prompt is computed once, and so are shared beginnings of its texts. With ``within``, the
         distributions are those among the tokens of a nucleus and those that were written.
@@ -315,7 +315,7 @@ class Trainable(Weights, Metered, ABC):
         return self._rooted(head, tails)
 
     def take(self, texts: Iterable[str]) -> None:
-        """Learn the new words of some texts, if the vocabulary grows; that of a pretrained model does not."""
+        """Add the new words of texts, if the vocabulary grows; that of a pretrained model does not."""
 
     # ---- the network, of two kinds --------------------------------------------------------------------
 

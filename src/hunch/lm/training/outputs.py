@@ -1,4 +1,4 @@
-"""What a model in training says of options and texts, with gradients, and where a pass has it.
+"""Outputs of a model in training for options and texts, with gradients, and their positions in a pass.
 
 This module imports torch and transformers, so import it only where such a model is made.
 """
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
     Attributes:
         logprobs: Log-probability of each option, summed over its tokens; shape (n_options,).
         tokens: Number of tokens of each option, shape (n_options,).
-        state: Last hidden state of the prompt's last token, shape (dim,); of a decoder, its first.
+        state: Last hidden state of the prompt's last token, shape (dim,); of a decoder its first state.
     """
 
     logprobs: Tensor
@@ -34,14 +34,14 @@ class Answer(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a model says of n texts of at most T tokens, with gradients; 0 where the mask is False.
+    """A model's outputs for n texts of at most T tokens, with gradients; 0 where the mask is False.
 
     Attributes:
         logprobs: Log-probability of each token, shape (n, T), natural logarithm.
         entropy: Entropy of the distribution of each token, shape (n, T), in nats.
         states: Last hidden state from which each token was predicted, shape (n, T, dim).
-        mask: Which tokens there are, shape (n, T).
-        free: Where tokens are limited to a nucleus, their log-probability without it, without gradients.
+        mask: True where a text has a token, shape (n, T).
+        free: With a nucleus: log-probabilities without the limit, shape (n, T), without gradients.
     """
 
     logprobs: Tensor
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
 
 class Nucleus(NamedTuple):
-    """The tokens that have ``top_p`` together under other ``weights`` of the model; NLPO's limit."""
+    """The most likely tokens with total probability ``top_p`` under other ``weights`` of the model (NLPO)."""
 
     weights: Mapping[str, Tensor]
     top_p: float
@@ -73,11 +73,11 @@ def sums(logits: Tensor, trees: Sequence[Tree]) -> Sequence[Tensor]:
 
 
 def places(trees: Sequence[Tree], owners: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
-    """Return where the tokens of each path are predicted, given trees and the numbers of their paths.
+    """Return the positions where the tokens of each path are predicted, given trees and numbers of paths.
 
     Returns:
-        The row of each path, shape (paths, 1), and of each token: the place of the one that predicts it,
-        counted from the end of the row, the token, and whether there is one; shape (paths, longest path).
+        The row of each path, shape (paths, 1), and of each token: the position that predicts it,
+        counted from the end of the row, the token, and a mask; shape (paths, longest path).
     """
     found = {
         i: (row, [(edge - len(tree.tokens), token) for edge, token in path])

@@ -1,4 +1,4 @@
-"""The trained weights of a model, all of its own or adapters: initial ones, those held for a while, files.
+"""The trained weights of a model, all of them or adapters: initial weights, temporary ones, and files.
 
 This module imports torch and transformers, so import it only where such a model is made.
 """
@@ -20,7 +20,7 @@ from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.adapters import Adapters
 
 Start: TypeAlias = Literal["weights", "shuffled", "random"]
-"""Initial weights: the model's own, these with the rows of its vocabulary shuffled (so that each word has the
+"""Initial weights: those of the model, the same with its vocabulary shuffled (so that each word has the
 meaning of another), or random weights."""
 
 
@@ -28,8 +28,8 @@ class Weights:
     """Base class of models in training.
 
     Attributes:
-        model: The frozen model that was read.
-        network: Its network.
+        model: The frozen model that was loaded.
+        network: The network of the model.
         adapted: True if only adapters are trained.
     """
 
@@ -52,14 +52,14 @@ class Weights:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """Evidence level of the weights that it started from; L0 for shuffled or random ones."""
+        """Evidence level of the initial weights; L0 for shuffled or random ones."""
         return self.model.evidence if self._start == "weights" else "L0"
 
     def restart(self, start: Start = "weights", seed: int = 0) -> None:
         """Discard all training and start from the given initial weights; the seed draws or shuffles them.
 
         Raises:
-            UsageError: if weights that are not trained would have to change.
+            UsageError: if weights that are not trained would change.
         """
         if start != "weights" and self.adapted:
             raise UsageError(f"start={start!r} needs train=all, because it changes all weights.")
@@ -79,7 +79,7 @@ class Weights:
         """Use other trained weights within a ``with`` block, without copying them.
 
         Args:
-            weights: As :meth:`state_dict` returned them. Default: those after the last :meth:`restart`.
+            weights: Result of :meth:`state_dict`. Default: the weights after the last :meth:`restart`.
         """
         trained = self._trained()
         own = {name: weight.data for name, weight in trained.items()}
@@ -92,9 +92,9 @@ class Weights:
                 weight.data = own[name]
 
     def save(self, folder: str | Path) -> Path:
-        """Save the model, adapters added to its weights, as a folder of transformers, which ``hf:`` loads.
+        """Save the model, with adapters added to its weights, as a transformers folder, which ``hf:`` loads.
 
-        The folder keeps the evidence level, and the card of what was read before this training.
+        The folder keeps the evidence level, and the card with earlier trainings of the model.
         """
         network = self.adapters.merged() if self.adapters else self.network
         network.config.hunch_evidence = self.evidence
@@ -112,7 +112,7 @@ class Weights:
         """Restore what :meth:`state_dict` returned.
 
         Raises:
-            HunchError: if it is from another model or another setting of ``train``.
+            HunchError: if the weights are from another model or another setting of ``train``.
         """
         own = self._trained()
         if own.keys() != state.keys() or any(own[name].shape != state[name].shape for name in own):
@@ -138,7 +138,7 @@ def _shuffle(network: Any, seed: int) -> None:
 
 
 def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str, Any]] = ()) -> Path:
-    """Save a model as the transformers library does, with checksums and a card of its trainings."""
+    """Save a model like the transformers library, with checksums and a card of its trainings."""
     (folder / files.SUMS).unlink(missing_ok=True)
     with files.quietly():
         network.save_pretrained(str(folder))

@@ -1,4 +1,4 @@
-"""A new small model over words: a Llama with random weights, whose vocabulary grows.
+"""A new small model over words: a Llama with random weights and a growing vocabulary.
 
 This module imports torch and transformers, so import it only where such a model is made.
 """
@@ -24,16 +24,16 @@ SPECIAL: Final = {"<unknown>": 0, "<end>": 1}
 
 
 class Words(Causal):
-    """A causal model over words; those that it has not taken are unknown.
+    """A causal model over words; words outside its vocabulary are unknown.
 
     Attributes:
-        words: The words that it knows, in the order in which they came.
+        words: The words of the vocabulary, in the order in which they were added.
     """
 
     words: tuple[str, ...] = ()
 
     def take(self, texts: Iterable[str]) -> None:
-        """Add the new words of some texts, as long as there is room."""
+        """Add the new words of texts to the vocabulary, up to its maximum size."""
         every = dict.fromkeys(self.words) | dict.fromkeys(word for text in texts for word in words(text))
         self._know(tuple(every)[: self.network.config.vocab_size - len(SPECIAL)])
 
@@ -45,13 +45,13 @@ class Words(Causal):
         self.model.tail.cache_clear()
 
     def restart(self, start: Start = "weights", seed: int = 0) -> None:
-        """Forget all words, and draw new weights with the seed; there are no others to start from."""
+        """Empty the vocabulary, and draw new weights with the seed; there are no other initial weights."""
         super().restart("random", seed)
         self._start = "weights"
         self._know(())
 
     def save(self, folder: str | Path) -> Path:
-        """Save the model with the words that it knows, as a folder of transformers, which ``hf:`` loads."""
+        """Save the model with its vocabulary, as a transformers folder, which ``hf:`` loads."""
         return write(Path(folder), self.network, self.model.tokenizer)
 
 
@@ -64,7 +64,7 @@ def new(
     heads: int = 4,
     vocabulary: int = 2048,
 ) -> Words:
-    """Return a new model that knows no words yet; the spec ``scratch`` names one. Its evidence level is L1.
+    """Return a new model with an empty vocabulary; the spec ``scratch`` names one. Evidence level L1.
 
     Args:
         seed: Seed of the weights.
@@ -72,7 +72,7 @@ def new(
         width: Length of a hidden state.
         layers: Number of layers.
         heads: Number of heads of the attention.
-        vocabulary: Maximum number of words, with two for the end and for unknown words.
+        vocabulary: Maximum number of words, including two for the end and for unknown words.
 
     Raises:
         UsageError: if a size is not positive, or the heads do not divide the width evenly.

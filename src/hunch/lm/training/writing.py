@@ -1,4 +1,4 @@
-"""Texts that a model in training writes: each token is drawn with its log-probability.
+"""Texts that a model in training writes; each token is drawn and its log-probability recorded.
 
 This module imports torch, so import it only where a model is trained.
 """
@@ -19,11 +19,11 @@ from hunch.lm.scoring.writer import Draft
 from hunch.lm.speech import Sampling
 
 Allowed: TypeAlias = Callable[[tuple[int, ...]], NDArray[np.bool_]]
-"""Returns which tokens may follow those written so far, shape (vocabulary,)."""
+"""Function that returns which tokens may follow the tokens so far, shape (vocabulary,)."""
 Limit: TypeAlias = Callable[[Tensor], Tensor]
-"""Returns which tokens may come next, given logits, in their shape."""
+"""Function that returns which tokens may come next, given logits, in the same shape."""
 Inputs: TypeAlias = dict[str, Tensor]
-"""Inputs of a network, with a row for each text."""
+"""Inputs of a network by name, with one row per text."""
 
 
 class Written(NamedTuple):
@@ -31,9 +31,9 @@ class Written(NamedTuple):
 
     Attributes:
         text: The text, without the end token.
-        tokens: The tokens as they were drawn, with the end token; tokenising the text may give others.
-        logprobs: Natural log-probability of each token under the model itself, at temperature 1 and whatever
-            was allowed; among the tokens of a nucleus, if there was one; empty for a given text.
+        tokens: The drawn tokens with the end token; tokenising the text may give others.
+        logprobs: Natural log-probability of each token under the unrestricted model at temperature 1; with a
+            nucleus, among its tokens; empty for a given text.
         finished: False if the text was cut at ``max_tokens``, so that it has no end token.
     """
 
@@ -47,9 +47,9 @@ class Texts:
     """Texts in progress.
 
     Args:
-        network: Called with the inputs and its own cache.
-        inputs: The prompts, one a row.
-        following: Returns the inputs of the next pass, given those of the last one and a token for each row.
+        network: Called with the inputs and a cache.
+        inputs: The prompts, one per row.
+        following: Returns the inputs of the next pass, given the last ones and one token per row.
 
     Attributes:
         logits: Logits of the next token of each text, shape (texts, vocabulary).
@@ -66,7 +66,7 @@ class Texts:
         self._inputs, self._cache, self.logits = inputs, out.past_key_values, out.logits[:, -1]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with these texts, in this order; one may be named several times."""
+        """Keep only these texts, in this order; a text may occur several times."""
         chosen: Any = torch.tensor(rows, device=self.logits.device)
         self._cache.batch_select_indices(chosen)  # type: ignore[attr-defined]
         self._inputs = {name: value[chosen] for name, value in self._inputs.items()}
@@ -78,9 +78,9 @@ class Texts:
 
 
 class Limited:
-    """Texts whose next token is limited (``limit``) by the logits of ``guide``, which reads the same texts.
+    """Texts whose next token is limited (``limit``) by the logits of ``guide``, a copy of the texts.
 
-    The guide has other weights of the network; they are ``held`` within a ``with`` block.
+    The guide is the same network with other weights, which are ``held`` within a ``with`` block.
     """
 
     def __init__(self, texts: Texts, guide: Texts, held: Callable[[], Any], limit: Limit) -> None:
@@ -88,12 +88,12 @@ class Limited:
 
     @property
     def logits(self) -> Tensor:
-        """Logits of the next token of each text, -inf where it is not allowed."""
+        """Logits of the next token of each text, -inf for tokens that are not allowed."""
         own: Tensor = self.texts.logits.float()
         return own.masked_fill(~self.limit(self.guide.logits), -torch.inf)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with these texts."""
+        """Keep only these texts."""
         self.texts.keep(rows)
         self.guide.keep(rows)
 
@@ -105,7 +105,7 @@ class Limited:
 
 
 def nucleus(logits: Tensor, top_p: float, always: Sequence[int] = ()) -> Tensor:
-    """Return which tokens are among the likeliest that have ``top_p`` together, or ``always`` allowed.
+    """Return which tokens are among the likeliest with total probability ``top_p``, or in ``always``.
 
     Logits and result have the shape (..., vocabulary); a ``top_p`` of 1 allows all.
     """
@@ -123,7 +123,7 @@ def fill(
     ends: Sequence[int],
     allowed: Allowed | None,
 ) -> list[list[float]]:
-    """Write drafts a token at a time until all have ended; return the log-probabilities of their tokens."""
+    """Write drafts token by token until all have ended; return the log-probabilities of their tokens."""
     logprobs: list[list[float]] = [[] for _ in drafts]
     going = list(range(len(drafts)))
     while going:
@@ -147,7 +147,7 @@ def fill(
 
 
 def chances(logprobs: Tensor, tokens: Tensor, ends: Sequence[int]) -> Tensor:
-    """Return the log-probability of each token; all end tokens are one event.
+    """Return the log-probability of each token; the probabilities of all end tokens are added.
 
     Args:
         logprobs: Log-probabilities of the vocabulary, shape (..., vocabulary).

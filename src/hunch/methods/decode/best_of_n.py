@@ -6,8 +6,8 @@ Algorithm (Stiennon et al., "Learning to summarize from human feedback", NeurIPS
     r      <- a reward model, fitted to them
     answer <- arg max of r over n texts
 
-It is what ``rlhf`` is compared with: the same pairs, the same reward model, and no training of the policy.
-Its divergence from the model is at most log n - (n - 1) / n (Beirami et al., 2024), which ``kl`` reports.
+This is the baseline of ``rlhf``: the same pairs and the same reward model, but no training of the policy.
+The KL divergence from the model is at most log n - (n - 1) / n (Beirami et al., 2024); ``kl`` reports it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BestOfNConfig(RewardModelConfig, TextConfig):
-    """Selection by a reward model."""
+    """Settings of best of n."""
 
     n: PositiveInt = 16
-    """Texts of which the best is chosen (WebGPT: 64)."""
+    """Number of texts from which the best is chosen (WebGPT: 64)."""
 
 
 class BestOfN(TextAgent):
-    """The agent.
+    """The agent of best of n.
 
     Args:
         config: All settings; ``options`` change single ones.
-        judge: The model that compares, for labels=judge.
+        judge: The model that compares two texts, if ``labels`` is judge.
 
     Raises:
         UsageError: on an unknown option, a setting out of range, or another kind of model.
@@ -66,27 +66,27 @@ class BestOfN(TextAgent):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> BestOfN:
-        """Make the agent, with the judge."""
+        """Make the agent with its judge."""
         return cls(config, models.get("judge"))
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse models and labels that cannot be used, before anything is loaded."""
+        """Check models and labels before anything is loaded; a UsageError if they cannot be used."""
         super().check(config, specs)
         check_labels(config)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest level of the model, the reward model and who compares."""
+        """The weakest evidence level of the model, the reward model and the source of the comparisons."""
         return weakest([super().evidence, self.source.evidence])
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all pairs and rewards."""
+        """Forget all pairs, and the reward model."""
         super().begin(world, seed)
         self.source.begin(world, seed)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Collect pairs, until there are enough."""
+        """Collect pairs of texts to compare, until there are enough."""
         if not self.source.fitted:
             self.source.rewards(transitions)
 
@@ -95,7 +95,7 @@ class BestOfN(TextAgent):
         return self.source.learn()
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write n texts in each state, and keep the best; the first, until there are rewards."""
+        """Write n texts in each state, and keep the best; the first one while there is no reward model."""
         n = self.config.n if self.source.fitted else 1
         many = [state for state in states for _ in range(n)]
         drawn = super().write(many, rng)
@@ -105,14 +105,14 @@ class BestOfN(TextAgent):
         return [drawn[i * n + int(best)] for i, best in enumerate(rewards.argmax(1))]
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the learned reward of texts, and the bound of their divergence from the model."""
+        """Return the learned reward of texts, and the bound on the KL divergence, as metrics."""
         if not self.source.fitted:
             return {}
         n, proxy = self.config.n, self.source.score(states, [own.text for own in decisions])
         return {"kl": log(n) - (n - 1) / n, "proxy": float(proxy.mean())}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return how well the reward model was fitted."""
+        """Return how well the reward model fits its pairs."""
         return self.source.records()
 
 

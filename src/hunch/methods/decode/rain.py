@@ -2,16 +2,16 @@
 
 Algorithm (Li et al., "RAIN: Your Language Models Can Align Themselves without Finetuning", ICLR 2024)::
 
-    node  <- the empty beginning
+    node  <- the empty text
     until the budget of tokens is spent
         from node, walk down by  arg max  q + c p sqrt(visits of the parent) / (1 + visits)
-        where fewer than branches pieces were drawn, or all are bad, write the rest; its first words are one
+        where fewer than branches pieces were drawn, or all are bad, write the rest; its start is a piece
         v  <- the judge's verdict on the whole text, asked in both orders: -1, 0 or 1
-        q of all beginnings on the way  <- mean of their v
+        q of all nodes on the way  <- mean of their v
         node  <- its most visited piece, once that was visited often enough and is good, after tries not bad
     the answer is the text of the highest verdict below node
 
-p is the share of the draws that gave a piece. Searches of several answers go side by side. The judge may be
+p is the share of draws that gave a piece. Several answers are searched for in parallel. The judge may be
 the writer itself (paper) or another model. Control: ``search=best`` writes whole texts with as many tokens.
 """
 
@@ -37,36 +37,36 @@ from hunch.rl.policy import Decision
 
 ASK: Final = "\nDoes the answer keep the principle?"
 Search: TypeAlias = "Generator[str, tuple[Decision, float], Decision]"
-"""Yields a beginning, gets the whole text with its verdict, and returns the answer."""
+"""A search: yields a beginning, receives the whole text with its verdict, and returns the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RAINConfig(TextConfig):
-    """Search with self-evaluation and rewind."""
+    """Settings of search with self-evaluation and rewind."""
 
     judge: str = "uniform"
-    """The model that says whether an answer keeps the principle (paper: the writer)."""
+    """Model that judges whether an answer follows the principle (paper: the writer itself)."""
     principle: str = "The answer does well what was asked."
-    """What the judge is asked about."""
+    """Statement about the answer whose truth the judge assesses."""
     search: Literal["rain", "best"] = "rain"
-    """RAIN, or its control: write whole texts, and take the first with the best verdict."""
+    """rain, or best: its control, which writes whole texts and takes the first with the best verdict."""
     budget: PositiveInt = 128
-    """Tokens after which no more is written for an answer (paper: 50 searches a piece)."""
+    """Tokens per answer, after which the search ends (ours; paper: 50 searches per piece)."""
     piece: PositiveInt = 4
-    """Words of a piece (paper: 1, 2, 4, then 10 tokens)."""
+    """Length of a piece in words (ours; paper: 1, 2, 4, then 10 tokens)."""
     branches: PositiveInt = 3
-    """Pieces after a beginning (paper: 10)."""
+    """Maximum number of different pieces that may follow a partial answer (ours; paper: 10)."""
     explore: NonNegativeFloat = 2.0
-    """c, the weight of likely pieces that were seldom visited (paper)."""
+    """Constant c of the search: weight of likely pieces that were seldom visited (paper)."""
     visits: PositiveInt = 3
-    """Visits after which a piece whose q is above 0.8 is kept (paper: 7)."""
+    """Visits after which a piece is kept if its q is above 0.8 (ours; paper: 7)."""
     tries: PositiveInt = 8
-    """Visits of a beginning after which its most visited piece only need not be bad (paper: 50)."""
+    """Visits of a partial answer after which its best piece is kept unless it is bad (ours; paper: 50)."""
 
 
 @dataclass
 class Node:
-    """A beginning of an answer, with the sum of verdicts below it and the best text."""
+    """A beginning of an answer, with the sum of the verdicts on its continuations and the best of these."""
 
     text: str = ""
     draws: int = 0
@@ -76,23 +76,23 @@ class Node:
     children: dict[str, Node] = field(default_factory=dict)
 
     def add(self, value: float, made: Decision) -> None:
-        """Count a verdict."""
+        """Count a verdict on a whole text that begins like this."""
         self.visits, self.total = self.visits + 1, self.total + value
         if self.best is None or value > self.best[0]:
             self.best = value, made
 
     @property
     def q(self) -> float:
-        """Mean verdict."""
+        """Mean of the verdicts, from -1 to 1."""
         return self.total / max(1, self.visits)
 
     def known(self, branches: int) -> bool:
-        """Return whether enough pieces were drawn here, and one of them is not bad."""
+        """Return whether enough different pieces follow this beginning, and one of them is not bad."""
         own = self.children.values()
         return sum(node.draws for node in own) >= branches and max(node.q for node in own) >= 0
 
     def child(self, c: float) -> Node:
-        """Return the piece to go on with."""
+        """Return the piece with the largest search score, where the search goes on."""
         drawn = sum(own.draws for own in self.children.values())
 
         def score(own: Node) -> float:
@@ -102,7 +102,7 @@ class Node:
 
 
 class RAIN(TextAgent):
-    """The agent; arguments as for :class:`~hunch.methods.decode.best_of_n.BestOfN`."""
+    """The agent of RAIN; arguments as for :class:`~hunch.methods.decode.best_of_n.BestOfN`."""
 
     config_class: ClassVar[type[Any]] = RAINConfig
     saved = ("rng",)
@@ -115,15 +115,15 @@ class RAIN(TextAgent):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RAIN:
-        """Make the agent, with the judge."""
+        """Make the agent with its judge."""
         return cls(config, models.get("judge"))
 
     def learn(self) -> dict[str, float]:
-        """Learn nothing."""
+        """Do nothing: no weight is trained."""
         return {}
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Search for an answer to each state; what all searches wait for is written and judged together."""
+        """Search for an answer to each state; the requests of all searches are answered in one batch."""
         seeds = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
         going = [self.search() for _ in states]
         wanted = {i: next(own) for i, own in enumerate(going)}
@@ -141,7 +141,7 @@ class RAIN(TextAgent):
         return [found[i] for i in range(len(states))]
 
     def search(self) -> Search:
-        """Search for an answer."""
+        """Search for the answer to one state."""
         c, spent, node = self.config, 0, Node()
         while spent < c.budget:
             path = [node]
@@ -166,7 +166,7 @@ class RAIN(TextAgent):
     def completed(
         self, states: Sequence[State], starts: Sequence[str], rngs: Sequence[np.random.Generator]
     ) -> list[Decision]:
-        """Write the rest after each beginning; the tokens of a decision are those that were written now."""
+        """Write the rest after each beginning; the decisions count only the new tokens."""
         prompts = [
             extended(self.policy.prompt(state), f" {start}" if start else "")
             for state, start in zip(states, starts, strict=True)

@@ -1,4 +1,4 @@
-"""The adapter of RLAdapter: a small causal model that sums up a player, trained on what helped."""
+"""The adapter of RLAdapter: a small causal model that summarises a player, trained on helpful summaries."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ BATCH = 8
 
 
 class Sayer(Protocol):
-    """Chooses the summary that fits a player."""
+    """Chooses a summary of how a player does."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """Evidence level of its summaries."""
+        """The evidence level of the model that chooses."""
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
         """Return a summary of a player, given its events."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return its trained state."""
+        """Return the trained weights, and what else is needed to resume."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
 
 
 class Adapter(Sayer):
-    """A small causal model that chooses a summary, and is trained on summaries that did well.
+    """A small causal model that chooses a summary, and is trained on summaries that led to good scores.
 
     Args:
-        summaries: What it chooses from.
+        summaries: The summaries to choose from.
         start: Causal model to fine-tune; empty for a new one.
-        rate: Learning rate.
+        rate: Learning rate of Adam.
         seed: Seed of the weights of a new model.
     """
 
@@ -53,7 +53,7 @@ class Adapter(Sayer):
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """L1 for a new model; otherwise what the model's config says, or L3."""
+        """The evidence level: L1 for a new model; otherwise what the model's config names, or L3."""
         return self.model.evidence
 
     def say(self, prompt: str, rng: np.random.Generator) -> str:
@@ -67,7 +67,7 @@ class Adapter(Sayer):
         return self.summaries[int(rng.choice(len(shares), p=shares / shares.sum()))]
 
     def train(self, pairs: Sequence[tuple[str, str]], updates: int, rng: np.random.Generator) -> float:
-        """Make the updates of a stage on prompts with summaries; return the mean loss."""
+        """Make the updates of one stage on prompts with their summaries, and return the mean loss."""
         import torch
 
         self.model.take(text for pair in pairs for text in pair)
@@ -80,7 +80,7 @@ class Adapter(Sayer):
         return float(np.mean(losses)) if losses else 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser and words."""
+        """Return weights, optimiser and vocabulary."""
         return {
             "network": self.model.state_dict(),
             "optimiser": self.learner.state_dict(),

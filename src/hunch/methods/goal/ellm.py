@@ -8,7 +8,7 @@ Algorithm (Du et al., "Guiding Pretraining in Reinforcement Learning with Large 
         goals reached in this episode are dropped
         act; caption what happened
         reward: the largest cosine between the caption and a goal, if it reaches a threshold
-    learn from these rewards only; a task may be learnt afterwards
+    learn from these rewards only; another run may learn a task afterwards
 
 The model fills one role, the goal source (:class:`Suggestions`). An encoder's
 similarity of caption and goal decides whether a goal is reached, and is the reward
@@ -42,31 +42,31 @@ from hunch.roles.reward.similarity import Similarity
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestionConfig(AskConfig):
-    """How a model is asked for goals."""
+    """Settings of the requests for goals."""
 
     how: Literal["auto", "list", "ask", "alike"] = "auto"
-    """list: the model writes goals, one per line (paper: open). ask: it says yes or no to each candidate
-    (paper: closed). alike: the candidates with embeddings nearest to the observation (our choice; for
+    """Request for goals. list: the model writes goals, one per line (paper: open). ask: the model says yes
+    or no to each candidate (paper: closed). alike: candidates most similar to the observation (ours; for
     encoders). auto: list if the model generates, else alike if it embeds, else ask."""
     goals: PositiveInt = 5
     """Maximum goals per state (our choice)."""
     samples: PositiveInt = 1
-    """list: number of answers that are combined."""
+    """With list: number of answers that are combined."""
     threshold: Share = 0.5
-    """ask: probability of yes at which a candidate becomes a goal (released code)."""
+    """With ask: probability of yes from which a candidate becomes a goal (released code)."""
     temperature: NonNegativeFloat = 0.1
-    """list: temperature of the answers (released code)."""
+    """With list: temperature of the answers (released code)."""
     max_tokens: PositiveInt | None = None
-    """list: maximum tokens per answer. Default: 64, or more for a chat model."""
+    """With list: maximum tokens per answer. Default: 64, or more for a chat model."""
     free: bool = False
-    """list: also accept goals that are not candidates."""
+    """With list: also accept goals that are not admissible actions."""
 
 
 class Suggestions(GoalSource):
-    """Suggests goals that a model finds sensible in a state; each state is asked about once.
+    """Suggests goals that a model finds sensible in a state; the model is asked once per state.
 
-    The candidates are the admissible actions. A written line that is not a candidate is rejected, and counted
-    as a fallback of the model. Suggestions are not saved, because the model gives them again.
+    The candidates are the admissible actions. A line that is not a candidate is rejected, and counted
+    as a fallback of the model. Checkpoints leave suggestions out: the model repeats them.
 
     Attributes:
         lines: Number of lines read so far.
@@ -75,10 +75,10 @@ class Suggestions(GoalSource):
     Args:
         lm: A model that generates, scores or embeds.
         config: How the model is asked.
-        nonsense: Fixed goals to suggest instead in all states: a control.
+        nonsense: Goals to suggest in all states instead, as a control.
 
     Raises:
-        UsageError: if the model cannot answer in this way.
+        UsageError: if the model does not support the chosen kind of request.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class Suggestions(GoalSource):
         return {**asdict(self.config), **own}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all suggestions."""
+        """Forget all suggestions, and reset the random generator."""
         self.known: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
         self.lines = self.rejected = 0
 
     def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
-        """Return the goals of each state, with one call for all new states."""
+        """Return the goals of each state; one model call for all new states."""
         if self.nonsense:
             return [self.nonsense] * len(states)
         keys = [(state.observation, state.options) for state in states]
@@ -125,7 +125,7 @@ class Suggestions(GoalSource):
         return [self._read(own, s.options) for own, s in zip(answers, new.values(), strict=True)]
 
     def prompt(self, state: State) -> str:
-        """Return the prompt for goals."""
+        """Return the prompt that asks for goals in a state."""
         listed = "\n".join(f"- {option}" for option in state.options)
         return (
             f"{state.observation}\n\nWhat would be sensible and useful to do here and now? Name up to "
@@ -174,22 +174,22 @@ class Suggestions(GoalSource):
 
 @dataclass(frozen=True, kw_only=True)
 class ELLMConfig(LearnerConfig):
-    """Rewards for goals that a model suggests."""
+    """Settings of ELLM: rewards for goals that a model suggests."""
 
     suggestions: SuggestionConfig = field(default_factory=SuggestionConfig)
     """How the model is asked for goals."""
     threshold: Share = 0.99
-    """Cosine of caption and goal at which the goal counts as reached (released code: 0.99 in Crafter)."""
+    """Cosine of caption and goal from which the goal counts as reached (released code: 0.99 in Crafter)."""
     weight: NonNegativeFloat = 1.0
-    """Weight of the reward for goals."""
+    """Weight of the reward for reached goals."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: 0 while pretraining)."""
     nonsense: tuple[str, ...] = ()
-    """Fixed goals to pursue in all states instead of the model's; a control."""
+    """Fixed goals for all states, which replace the model's goals; a control."""
 
 
 class ELLM(Goaled):
-    """The agent.
+    """The agent of ELLM.
 
     Args:
         lm: A model that writes, scores or embeds.
@@ -197,7 +197,7 @@ class ELLM(Goaled):
         encoder: Compares captions and goals, and embeds states for DQN. Default: that of the config.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot answer.
+        UsageError: on an unknown option, a setting out of range, or an unsuitable model.
     """
 
     config_class: ClassVar[type[Any]] = ELLMConfig

@@ -54,33 +54,33 @@ SUMMARIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class MentorConfig(AskConfig):
-    """How sub-goals are chosen."""
+    """Settings of the choice of sub-goals."""
 
     prompt_fields = ("player", "summary")
     adapter: Literal["trained", "frozen", "none"] = "trained"
     """Train the adapter between stages (paper), keep its random weights, or leave it out."""
     start: str = ""
-    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with a million weights."""
+    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with about a million weights."""
     summaries: tuple[str, ...] = SUMMARIES
-    """Summaries for the adapter to choose from (our choice; paper: any text); of equal length, because a
-    longer text is less likely."""
+    """Summaries from which the adapter chooses (our choice; paper: any text). Their lengths should be equal,
+    because a longer text is less likely."""
     keep: Share = 0.5
     """Share of a stage's summaries, those with the best scores, used for training (our choice; released code:
     1, which is all)."""
     stages: PositiveInt = 5
-    """Stages per run, after each of which the adapter is trained (released code)."""
+    """Number of stages of the run; the adapter is trained after each (released code)."""
     updates: NonNegativeInt = 20
-    """Updates per stage (our choice; released code: one pass)."""
+    """Updates of the adapter per stage (our choice; released code: one pass over the stage's summaries)."""
     adapter_rate: PositiveFloat = 1e-3
-    """Learning rate of the adapter; use about 1e-5 for a pretrained model (released code: 2e-4 with LoRA)."""
+    """Learning rate of the adapter; about 1e-5 suits a pretrained model (released code: 2e-4 with LoRA)."""
     goals: PositiveInt = 3
-    """Number of sub-goals at a time (paper)."""
+    """Number of sub-goals per episode (paper)."""
     temperature: NonNegativeFloat = 1.0
     """Temperature of the large model's answers (released code)."""
 
 
 def comprehension(cosine: float) -> float:
-    """Return how well a player follows its sub-goals: sigmoid(10 (cos - 0.1)), between events and goals."""
+    """Return how well a player follows its sub-goals: sigmoid(10 (cosine of events and goals - 0.1))."""
     return float(1 / (1 + np.exp(-10 * (cosine - 0.1))))
 
 
@@ -92,9 +92,9 @@ class Lesson:
         prompt: The adapter's prompt.
         summary: The adapter's summary.
         goals: The large model's sub-goals.
-        did: Events since then, oldest first.
-        score: How well the previous goals were followed; nan at first.
-        number: Number of earlier lessons.
+        did: Events since the goals were set, oldest first.
+        score: How well the previous sub-goals were followed, from 0 to 1; nan at first.
+        number: Number of earlier lessons of the stream.
     """
 
     prompt: str = ""
@@ -106,13 +106,13 @@ class Lesson:
 
 
 class Mentor(GoalSource):
-    """Suggests sub-goals at the beginning of an episode and checks them: a goal source and an achievement.
+    """Suggests sub-goals at the beginning of an episode, and detects which ones are reached.
 
     Args:
         lm: Suggests sub-goals from the list of admissible actions, given the observation and the summary.
         encoder: Compares events with sub-goals.
         config: All settings.
-        threshold: Cosine of event and goal at which the goal counts as reached.
+        threshold: Cosine of event and sub-goal from which the sub-goal counts as reached.
 
     Raises:
         UsageError: if the encoder cannot embed.
@@ -131,17 +131,17 @@ class Mentor(GoalSource):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weaker evidence level of adapter and large model."""
+        """The weaker evidence level of the adapter and the large model."""
         return weakest((self.lm.evidence, *(() if self.adapter is None else (self.adapter.evidence,))))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config and the models."""
+        """The config and the names of the models."""
         named = {"suggests": self.lm.name, "compares": self.table.lm.name}
         return {**asdict(self.config), **named, "wording": version(Mentor.question)}
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with a new adapter and no lessons."""
+        """Start with an untrained adapter and no lessons."""
         self.seed = seed
         self.length = max(1, world.steps // self.config.stages)
         self.adapter = self._adapter(seed)
@@ -157,7 +157,7 @@ class Mentor(GoalSource):
         return None if c.adapter == "none" else Adapter(c.summaries, c.start, c.adapter_rate, seed)
 
     def twin(self, seed: int) -> Self:
-        """Return a mentor with the same adapter but its own lessons, which trains nothing."""
+        """Return a mentor with the same adapter but separate lessons, which trains nothing."""
         other = copy.copy(self)
         other.seed, other.lessons, other.finished, other.recent_scores = seed, {}, [], []
         return other
@@ -165,7 +165,7 @@ class Mentor(GoalSource):
     # ---- suggesting -----------------------------------------------------------------------------------
 
     def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
-        """Return sub-goals for each state, with one call of the large model."""
+        """Return sub-goals for each state; one call of the large model for all new episodes."""
         before = [self.lessons.get(state.stream, Lesson(number=-1)) for state in states]
         new = [self._lesson(state, old) for state, old in zip(states, before, strict=True)]
         prompts = [
@@ -191,7 +191,7 @@ class Mentor(GoalSource):
         return lesson
 
     def question(self, state: State, lesson: Lesson) -> str:
-        """Return the large model's prompt."""
+        """Return the large model's prompt, which asks for sub-goals."""
         listed = "\n".join(f"- {option}" for option in state.options)
         summary = f"Summary: {lesson.summary}\n" if lesson.summary else ""
         return (
@@ -210,7 +210,7 @@ class Mentor(GoalSource):
     # ---- what came of it ------------------------------------------------------------------------------
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
-        """Return the sub-goals that each step reached, and record its event."""
+        """Return the sub-goals that each step reached, and store the event of the step."""
         self.steps += len(transitions)
         for t in transitions:
             lesson = self.lessons.get(t.stream)
@@ -230,7 +230,7 @@ class Mentor(GoalSource):
         self.lessons[stream] = replace(lesson, score=score)
 
     def learn(self) -> dict[str, float]:
-        """Train the adapter at the end of a stage; return the loss, and the mean score since the last one."""
+        """Train the adapter if a stage has ended; return the loss, and the mean score of the stage."""
         told, self.recent_scores = self.recent_scores, []
         figures = {"comprehension": float(np.mean(told))} if told else {}
         if self.steps // self.length > self.stage:
@@ -242,7 +242,7 @@ class Mentor(GoalSource):
         return figures
 
     def best(self) -> list[tuple[str, str]]:
-        """Return this stage's prompts and summaries with the best scores."""
+        """Return the prompts and summaries of this stage with the best scores."""
         ranked = sorted(self.finished, key=lambda one: -one[2])
         return [(prompt, summary) for prompt, summary, _ in ranked[: round(self.config.keep * len(ranked))]]
 
@@ -259,31 +259,31 @@ class Mentor(GoalSource):
 
 @dataclass(frozen=True, kw_only=True)
 class RLAdapterConfig(LearnerConfig):
-    """Sub-goals from two models."""
+    """Settings of RLAdapter."""
 
     mentor: MentorConfig = field(default_factory=MentorConfig)
     """How sub-goals are chosen."""
     threshold: Share = 0.99
-    """Cosine of event and sub-goal at which the sub-goal counts as reached."""
+    """Cosine of event and sub-goal from which the sub-goal counts as reached (ours)."""
     weight: NonNegativeFloat = 0.0
-    """Weight of a reward for reached sub-goals (paper: 0)."""
+    """Weight of the reward for reached sub-goals (paper: 0)."""
     extrinsic: NonNegativeFloat = 1.0
     """Weight of the environment's reward (paper: 1)."""
     learner: Literal["table", "dqn", "ppo"] = "ppo"
-    """PPO (paper) or DQN on embeddings, or a table, to which every set of sub-goals is another task."""
+    """Inner learner: ppo (paper) or dqn on embeddings, or a table, whose rows depend on the sub-goals."""
 
 
 class RLAdapter(Goaled):
-    """The agent.
+    """The agent of RLAdapter.
 
     Args:
         lm: A model that writes.
         config: All settings; ``options`` change single ones.
-        encoder: Compares what was done with sub-goals, and embeds states for DQN. Default: that of the
+        encoder: Compares events with sub-goals, and embeds states for the learner. Default: that of the
             config.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot answer.
+        UsageError: on an unknown option, a setting out of range, or an unsuitable model.
     """
 
     config_class: ClassVar[type[Any]] = RLAdapterConfig
@@ -306,7 +306,7 @@ class RLAdapter(Goaled):
         super().__init__(rewarded, self.mentor, self.mentor)
 
     def player(self, seed: int) -> Player:
-        """Return a player with its own sub-goals."""
+        """Return a player with separate sub-goals."""
         mentor = self.mentor.twin(seed)
         return GoaledPlayer(self.agent.player(seed), Goals(mentor, mentor, renew=False))
 

@@ -6,11 +6,11 @@ Algorithm (Quartey, Shah and Konidaris, "Exploiting Contextual Structure to Gene
     the target is a formula over objects; a language model embeds the objects' names
     auxiliary tasks <- the formula with each object replaced by one of the most similar ones
     in every step
-        act epsilon-greedily for the target, in the product of place and automaton
+        act epsilon-greedily for the target, over pairs of a place and a formula
         for every task, with the formula that it has reached in this episode (counterfactually)
             Q(task, place, formula; a) <- towards r + gamma max Q(task, place', formula'; .)
             where formula' is the formula after this step, and r = 1 if it is done
-    so each auxiliary task has a policy without any extra step
+    so each auxiliary task gets a policy without extra steps
 
 The model fills one role, the goal source: the tasks that it suggests are learnt alongside the target, not
 pursued. Departures: only names are embedded, by a sentence encoder; the curriculum over auxiliary tasks is
@@ -39,25 +39,25 @@ from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.similarity import cosines
 
 Lefts: TypeAlias = dict[int, dict[str, Formula]]
-"""What remains of each task, by stream and task."""
+"""What remains to be done of each task, by stream and task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskExploreConfig:
-    """Auxiliary tasks made by replacing objects."""
+    """Settings of TaskExplore."""
 
     tasks: NonNegativeInt = 8
-    """Number of auxiliary tasks (our choice); 0 gives Q-learning for the target."""
+    """Number of auxiliary tasks (our choice); 0 leaves Q-learning for the target."""
     near: PositiveInt = 2
-    """Number of candidates to replace each object of the target (our choice)."""
+    """Number of candidates that may replace each object of the target (our choice)."""
     swaps: Literal["alike", "random"] = "alike"
-    """Candidates: objects with the most similar names, or random ones (a control)."""
+    """Candidates: objects with the most similar names (alike), or random objects (random, a control)."""
     behaviour: Literal["target", "random"] = "target"
-    """Act for the target, or at random (a control)."""
+    """Act for the target task, or at random (a control)."""
     counterfactual: Literal["each", "all"] = "each"
-    """Update, for each task, the formula that it has reached (paper), or all that it may reach."""
+    """Update, for each task, the formula reached in this episode (each, paper), or all formulas (all)."""
     encoder: str = "minilm"
-    """Encoder of the names of objects."""
+    """Encoder of the names of objects, given by its spec."""
     gamma: Share = 0.97
     """Discount per step (our choice)."""
     learning_rate: PositiveFloat = 0.2
@@ -67,14 +67,14 @@ class TaskExploreConfig:
 
 
 class TaskExplore(Agent):
-    """The agent; its players pursue the state's task, which may be the target or an auxiliary task.
+    """The agent of TaskExplore; its players pursue the task of the state, the target or an auxiliary task.
 
     Args:
         config: All settings; ``options`` change single ones.
         encoder: Embeds the names of objects. Default: that of the config.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot embed.
+        UsageError: on an unknown option, a setting out of range, or a model without embeddings.
     """
 
     config_class: ClassVar[type[Any]] = TaskExploreConfig
@@ -94,7 +94,7 @@ class TaskExplore(Agent):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config and the encoder."""
+        """The config, and the name of the encoder."""
         return {**asdict(self.config), "encoder": self.names.lm.name}
 
     def begin(self, world: World, seed: int) -> None:
@@ -150,13 +150,13 @@ class TaskExplore(Agent):
         return self.best(state, self.left, self.rng)
 
     def best(self, state: State, lefts: Lefts, rng: np.random.Generator) -> str:
-        """Return one of the best actions for the rest of the state's task."""
+        """Return one of the best actions for what remains of the state's task."""
         q = self.q(state, lefts)
         ties = np.flatnonzero(q == q.max())
         return state.options[int(ties[rng.integers(len(ties))])]
 
     def q(self, state: State, lefts: Lefts) -> FloatArray:
-        """Return Q of each action; 0 for a task that is not learnt."""
+        """Return Q of each action for what remains of the state's task; 0 if the task is not learnt."""
         automaton = self.tasks.get(state.task)
         if automaton is None:
             return np.zeros(len(state.options))
@@ -164,7 +164,7 @@ class TaskExplore(Agent):
         return self.table.values(_row(state.task, state, left), state.options)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Learn all tasks from each step."""
+        """Update Q of all tasks with each step."""
         for t in transitions:
             for name, automaton in self.tasks.items():
                 self._learn(name, automaton, t)
@@ -185,11 +185,11 @@ class TaskExplore(Agent):
             )
 
     def learn(self) -> dict[str, float]:
-        """Return the number of tasks."""
+        """Return the number of tasks as a metric; learning happens in ``observe``."""
         return {"tasks": float(len(self.tasks))}
 
     def records(self) -> list[dict[str, Any]]:
-        """The tasks, the target first."""
+        """Return the tasks, the target first."""
         return [{"task": name, "auxiliary": i > 0} for i, name in enumerate(self.tasks)]
 
     # ---- evaluating -----------------------------------------------------------------------------------
@@ -199,15 +199,15 @@ class TaskExplore(Agent):
         return TaskPlayer(self, seed)
 
     def values(self, states: Sequence[State]) -> FloatArray:
-        """Return the largest Q for the rest of each state's task, shape (n,)."""
+        """Return the largest Q for what remains of each state's task, shape (n,)."""
         return np.array([self.q(state, self.left).max() for state in states])
 
     def explain(self, state: State) -> Explanation:
-        """Return Q for the rest of the state's task."""
+        """Return Q for what remains of the state's task."""
         return Explanation({"Q": self.q(state, self.left)})
 
     def state_dict(self) -> dict[str, Any]:
-        """Return tasks, table, random state, and what remains of the tasks."""
+        """Return tasks, table, random state, and what remains of each task."""
         left = {stream: {name: show(f) for name, f in own.items()} for stream, own in self.left.items()}
         own = {"tasks": list(self.tasks), "rng": self.rng.bit_generator.state, "left": left}
         return {**own, "table": self.table.state_dict()}
@@ -238,7 +238,7 @@ def _row(task: str, state: State, left: Formula) -> tuple[Any, ...]:
 
 
 class TaskPlayer:
-    """Pursues the task of its states, and remembers what remains of it."""
+    """A player that pursues the task of its states, and remembers what remains of it."""
 
     def __init__(self, agent: TaskExplore, seed: int) -> None:
         self.agent, self.rng = agent, np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Algorithm Distillation: a network that has read how learners improve improves without a gradient.
+"""Algorithm Distillation: a network that has read learners' histories improves without gradient updates.
 
 Algorithm (Laskin et al., "In-context Reinforcement Learning with Algorithm Distillation", ICLR 2023)::
 
@@ -7,11 +7,11 @@ Algorithm (Laskin et al., "In-context Reinforcement Learning with Algorithm Dist
             maximise  sum log p(a_t | o_1, a_1, r_1, ..., o_t)         across the ends of episodes
     act:    a_t ~ p(. | the lifetime so far), with fixed weights; only the context grows
 
-The network predicts the next action of a learner that has seen so much, so it acts like one that has learnt
-so much. Two settings turn it into its controls: ``histories="ends"`` is expert distillation (nothing
-improves in an example, so nothing can be learnt in context), and ``histories="shuffled"`` takes away the
+The network predicts the next action of a learner with such a past, so it acts like one that has learnt
+as much. Two settings turn it into its controls: ``histories="ends"`` is expert distillation (no
+example shows improvement, so none can be learnt), and ``histories="shuffled"`` removes the
 order. ``labels="best"`` with shuffled histories is the Decision-Pretrained Transformer (Lee et al., NeurIPS
-2023), which needs to be told the best action.
+2023), which needs the best actions as labels.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AlgorithmDistillationConfig:
-    """Algorithm Distillation."""
+    """Settings of Algorithm Distillation."""
 
     labels: Labels = "taken"
-    """Actions to predict: those taken, what the learner did there in the end, or the best ones."""
+    """Actions to predict: those taken, those that the trained learner took there (final), or the best."""
     histories: Order = "histories"
-    """Which episodes of a history make an example: a part of it, its end, or any in random order."""
+    """Episodes of an example: successive ones of a history, its last ones (ends), or any in random order."""
     episodes: PositiveInt = 16
-    """Episodes of an example, and the longest lifetime in which it can act."""
+    """Episodes of an example; also the maximum length of a lifetime in evaluations, in episodes."""
     stride: PositiveInt = 1
-    """Distance between two episodes of an example; above 1 it learns faster than the learner that it read."""
+    """Take every n-th episode of a history; above 1 the network improves faster than the recorded learner."""
     width: PositiveInt = 64
-    """Width of the network."""
+    """Width of the transformer's layers."""
     layers: PositiveInt = 3
-    """Blocks of the network."""
+    """Number of transformer blocks."""
     heads: PositiveInt = 4
     """Attention heads per block."""
     batch_size: PositiveInt = 16
@@ -57,11 +57,11 @@ class AlgorithmDistillationConfig:
     learning_rate: PositiveFloat = 1e-3
     """Learning rate of Adam."""
     warmup: PositiveInt = 50
-    """Updates over which the learning rate rises to its full value."""
+    """Updates in which the learning rate rises from 0 to its full value."""
 
 
 class AlgorithmDistillation(InContext):
-    """The agent. Updates need recorded histories; without them it acts at random.
+    """The agent of Algorithm Distillation. Without recorded histories it acts at random and learns nothing.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -82,11 +82,11 @@ class AlgorithmDistillation(InContext):
             )
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with a new network, and read the histories.
+        """Start with an untrained network, and read the histories.
 
         Raises:
             UsageError: if a history is too short, a lifetime is longer than an example, or the environment
-                does not know its best actions.
+                has no known best actions.
         """
         if world.lifetime > self.config.episodes:
             raise UsageError(
@@ -143,7 +143,7 @@ class AlgorithmDistillation(InContext):
     # ---- learning -----------------------------------------------------------------------------------
 
     def learn(self) -> dict[str, float]:
-        """Make one update: maximise the likelihood of the actions of some examples."""
+        """Make one update, which maximises the likelihood of the actions in some examples."""
         import torch
         from torch.nn import functional
 
@@ -173,7 +173,7 @@ class AlgorithmDistillation(InContext):
     # ---- acting -------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Reader:
-        """Return a player with lifetimes of its own; the weights are the agent's."""
+        """Return a player with separate lifetimes; it uses the weights of the agent."""
         return Reader(self, seed)
 
     def explain(self, state: State) -> Explanation:
@@ -195,11 +195,11 @@ class AlgorithmDistillation(InContext):
 
 
 class Reader(Drawing):
-    """A player that reads its lifetimes with the agent's weights.
+    """A player that feeds the network with its lifetimes so far, and draws from the predicted policy.
 
     Args:
         agent: The agent.
-        seed: Seed of its choices.
+        seed: Seed of the draws.
     """
 
     def __init__(self, agent: AlgorithmDistillation, seed: int) -> None:
@@ -211,8 +211,8 @@ class Reader(Drawing):
         """Read the states, and return the probability of each of their actions.
 
         Raises:
-            UsageError: if a state has something that the recorded data never show.
-            HunchError: if a lifetime has more steps than the examples.
+            UsageError: if a state has words or actions that are not in the recorded data.
+            HunchError: if a lifetime has more steps than the network can read.
         """
         words = self.agent.vocabulary
         if not words.actions:
@@ -252,7 +252,7 @@ class Reader(Drawing):
         return model.step(steps, self.cache, streams).double().numpy()
 
     def forget(self, streams: Sequence[int]) -> None:
-        """Begin new lifetimes."""
+        """Start new lifetimes in these streams."""
         super().forget(streams)
         if self.cache is not None:
             self.cache.forget(streams)

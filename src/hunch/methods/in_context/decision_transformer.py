@@ -6,10 +6,10 @@ Reinforcement Learning?", 2022)::
     a step is three tokens: return to go R_t = r_t + r_(t+1) + ..., state s_t, action a_t
     repeat: draw K consecutive steps of recorded episodes
             maximise  sum over t of log p(a_t | R_1, s_1, a_1, ..., R_t, s_t)
-    act:    R_1 = the return that is wanted;  a_t ~ p(. | the last K steps);  R_(t+1) = R_t - r_t
+    act:    R_1 = the target return;  a_t ~ p(. | the last K steps);  R_(t+1) = R_t - r_t
 
-The body of the model is trained on with all of its weights. Its words are not used: returns, states and
-actions have embeddings of their own. A state is embedded by the words of its text, and by the values of its
+All weights of the model's body are trained. Its word embeddings are not used: returns, states and
+actions have separate embeddings. A state is embedded by the words of its text, and by the values of its
 numbers, so that a number that was never recorded can be read.
 
 Reid et al. also pull these embeddings towards those of words; here they are not pulled.
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTransformerConfig:
-    """Decision Transformer."""
+    """Settings of the Decision Transformer."""
 
     lm: str = ""
     """Causal model whose body is trained, hf:<name or folder>. Default: a small one with random weights."""
     context: PositiveInt = 20
-    """Steps that the network reads (Reid et al.)."""
+    """Number of latest steps that the network reads (Reid et al.)."""
     target: float | None = None
-    """Return that is wanted. Default: the best one recorded."""
+    """Target return. Default: the best recorded return."""
     batch_size: PositiveInt = 64
     """Parts of episodes per update (Reid et al.)."""
     learning_rate: PositiveFloat = 3e-4
     """Learning rate of Adam (our choice)."""
     warmup: PositiveInt = 50
-    """Updates over which the learning rate rises to its full value (our choice)."""
+    """Updates in which the learning rate rises from 0 to its full value (our choice)."""
 
 
 SMALL = "scratch?width=64&layers=3&heads=4"
 
 
 class Steps(NamedTuple):
-    """Steps of an episode as arrays of length T."""
+    """Steps of an episode as arrays of length T, the number of steps."""
 
     togo: FloatArray  # return to go, divided by the largest one recorded
     states: FloatArray  # shape (T, features)
@@ -67,7 +67,7 @@ class Steps(NamedTuple):
 
 
 class Features:
-    """Texts as vectors: 1 for each word, and each number's value at the place where it stands."""
+    """Features of texts: 1 for each word that occurs, and the value of each number at its place."""
 
     def __init__(self, names: Sequence[str] = (), scales: Sequence[float] = ()) -> None:
         self.plain = {"names": list(names), "scales": list(scales)}
@@ -77,7 +77,7 @@ class Features:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Features:
-        """Return the features of recorded texts; numbers are divided by the largest one at their place."""
+        """Return the features of recorded texts; each number is divided by the largest value at its place."""
         largest: dict[str, float] = {}
         for name, value in (part for text in dict.fromkeys(texts) for part in _valued(text)):
             largest[name] = max(abs(value), largest.get(name, 0.0))
@@ -106,7 +106,7 @@ def _valued(text: str) -> list[tuple[str, float]]:
 
 
 class DecisionTransformer(InContext):
-    """The agent. Updates need recorded episodes; without them it acts at random.
+    """The agent of the Decision Transformer. Without recorded episodes it acts at random and learns nothing.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -164,11 +164,11 @@ class DecisionTransformer(InContext):
         self.learner = Learner(torch.optim.Adam(weights, lr=self.config.learning_rate), clip=weights)
 
     def steps(self, lived: Sequence[Lived], total: float) -> Steps:
-        """Return steps of an episode as arrays, from its beginning.
+        """Return the steps of an episode as arrays, with the return to go of each.
 
         Args:
-            lived: The steps.
-            total: Their return, or the one that is wanted.
+            lived: The steps, from the beginning of the episode.
+            total: The return of the episode, or the target return.
         """
         before = np.append(0.0, np.cumsum([step.reward for step in lived])[:-1]) if lived else np.zeros(0)
         return Steps(
@@ -181,7 +181,7 @@ class DecisionTransformer(InContext):
     # ---- learning -----------------------------------------------------------------------------------
 
     def learn(self) -> dict[str, float]:
-        """Make one update: maximise the likelihood of the actions in parts of recorded episodes."""
+        """Make one update, which maximises the likelihood of the actions in parts of recorded episodes."""
         import torch
         from torch.nn import functional
 
@@ -203,7 +203,7 @@ class DecisionTransformer(InContext):
         return [(self.episodes[i], int(self.rng.integers(lengths[i]))) for i in chosen]
 
     def logits(self, batch: Sequence[Steps]) -> Tensor:
-        """Return the logits of the actions of each step, shape (n, longest, actions)."""
+        """Return the logits of the actions of each step, shape (n, steps, actions)."""
         import torch
 
         togo, states, actions, times = (
@@ -224,7 +224,7 @@ class DecisionTransformer(InContext):
     # ---- acting -------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Wanting:
-        """Return a player with episodes of its own; the weights are the agent's."""
+        """Return a player with separate episodes; it uses the weights of the agent."""
         return Wanting(self, seed)
 
     def explain(self, state: State) -> Explanation:
@@ -235,7 +235,7 @@ class DecisionTransformer(InContext):
     # ---- state --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`hunch.core.Agent`."""
+        """Return everything needed to resume exactly; see :class:`hunch.core.Agent`."""
         return {
             "known": self.known,
             "features": self.features.plain,
@@ -272,11 +272,11 @@ def _padded(rows: Sequence[Tensor], value: float = 0) -> Tensor:
 
 
 class Wanting(Drawing):
-    """A player that wants the agent's target return in every episode.
+    """A player that starts every episode with the agent's target return.
 
     Args:
         agent: The agent.
-        seed: Seed of its choices.
+        seed: Seed of the draws.
     """
 
     def __init__(self, agent: DecisionTransformer, seed: int) -> None:
@@ -287,7 +287,7 @@ class Wanting(Drawing):
         """Return the probability of each action of each state, given its episode so far.
 
         Raises:
-            UsageError: if a state has something that the recorded data never show.
+            UsageError: if a state has words or actions that are not in the recorded data.
         """
         import torch
 
@@ -316,7 +316,7 @@ class Wanting(Drawing):
 METHOD = Method(
     "decision-transformer",
     DecisionTransformer,
-    "read recorded episodes with their returns, and act for a wanted return; the body may be pretrained",
+    "read recorded episodes with their returns, and act for a target return; the body may be pretrained",
     "Chen et al., Decision Transformer, NeurIPS 2021; pretrained bodies: Reid et al., Can Wikipedia Help "
     "Offline Reinforcement Learning?, 2022",
     leaf="LLM4RL / policy",

@@ -1,6 +1,6 @@
-"""Base class of the agents of the ICPI experiments: memory of episodes, and the schedule of random actions.
+"""Base class of the agents of the ICPI experiments: a memory of episodes, and a schedule of random actions.
 
-An agent chooses its own action with probability 1 / (1 + exp(2 (required - n))), where n is the number of its
+An agent follows its policy with probability 1 / (1 + exp(2 (required - n))), where n is the number of its
 successes, and acts at random otherwise. The texts of the domain, from which prompts are made, come from the
 world in which it begins.
 """
@@ -25,18 +25,18 @@ STEEPNESS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
-    """When an agent acts by itself."""
+    """Settings of the schedule of random actions."""
 
     required_successes: NonNegativeFloat = 3.0
-    """Successes at which half of the actions are the agent's own, the others random (released code)."""
+    """Number of successful episodes at which half of the actions are random (released code)."""
 
 
 class EpisodicAgent(Agent):
-    """An agent that acts less at random the more successful episodes it remembers.
+    """An agent that takes fewer random actions the more successful episodes it remembers.
 
     Args:
         config: All settings; ``options`` change single ones.
-        texts: The texts of the domain. Default: those of its environment.
+        texts: The wording of the domain in prompts. Default: that of the environment.
 
     Raises:
         UsageError: on an unknown option.
@@ -45,14 +45,14 @@ class EpisodicAgent(Agent):
     config_class: ClassVar[type[Any]] = ScheduleConfig
     saved: ClassVar[tuple[str, ...]] = ("rng", "experience")
     remembered: int | None = None
-    """Number of latest successes that are kept for prompts; None for all."""
+    """Number of latest successful episodes that are kept for prompts; None for all."""
 
     def __init__(self, config: Any = None, *, texts: Texts | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.given = texts
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all episodes except recorded ones."""
+        """Forget all episodes, and remember the recorded ones."""
         self.rng = np.random.default_rng(seed)
         self.texts = self.given or (world.wording if isinstance(world.wording, Texts) else None)
         self.experience = Experience(self.remembered)
@@ -64,28 +64,28 @@ class EpisodicAgent(Agent):
             self.running.clear()
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
-        """Return whether an episode counts as a success; every episode does here."""
+        """Return whether an episode counts as a success; here each does, and subclasses add conditions."""
         return True
 
     def ready(self, state: State) -> bool:
-        """Return whether there are enough episodes to act."""
+        """Return whether enough episodes are remembered for the policy to act."""
         return True
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """Q(s, a) of every action of every state."""
+        """Return Q(s, a) of every action of every state, one array of shape (actions,) per state."""
         raise NotImplementedError
 
     def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
-        """Return the actions with the largest values; ties are broken at random."""
+        """Return the action with the largest Q in each state; ties are broken at random."""
         rows = self.q(states, rng)
         return [s.options[int(rng.choice(best(row)))] for s, row in zip(states, rows, strict=True)]
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose the agent's own action or a random one in each state."""
+        """Choose the policy's action or a random one in each state."""
         return self.draw(states, self.share(), self.rng)
 
     def draw(self, states: Sequence[State], share: float, rng: np.random.Generator) -> list[str]:
-        """Choose the agent's own actions with probability ``share`` if it is ready, else random ones."""
+        """Choose the policy's actions with probability ``share`` if it is ready, else random ones."""
         actions = [str(rng.choice(state.options)) for state in states]
         tossed = [bool(rng.random() < share) for _ in states]
         own = [i for i, state in enumerate(states) if tossed[i] and self.ready(state)]
@@ -94,7 +94,7 @@ class EpisodicAgent(Agent):
         return actions
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that always chooses its own action if it is ready, and adds no episodes."""
+        """Return a player that always follows the policy if it is ready, and remembers nothing new."""
         twin = self.twin()
         return Memoryless(lambda states, rng: twin.draw(states, 1.0, rng), seed)
 
@@ -103,12 +103,12 @@ class EpisodicAgent(Agent):
         return self
 
     def share(self) -> float:
-        """The probability that the agent chooses its own action."""
+        """The probability that the agent follows its policy instead of acting at random."""
         missing = self.config.required_successes - len(self.experience.successes)
         return 1 / (1 + exp(STEEPNESS * missing))
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember one step of each stream; an episode counts once it has ended."""
+        """Add a step to the episode of each stream; an episode is remembered when it ends."""
         for t in transitions:
             running = self.running.setdefault(t.stream, [])
             running.append(
@@ -119,7 +119,7 @@ class EpisodicAgent(Agent):
                 self.experience.add(episode, self.passes(episode, self.words))
 
     def explain(self, state: State) -> Explanation:
-        """Return the values and the probability of each action."""
+        """Return Q and the probability of each action."""
         n = len(state.options)
         q, chosen = np.full(n, np.nan), np.full(n, 1 / n)
         if self.ready(state):
@@ -130,7 +130,7 @@ class EpisodicAgent(Agent):
 
     @property
     def words(self) -> Texts:
-        """The texts of the domain.
+        """The wording of the domain in prompts.
 
         Raises:
             UsageError: if neither the agent nor the environment has texts.
@@ -154,5 +154,5 @@ class EpisodicAgent(Agent):
 
 
 def best(values: FloatArray) -> list[int]:
-    """Return the indices of the largest value."""
+    """Return the indices of the largest values."""
     return np.flatnonzero(values == values.max()).tolist()

@@ -1,4 +1,4 @@
-"""ICPI: policy iteration with a language model as world model and as policy, both from examples.
+"""ICPI: policy iteration with a language model as world model and as policy, both given examples only.
 
 Algorithm (Brooks et al., "Large Language Models can Implement Policy Iteration", NeurIPS 2023)::
 
@@ -50,28 +50,28 @@ BROOKS = "Brooks et al., Large Language Models can Implement Policy Iteration, N
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConfig(ScheduleConfig):
-    """Settings that ICPI shares with its look-up baseline."""
+    """Settings that ICPI shares with its baseline of exact look-ups."""
 
     success_buffer: NonNegativeInt = 8
-    """Number of latest episodes that the policy is shown (released code)."""
+    """Number of latest episodes that the policy's prompts show (released code)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ICPIConfig(PlanConfig, PromptConfig):
-    """ICPI."""
+    """Settings of ICPI."""
 
     policy_lm: str = ""
-    """Another model for the policy of the rollouts. Default: that of the world model, lm."""
+    """Model for the policy of the rollouts. Default: the model of --lm, which is the world model."""
 
 
 class Planner(EpisodicAgent):
     """Policy iteration by rollouts of a world model with a policy, both based on the same episodes.
 
     Args:
-        world: Makes the world model from the experience and the texts of the domain.
+        world: Makes the world model from the episodes so far and the wording of the domain.
         policy: Makes the policy of the rollouts in the same way.
         config: All settings; ``options`` change single ones.
-        texts: The words of the domain. Default: those of the environment that it plays in.
+        texts: The wording of the domain. Default: that of the environment.
     """
 
     config_class: ClassVar[type[Any]] = PlanConfig
@@ -89,18 +89,18 @@ class Planner(EpisodicAgent):
         super().__init__(config, texts=texts, **options)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all episodes but recorded ones; show the latest of them."""
+        """Forget all episodes, and read the recorded ones."""
         self.remembered = self.config.success_buffer
         super().begin(world, seed)
 
     def ready(self, state: State) -> bool:
-        """Return whether there are examples of every action, of a next state, and an episode to imitate."""
+        """Return whether the memory has examples of every action and of a next state, and a success."""
         return bool(self.experience.successes) and self.world_model(self.experience, self.words).ready(
             state.options
         )
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """Return Q(s, a) from one rollout per action and state, all side by side."""
+        """Return Q(s, a) from one rollout per action and state; all rollouts run in parallel."""
         shown = self.experience, self.words
         pairs = [(state.observation, action) for state in states for action in state.options]
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(pairs))]
@@ -123,7 +123,7 @@ class ICPI(Planner):
         lm: A model that generates.
         config: All settings; ``options`` change single ones.
         policy_lm: A model for the policy of the rollouts. Default: ``lm`` for both roles.
-        texts: The words of the domain. Default: those of the environment that it plays in.
+        texts: The wording of the domain. Default: that of the environment.
 
     Raises:
         UsageError: if a model cannot generate, or on an unknown option.
@@ -159,14 +159,14 @@ class ICPI(Planner):
         return weakest(model.evidence for model in self.models.values())
 
     def twin(self) -> ICPI:
-        """Return an agent with the same episodes and its own statistics of prompts."""
+        """Return an agent with the same episodes, but separate statistics of prompts."""
         twin = type(self)(config=self.config, texts=self.texts, **self.models)
         twin.begin(World(wording=self.texts), 0)
         twin.experience = self.experience
         return twin
 
     def learn(self) -> dict[str, float]:
-        """Return statistics of the prompts; learning happens only in memory."""
+        """Return statistics of the prompts as metrics; no weights are trained."""
         own = {} if self.actor is self.completer else self.actor.metrics()
         return self.completer.metrics() | {f"policy_{name}": share for name, share in own.items()}
 

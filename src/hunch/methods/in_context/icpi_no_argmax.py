@@ -1,4 +1,4 @@
-"""ICPI without the arg-max: it imitates its successes, without planning.
+"""ICPI without the arg-max: imitates successful episodes, without planning.
 
 The baseline "No ArgMax" of Brooks et al. (2023). It improves by imitation only: the prompt shows episodes,
 and parts of them, whose discounted return exceeds the domain's threshold. Everything else is as in ICPI.
@@ -26,14 +26,14 @@ from hunch.roles.world_model.prompting import PromptConfig
 
 @dataclass(frozen=True, kw_only=True)
 class ICPINoArgMaxConfig(PlanConfig, PromptConfig):
-    """ICPI without the arg-max."""
+    """Settings of ICPI without the arg-max."""
 
     policy_temperature: NonNegativeFloat | None = 0.0
-    """Temperature at which the action is drawn (released code); None for that of the other answers."""
+    """Temperature at which the action is drawn (released code); none for the setting temperature."""
 
 
 class ICPINoArgMax(ICPI):
-    """The agent of "No ArgMax"; arguments as for :class:`~hunch.methods.in_context.icpi.ICPI`, one model."""
+    """The agent of "No ArgMax"; arguments of :class:`~hunch.methods.in_context.icpi.ICPI`, with one model."""
 
     config_class = ICPINoArgMaxConfig
 
@@ -46,7 +46,7 @@ class ICPINoArgMax(ICPI):
         return gained(episode, texts.gamma) > texts.success_threshold
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """Return 1 for the action that the policy names, 0 for the others."""
+        """Return 1 for the action that the policy writes, and 0 for the others."""
         seeds = rng.integers(2**63, size=len(states))
         policy = self.policy(self.experience, self.words)
         named = policy.choose(
@@ -58,7 +58,7 @@ class ICPINoArgMax(ICPI):
         ]
 
     def explain(self, state: State) -> Explanation:
-        """Return the probability of each action, given one answer of the policy; there are no values."""
+        """Return the probability of each action, from one answer of the policy; there is no Q."""
         return Explanation({}, super().explain(state).chosen)
 
 

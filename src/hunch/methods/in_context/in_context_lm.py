@@ -1,11 +1,11 @@
 """A language model in context: it reads its whole lifetime as text, rewards included, and learns nothing.
 
-Laskin et al. (ICLR 2023) train a network so that it improves in context; this asks whether a language model
-does so as it is::
+Laskin et al. (ICLR 2023) train a network so that it improves in context; this tests whether a language model
+does so without training::
 
     a ~ p_LM(. | "observation > action, reward, observation > action, reward, ...", this observation)
 
-The prompt is the action prior's, whose history holds the lifetime instead of the episode.
+The prompt is the action prior's, whose history is the lifetime instead of the episode.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from hunch.roles.prior.kinds import PriorConfig
 
 @dataclass(frozen=True, kw_only=True)
 class InContextLMConfig:
-    """A language model in context."""
+    """Settings of a language model in context."""
 
     remember: NonNegativeInt = 100
-    """Steps of the lifetime in the prompt, the latest ones; 0 for all."""
+    """Number of latest steps of the lifetime in the prompt; 0 for all (ours)."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
 
 
 class InContextLM(InContext):
-    """The agent.
+    """The agent that shows a language model its lifetime.
 
     Args:
         prior: Proposes actions; frozen.
@@ -57,7 +57,7 @@ class InContextLM(InContext):
         return cls(build_prior(config.prior, models["lm"]), config)
 
     def player(self, seed: int) -> Teller:
-        """Return a player with lifetimes of its own."""
+        """Return a player with separate lifetimes."""
         return Teller(self, seed)
 
     def explain(self, state: State) -> Explanation:
@@ -69,7 +69,7 @@ class InContextLM(InContext):
 
 
 class Teller(Lifetimes):
-    """Tells the prior what happened in the lifetime so far."""
+    """A player whose prior sees the lifetime so far."""
 
     def __init__(self, agent: InContextLM, seed: int) -> None:
         super().__init__(seed)

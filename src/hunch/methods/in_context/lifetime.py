@@ -1,4 +1,4 @@
-"""What agents share that improve within a lifetime: the memory of it, by stream, and nothing else."""
+"""Base classes of agents that improve within a lifetime, a sequence of episodes with the same task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hunch.core import Agent, FloatArray, Player, State, Transition, World
 
 
 class Lived(NamedTuple):
-    """A step of a lifetime; ``last`` if its episode ended there."""
+    """A step of a lifetime; ``last`` is true if its episode ended there."""
 
     observation: str
     action: str
@@ -23,7 +23,7 @@ class Lifetimes(Player):
     """A player that remembers the steps of each stream's lifetime.
 
     Args:
-        seed: Seed of its choices.
+        seed: Seed of the choices.
     """
 
     def __init__(self, seed: int) -> None:
@@ -31,13 +31,13 @@ class Lifetimes(Player):
         self.lived: dict[int, list[Lived]] = {}  # by stream, oldest first
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember the steps."""
+        """Add steps to the lifetimes of their streams."""
         for t in transitions:
             step = Lived(t.state.observation, t.action, t.reward, t.done)
             self.lived.setdefault(t.stream, []).append(step)
 
     def forget(self, streams: Sequence[int]) -> None:
-        """Begin new lifetimes."""
+        """Start new lifetimes in these streams."""
         for stream in streams:
             self.lived.pop(stream, None)
 
@@ -53,7 +53,7 @@ class Lifetimes(Player):
 
 
 class Drawing(Lifetimes):
-    """Draws each action from a policy that depends on the lifetime so far."""
+    """A player that draws each action from a policy that depends on the lifetime so far."""
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action for each state."""
@@ -71,7 +71,7 @@ def since(lived: Sequence[Lived]) -> int:
 
 
 class InContext(Agent):
-    """An agent that acts as its players do: by fixed knowledge and the lifetime so far."""
+    """An agent that acts as its players do: by fixed weights, or none, and the lifetime so far."""
 
     saved: ClassVar[tuple[str, ...]] = ("acting",)
     acting: Lifetimes
@@ -81,7 +81,7 @@ class InContext(Agent):
         self.acting = self.player(seed)
 
     def player(self, seed: int) -> Lifetimes:
-        """Return a player with lifetimes of its own."""
+        """Return a player with separate lifetimes."""
         raise NotImplementedError
 
     def act(self, states: Sequence[State]) -> list[str]:
@@ -93,5 +93,5 @@ class InContext(Agent):
         self.acting.observe(transitions)
 
     def forget(self, streams: Sequence[int]) -> None:
-        """Begin new lifetimes."""
+        """Start new lifetimes in these streams."""
         self.acting.forget(streams)

@@ -1,8 +1,8 @@
 """Matching Model: ICPI with the language model replaced by an exact look-up of past steps.
 
 The baseline of Brooks et al. (2023), as of its source code of August 2022. If a look-up finds nothing, the
-rollout ends with the return so far. Everything else is as in ICPI. (From September 2022 on, the released
-policy look-up never found anything, so Q was the immediate reward of the last such step.)
+rollout ends with the return so far. Everything else is as in ICPI. (From September 2022 on, the
+released policy look-up never found anything, so Q was the immediate reward of the last such step.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Matching(Planner):
     """The agent of the Matching Model.
 
     Args:
-        config: All settings; ``options`` change single ones, and ``texts`` gives the words of the domain.
+        config: All settings; ``options`` change single ones, and ``texts`` is the wording of the domain.
     """
 
     def __init__(self, config: PlanConfig | None = None, **options: Any) -> None:

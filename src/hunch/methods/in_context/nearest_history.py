@@ -1,9 +1,9 @@
-"""Look-up: do what the most similar recorded history did here. The control of Algorithm Distillation.
+"""Look-up: repeats what the most similar recorded history did. The control of Algorithm Distillation.
 
-If this does as well as a network that has read the same histories, the network only looks them up::
+If this does as well as a network that has read the same histories, the network only looks actions up::
 
     h <- the history that contains most steps (o, a, r) of the lifetime so far, ties at random
-    a <- what h did at this observation, at the nearest point of its life; at random if none was there
+    a <- what h did at this observation, at the nearest step number; at random if it was never there
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hunch.rl.lifetimes import histories
 
 @dataclass(frozen=True, kw_only=True)
 class NearestHistoryConfig:
-    """Look-up in recorded histories, without settings."""
+    """Settings of the look-up in recorded histories; there are none."""
 
 
 class NearestHistory(InContext):
-    """The agent.
+    """The agent of the look-up in recorded histories.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -56,7 +56,7 @@ class NearestHistory(InContext):
                 self.done.setdefault(observation, {}).setdefault(h, []).append((position, action))
 
     def player(self, seed: int) -> Reader:
-        """Return a player with lifetimes of its own."""
+        """Return a player with separate lifetimes."""
         return Reader(self, seed)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -67,7 +67,7 @@ class NearestHistory(InContext):
 
 
 class Reader(Lifetimes):
-    """Looks up actions in an agent's histories."""
+    """A player that looks actions up in an agent's histories."""
 
     def __init__(self, agent: NearestHistory, seed: int) -> None:
         super().__init__(seed)

@@ -23,10 +23,10 @@ from hunch.roles.world_model.experience import Episode, gained
 
 @dataclass(frozen=True, kw_only=True)
 class TabularQConfig(ScheduleConfig):
-    """Tabular Q-learning."""
+    """Settings of tabular Q-learning."""
 
     learning_rate: PositiveFloat = 1.0
-    """Learning rate of Q (released code)."""
+    """Learning rate of Q (released code). With 1, each update replaces the old value."""
     initial: float = 1.0
     """Initial value of Q (released code)."""
     released: bool = False
@@ -34,13 +34,13 @@ class TabularQConfig(ScheduleConfig):
 
 
 class TabularQ(EpisodicAgent):
-    """The agent; arguments as for :class:`~hunch.methods.in_context.episodic.EpisodicAgent`."""
+    """The agent of tabular Q; arguments as for :class:`~hunch.methods.in_context.episodic.EpisodicAgent`."""
 
     config_class = TabularQConfig
     saved = (*EpisodicAgent.saved, "table")
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all values except those of recorded episodes."""
+        """Forget Q, and learn it from the recorded episodes."""
         self.table = QTable(0.0, self.config.learning_rate, self.config.initial)
         super().begin(world, seed)
 
@@ -49,11 +49,11 @@ class TabularQ(EpisodicAgent):
         return gained(episode, texts.gamma) >= texts.success_threshold
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
-        """Return the rows of the table."""
+        """Return the rows of the table, one array of shape (actions,) per state."""
         return [self.table.values(state.observation, state.options) for state in states]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember one step of each environment, and update the table with it."""
+        """Remember one step of each stream, and update the table with it."""
         super().observe(transitions)
         for t in transitions:
             self.table.gamma = self.words.gamma

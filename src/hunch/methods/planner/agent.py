@@ -2,12 +2,12 @@
 
     while the episode lasts
         say   p(skill | task, transcript)              an action prior over the names of skills
-        can   p(skill works | state)                   the skill's own calibrated value
+        can   p(skill works | state)                   the skill's calibrated value
         run   argmax say x can, until it ends or its steps are used up
-        tell  the feedback of the open channels        appended to the transcript
+        tell  the feedback of the enabled channels        appended to the transcript
 
-SayCan has no feedback; Inner Monologue reports success and scene. The model in the planner's role and the
-factors that count are settings, so every baseline is the same code.
+SayCan has no feedback; Inner Monologue reports success and scene. The planner's model and the
+factors of the score are settings, so all baselines use the same code.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ PLANNER: Mapping[str, Any] = {
     **{"leaf": "LLM4RL / planner", "models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("planner",)},
     **{"control": "uniform planner", "data": "none"},
 }
-"""What the rows of these methods share."""
+"""Entries that the :class:`~hunch.methods.method.Method` of each of these methods shares."""
 
 
 class Planner(Agent):
-    """The agent.
+    """The agent that plans over skills.
 
     Args:
         prior: Scores the names of skills, given task and transcript.
@@ -78,7 +78,7 @@ class Planner(Agent):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Planner:
-        """Fill the planner's role with the model ``lm``."""
+        """Make the agent; the model ``lm`` becomes the planner."""
         return cls(build_scorer(config.prior, models["lm"]), skills, config)
 
     @property
@@ -88,7 +88,7 @@ class Planner(Agent):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, the model, and digests of the skills' runs instead of their folders."""
+        """The config, the model, and digests of the runs of the skills instead of their folders."""
         origins = sorted({skill.origin or skill.name for skill in self.skills.values()})
         return {**super().settings, "skills": origins}
 
@@ -105,7 +105,7 @@ class Planner(Agent):
     # ---- choosing a skill -----------------------------------------------------------------------------
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose a skill in streams without one, and let the skills act."""
+        """Choose a skill in streams where none is running, and let the skills choose the actions."""
         waiting = list(states)
         while waiting := [state for state in waiting if not self._runs(state)]:
             chosen, told = self._choose(waiting, self.rng)
@@ -129,7 +129,7 @@ class Planner(Agent):
         return plan
 
     def menu(self, state: State) -> dict[str, Skill]:
-        """Return the skills to choose from in a state, by name."""
+        """Return the skills that can be chosen in a state, by name."""
         own = self.config.stop
         asks = "question" in self.config.feedback
         if not self.skills:
@@ -217,7 +217,7 @@ class Planner(Agent):
         return call_skill(plan.skill, plan.player.act, [state])[0]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Pass transitions to the skills, and report to the planner when one ends."""
+        """Pass transitions to the skills, and report to the planner when a skill ends."""
         for t in transitions:
             plan = self.plans.get(t.stream)
             if plan is None or plan.skill is None or plan.player is None:
@@ -237,13 +237,13 @@ class Planner(Agent):
         plan.skill = plan.player = None
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
-        """Return the feedback on a skill that has ended.
+        """Return the feedback for the planner on a skill that has ended.
 
         Args:
-            plan: The plan, whose last skill it is.
-            state: The state in which it ended.
-            event: What happened in its last step.
-            worked: True if it worked.
+            plan: The plan of the stream; the skill is its last one.
+            state: The state in which the skill ended.
+            event: What happened in the skill's last step.
+            worked: True if the skill worked.
         """
         said = self.detector(worked, self._rng(state.stream, 2))
         return feedback(self.config.feedback, said, state, plan.names[-1], event)
@@ -268,7 +268,7 @@ class Planner(Agent):
     # ---- telling --------------------------------------------------------------------------------------
 
     def learn(self) -> dict[str, float]:
-        """Return how episodes since the last call failed, and how often skills worked; nothing is learnt."""
+        """Return how episodes failed and how often skills worked since the last call; nothing is learnt."""
         new, self.counted = self.lines[self.counted :], len(self.lines)
         unread, self.fallbacks = self.fallbacks, []
         figures = {"fallback_rate": float(np.mean(unread))} if unread else {}
@@ -280,7 +280,7 @@ class Planner(Agent):
         return figures
 
     def player(self, seed: int) -> Planner:
-        """Return a player with the same planner and skills, but its own randomness and plans."""
+        """Return a player with the same planner and skills, but separate randomness and plans."""
         twin = self._twin()
         twin.begin(World(examples=self.examples), seed)
         return twin

@@ -1,4 +1,4 @@
-"""Scores skills with a language model; an encoder uses examples of instructions with plans."""
+"""Scores skills with a language model; an encoder compares the task with examples of plans."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
-"""Default temperature over cosines of instructions (our choice)."""
+"""Default temperature of the softmax over cosines of instructions (our choice)."""
 STRAY: Final = 0.1
-"""Factor by which a probability falls per step between a skill and the one that is due, and per skill that a
-plan does not contain (our choice)."""
+"""Factor by which a probability falls per step between a skill and the one that is due, and per skill that
+the plan does not contain (our choice)."""
 
 
 class ExamplePrior(SimilarityPrior):
     """p(skill | task, transcript) by sentence embeddings and examples of plans.
 
-    An encoder cannot say what comes next, but it knows which instructions are similar. With w(e) the softmax
+    An encoder cannot predict the next skill, but it can find similar instructions. With w(e) the softmax
     over the cosines of the task and each example's instruction::
 
         p(skill) = sum over e of  w(e) STRAY^(skills done that e lacks)  p(skill | e, skills done)
 
-    The plan of an example is aligned with the skills that were done and not reported as failed. p(skill | e)
+    The plan of an example is aligned with the skills that ran and were not reported as failed. p(skill | e)
     is largest for the step that is due, and falls by STRAY with each step away from it. Without examples this
     is the similarity prior.
 
     Args:
-        lm: A model that embeds, or a table over one.
+        lm: A model that embeds, or a :class:`~hunch.roles.encoder.features.TextTable` of its embeddings.
         temperature: Temperature of the softmax over the cosines of instructions.
     """
 
@@ -87,7 +87,7 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
 def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
     """Make a planner that scores the names of skills with a language model.
 
-    With ``auto``, it uses likelihoods or labels if the model supports them, as SayCan does, examples if the
+    With ``auto``, the planner uses likelihoods or labels if the model has them, like SayCan, examples if the
     model only embeds, and sampled answers otherwise.
 
     Args:

@@ -1,9 +1,9 @@
-"""Inner Monologue: SayCan with feedback, from which it continues to plan.
+"""Inner Monologue: SayCan with feedback, given which the planner continues.
 
     transcript = skill 1, feedback, skill 2, feedback, ...
-    the next skill is chosen given the whole transcript, so it can retry a step, take another way, or stop
+    the next skill is chosen given the whole transcript, so it can be the same skill, another one, or stop
 
-The feedback is whether a skill worked, what is seen, what a person answers, and a change of the instruction.
+The feedback: whether a skill worked, what is visible, answers of a person, and changes of the instruction.
 Source: Huang et al., "Inner Monologue: Embodied Reasoning through Planning with Language Models", CoRL 2022.
 """
 
@@ -20,10 +20,10 @@ from hunch.roles.planner.skills import Channel
 
 @dataclass(frozen=True, kw_only=True)
 class InnerMonologueConfig(PlannerConfig):
-    """Inner Monologue."""
+    """Settings of Inner Monologue."""
 
     feedback: tuple[Channel, ...] = ("success", "scene")
-    """Feedback channels: success, scene, question (answers of a person), person (changes of the task)."""
+    """Feedback channels: success, scene (what is visible), question (a person answers), person (new task)."""
 
 
 class InnerMonologue(Planner):
@@ -35,7 +35,7 @@ class InnerMonologue(Planner):
 METHOD = Method(
     "inner-monologue",
     InnerMonologue,
-    "SayCan with feedback on whether its skills worked and what is seen",
+    "SayCan with feedback: whether skills worked, and what is visible",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
     **PLANNER,
     changeable=("score", "affordance", "pick", "prior", "feedback"),

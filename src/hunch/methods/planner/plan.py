@@ -19,44 +19,44 @@ class PlannerConfig:
     skills: tuple[str, ...] = ()
     """Folders of runs whose agents are the skills. Default: every admissible action is a skill."""
     score: Literal["product", "say", "can"] = "product"
-    """Score of a skill: say x can (paper), the planner's say only, or the skills' can only."""
+    """Score of a skill: the planner's probability (say), the skill's value (can), or the product (paper)."""
     affordance: Literal["each", "once"] = "each"
-    """Compute what skills can do in each state (paper), or once per episode (released notebook)."""
+    """Compute the values of skills in each state (each, paper), or once per episode (once, notebook)."""
     pick: Literal["best", "draw"] = "best"
-    """Take the skill with the best score (paper), or draw in proportion to the scores."""
+    """Take the skill with the best score (paper), or draw one in proportion to the scores."""
     stop: str = "done"
-    """Action that ends the episode; a skill of its own if it is admissible."""
+    """Action that ends the episode. It counts as a skill if it is admissible."""
     stop_can: Share = 0.2
-    """Value of can for the stop skill (released notebook)."""
+    """Probability that the stop skill works, from 0 to 1 (released notebook)."""
     longest: PositiveInt = 20
-    """Skills per episode, after which the planner must stop (our choice; released notebook: 5)."""
+    """Maximum skills per episode; then the planner must stop (our choice; released notebook: 5)."""
     feedback: tuple[Channel, ...] = ()
-    """Feedback channels: success, scene, question (answers of a person), person (changes of the task)."""
+    """Feedback channels: success, scene (what is visible), question (a person answers), person (new task)."""
     false_positives: Share = 0.0
-    """Share of failures that are reported as successes."""
+    """Share of failures (0 to 1) that the feedback reports as successes."""
     false_negatives: Share = 0.0
-    """Share of successes that are reported as failures."""
+    """Share of successes (0 to 1) that the feedback reports as failures."""
     samples: PositiveInt = 5
-    """Answers whose shares estimate the score 'say', for a model that can only generate (our choice)."""
+    """Answers per state, whose shares estimate p(skill), for a model that can only generate (our choice)."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 
 
 @dataclass
 class Plan:
-    """The plan of a stream.
+    """The plan of a stream, with what happened so far.
 
     Attributes:
-        task: The task as the planner knows it.
-        told: Feedback before each skill, and now.
+        task: The task as the planner knows it, possibly changed by a person.
+        told: Feedback before each skill; the last entry is the newest feedback.
         names: Names of the skills so far.
         worked: Whether each finished skill worked.
-        first: Values of can in the first state, if they are computed once.
-        skill: The running skill.
-        player: The player that executes it.
-        steps: Steps that it has taken.
-        ahead: The remaining skills of a complete plan, if there is one.
-        problem: Why there was no plan, if the planner says so.
+        first: Values of the skills in the first state, if they are computed once.
+        skill: The running skill; None between skills.
+        player: The player that executes the skill.
+        steps: Steps that the skill has taken.
+        ahead: The remaining skills of a complete plan; None without one.
+        problem: Why planning failed; empty if it did not.
     """
 
     task: str = ""

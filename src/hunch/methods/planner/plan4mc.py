@@ -3,7 +3,7 @@
     graph = what each skill consumes, requires, needs nearby and obtains           the model, once
     while the episode lasts
         plan = do(target), from the real inventory and what is really nearby
-        run its first skill
+        run the first skill of the plan
 
     do(skill): for each item that it consumes      do what obtains it until there is enough; reserve that
                for each item that it requires      do what obtains it until there is enough
@@ -15,7 +15,7 @@ the same time. Source: Yuan et al., "Skill Reinforcement Learning and Planning f
 Tasks", 2023, and the released code.
 
 Departures: if several items are needed nearby, one that itself needs another of them nearby comes first, and
-all are checked again after each, because searching for one leaves the others behind; otherwise replanning may
+all are checked again after each, because searching for one leaves the others behind; else replanning may
 alternate for ever. What is nearby is read from the environment, not remembered.
 """
 
@@ -48,12 +48,12 @@ class NoPlan(Exception):  # noqa: N818, nothing is wrong with the program
 
 
 class Search:
-    """The depth-first search.
+    """The depth-first search for a plan.
 
     Args:
         graph: The skills.
-        held: The inventory.
-        near: What is nearby.
+        held: The inventory: numbers by item.
+        near: The things that are nearby.
 
     Attributes:
         steps: The plan so far.
@@ -65,10 +65,10 @@ class Search:
         self.open: list[str] = []
 
     def do(self, skill: str) -> None:
-        """Plan a skill after everything that it needs.
+        """Plan a skill, after everything that the skill needs.
 
         Raises:
-            NoPlan: if it is impossible, with the reason.
+            NoPlan: if it is impossible; the message gives the reason.
         """
         if skill in self.open:
             circle = (*self.open[self.open.index(skill) + 1 :], skill)
@@ -116,10 +116,10 @@ class Search:
 
 
 def plan(graph: SkillGraph, target: str, held: Mapping[str, int], near: Sequence[str]) -> list[str]:
-    """Return the skills that lead to a target, which is the last of them.
+    """Return the skills that lead to a target, in order; the last one is the target.
 
     Raises:
-        NoPlan: if there is no plan, with the reason.
+        NoPlan: if there is no plan; the message gives the reason.
     """
     search = Search(graph, held, near)
     search.do(target)
@@ -128,26 +128,26 @@ def plan(graph: SkillGraph, target: str, held: Mapping[str, int], near: Sequence
 
 @dataclass(frozen=True, kw_only=True)
 class Plan4MCConfig(PlannerConfig):
-    """Plan4MC."""
+    """Settings of Plan4MC."""
 
     longest: PositiveInt = 100
-    """Skills per episode, after which it must stop (our choice)."""
+    """Maximum skills per episode; then the agent must stop (our choice)."""
     replan: Literal["each", "retry", "never"] = "each"
-    """Replan after each skill (paper), keep the plan and retry what failed, or execute the plan once."""
+    """Replan after each skill (each, paper), retry failed ones (retry), or follow the first plan (never)."""
     find: bool = True
-    """Run skills that find things, or leave them out (released ablation)."""
+    """Include skills that find things; off is the paper's ablation."""
     graph: EntryConfig = field(default_factory=EntryConfig)
-    """How the model is asked for the skill graph; max_tokens is 120 by default, or more for a chat model."""
+    """How the model writes the skill graph; the default of max_tokens is 120, or more for a chat model."""
 
 
 class Plan4MC(Planner):
-    """The agent.
+    """The agent of Plan4MC.
 
     Args:
         lm: Writes the skill graph.
         skills: Skills in addition to the admissible actions, such as finding things.
         config: Settings; ``options`` change single ones.
-        graph: The skill graph, if it is known; the model is then not asked.
+        graph: The skill graph, if it is known; then the model is not asked for it.
 
     Raises:
         HunchError: if two skills have the same name.
@@ -176,12 +176,12 @@ class Plan4MC(Planner):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Plan4MC:
-        """Let the model ``lm`` write the skill graph."""
+        """Make the agent; the model ``lm`` writes the skill graph."""
         return cls(models["lm"], skills, config)
 
     @property
     def wording(self) -> str:
-        """The version of the prompts."""
+        """The version of the prompts, which changes with their text."""
         return version(question)
 
     @property
@@ -190,7 +190,7 @@ class Plan4MC(Planner):
         return weakest((self.lm.evidence, super().evidence))
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all plans; the graph is written when it is first needed."""
+        """Forget all plans; the model writes the graph when the first plan is needed."""
         super().begin(world, seed)
         self.manual = world.manual
         self.graph = self.known
@@ -254,7 +254,7 @@ class Plan4MC(Planner):
         return self.graph
 
     def menu(self, state: State) -> dict[str, Skill]:
-        """Return the skills, and the admissible actions as skills of one step."""
+        """Return the given skills, and each admissible action as a skill of one step."""
         self._graph(state)  # it knows what an action obtains
         return {**{action: self._named(action) for action in state.options}, **self.skills}
 
@@ -265,7 +265,7 @@ class Plan4MC(Planner):
     # ---- telling --------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Plan4MC:
-        """Return a player with the same planner, skills and graph, but its own randomness and plans."""
+        """Return a player with the same planner, skills and graph, but separate randomness and plans."""
         twin = super().player(seed)
         assert isinstance(twin, Plan4MC)
         twin.manual, twin.graph = self.manual, self.graph
@@ -276,11 +276,11 @@ class Plan4MC(Planner):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of every planner, and the graph if it was given."""
+        """The settings of every planner, and the skill graph if it was given."""
         return {**super().settings, **({"graph": repr(self.known)} if self.known else {})}
 
     def files(self) -> dict[str, str]:
-        """The skill graph, as ``skill_graph.txt``."""
+        """Return the skill graph as the text of the file ``skill_graph.txt``."""
         if self.graph is None:
             return {}
         lines = (f"{name}: {entry}\n" for name, entry in self.graph.entries.items())
@@ -288,7 +288,7 @@ class Plan4MC(Planner):
 
 
 def attempt(action: str, graph: SkillGraph | None) -> Skill:
-    """Return an action as a skill, which works if it has an effect, and ends when its result is there."""
+    """Return an action as a skill; it works if the action has an effect, and ends with its result."""
     entry = graph.entries.get(action) if graph else None
     brings = set(entry.brings) if entry and not entry.obtains else set[str]()
 

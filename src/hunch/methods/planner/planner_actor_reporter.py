@@ -4,14 +4,14 @@
     actor       trained beforehand; executes the skill
     reporter    sends one of two messages about what happened; trained on the episode's reward
 
-Dasgupta et al., "Collaborating with language models for embodied reasoning", 2023, with the variant in which
+Dasgupta et al., "Collaborating with language models for embodied reasoning", 2023, in the variant in which
 the reporter is trained with the planner in the loop. It is a logistic policy on the words of the event, with
 initial weights 0::
 
     p(first message | words) = sigmoid(w . words + b)
 
-It is trained by REINFORCE (Williams, 1992) on the return of the episode: a message is good if the planner
-uses it well.
+It is trained by REINFORCE (Williams, 1992) on the return of the episode: a message is good if it leads
+the planner to a higher return.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ class Scripted:
     """Sends the first message if a word occurs in the event, with a given error rate.
 
     Args:
-        word: Word for which the first message is true.
-        lies: Share of wrong reports.
+        word: Word that makes the first message true, if it occurs in the event.
+        lies: Share of wrong reports, from 0 to 1.
     """
 
     def __init__(self, word: str, lies: float = 0.0) -> None:
         self.word, self.lies = word, lies
 
     def probability(self, event: str) -> float:
-        """How probable the first message is."""
+        """Return the probability of the first message: 1 or 0, apart from errors."""
         return 1 - self.lies if self.word in words(event) else self.lies
 
 
 class WordReporter(Saved):
-    """The trained policy; at first both messages are equally likely.
+    """The trained policy; with its initial weights both messages are equally likely.
 
-    A word counts by how much more often it occurs in the event than in all events so far, so words that occur
-    in every event have no weight.
+    The feature of a word is how much more often it occurs in the event than in all events so far. Words in
+    every event therefore have no influence.
 
     Args:
         learning_rate: Learning rate of the gradient steps.
@@ -80,12 +80,12 @@ class WordReporter(Saved):
         return {word: (word in own) - n / self.events for word, n in self.counts.items()}
 
     def probability(self, event: str) -> float:
-        """How probable the first message is."""
+        """Return the probability of the first message."""
         total = self.bias + sum(x * self.weights.get(word, 0.0) for word, x in self.features(event).items())
         return float(1 / (1 + np.exp(-np.clip(total, -30, 30))))
 
     def learn(self, reports: Sequence[tuple[str, bool]], gained: float) -> None:
-        """Change the probability of the messages by how much the return exceeded the earlier mean.
+        """Make the sent messages more likely if the return exceeded the earlier mean, else less likely.
 
         Args:
             reports: The events of one episode, and whether the first message was sent for each.
@@ -107,24 +107,24 @@ class WordReporter(Saved):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerActorReporterConfig(PlannerConfig):
-    """Planner, actor, reporter."""
+    """Settings of planner, actor and reporter."""
 
     score: Literal["product", "say", "can"] = "say"
-    """Score of a skill; the paper's planner does not know what skills can do."""
+    """Score of a skill: say (paper) uses the planner only; can and product also use the skills' values."""
     reporter: Literal["trained", "untrained", "scripted"] = "trained"
-    """Trained on the reward (paper's variant), random, or a rule (paper)."""
+    """Reporter: trained on the reward (paper's variant), untrained (random), or scripted, a rule (paper)."""
     messages: tuple[str, str] = ("It is good.", "It is bad.")
     """The two messages of the reporter (our choice)."""
     truth: str = "warm"
-    """scripted: word in an event for which the first message is true (our choice)."""
+    """With a scripted reporter: word in an event that makes the first message true (our choice)."""
     lies: Share = 0.0
-    """scripted: share of wrong reports (our choice)."""
+    """With a scripted reporter: share of wrong reports, 0 to 1 (our choice)."""
     learning_rate: PositiveFloat = 0.5
-    """trained: learning rate of REINFORCE (our choice)."""
+    """With a trained reporter: learning rate of REINFORCE (our choice)."""
 
 
 class PlannerActorReporter(Planner):
-    """The agent; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
+    """The agent of this method; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
 
     config_class: ClassVar[type[Any]] = PlannerActorReporterConfig
     fixed: ClassVar[Mapping[str, Any]] = {"stop_can": 0.2, "false_positives": 0.0, "false_negatives": 0.0}
@@ -137,7 +137,7 @@ class PlannerActorReporter(Planner):
         super().__init__(prior, skills, config, **options)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all plans and what the reporter has learnt."""
+        """Forget all plans, and what the reporter has learnt."""
         super().begin(world, seed)
         self.trained = WordReporter(self.config.learning_rate)
         self.reports: dict[int, list[tuple[str, bool]]] = {}
@@ -151,7 +151,7 @@ class PlannerActorReporter(Planner):
         return self.trained
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
-        """Return the feedback of the channels, and the report of an event, if there is one."""
+        """Return the feedback of the channels, and the report of the event, if there is one."""
         told = super().tell(plan, state, event, worked)
         if not event:
             return told
@@ -178,7 +178,7 @@ class PlannerActorReporter(Planner):
                     self.trained.learn(reports, gained)
 
     def player(self, seed: int) -> PlannerActorReporter:
-        """Return a player with the same planner, skills and reporter, which no longer learns."""
+        """Return a player with the same planner, skills and reporter, which does not learn."""
         twin = super().player(seed)
         assert isinstance(twin, PlannerActorReporter)
         twin.learns = False

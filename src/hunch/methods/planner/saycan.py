@@ -1,8 +1,8 @@
-"""SayCan: multiplies how useful a skill is, by a language model, with how likely it is to work.
+"""SayCan: multiplies a skill's usefulness, from a language model, by its probability to work.
 
     score(skill) = p_say(skill | instruction, skills so far) x p_can(skill | state)
 
-The planner gets no feedback on a skill; only the affordances see its outcome. Source: Ahn et al., "Do As I
+The planner gets no feedback on a skill; only the affordances see the state. Source: Ahn et al., "Do As I
 Can, Not As I Say: Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
 """
 
@@ -28,7 +28,7 @@ class SayCan(Planner):
 METHOD = Method(
     "saycan",
     SayCan,
-    "choose the skill that a language model finds useful and whose own value says it will work",
+    "choose a skill by its usefulness, from a language model, times its probability of success",
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
     **PLANNER,
     changeable=("score", "affordance", "pick", "prior"),

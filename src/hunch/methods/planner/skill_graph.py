@@ -1,6 +1,6 @@
-"""A skill graph: inputs and outputs of each skill, which a language model reads once from a manual.
+"""A skill graph: inputs and outputs of each skill, which a language model extracts once from a manual.
 
-A skill consumes items, requires others that are kept, and may need some places or things nearby; it adds
+A skill consumes items, requires others that are kept, and may need some places or things nearby; a skill adds
 items to the inventory, or things nearby. Skills that find something leave everything else behind. Source:
 Yuan et al., "Skill Reinforcement Learning and Planning for Open-World Long-Horizon Tasks" (Plan4MC), 2023,
 and its table of skills.
@@ -21,20 +21,20 @@ from hunch.lm.base import LanguageModel
 from hunch.ranges import NonNegativeFloat
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]
-"""Items with their numbers."""
+"""Names of items, each with a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntryConfig(AskConfig):
-    """How a model is asked for the entry of a skill."""
+    """How a model is asked for the entry of each skill."""
 
     prompt_fields = ("manual", "skill")
     temperature: NonNegativeFloat | None = 0.0
-    """Sampling temperature."""
+    """Sampling temperature of the answers."""
 
 
 ASKS: Final = EntryConfig()
-"""Sampling of the answers: greedy, with several lines."""
+"""Default settings: greedy sampling."""
 FIELDS: Final = {
     "consumes": "numbers and things that are used up, such as 2 eggs",
     "requires": "numbers and things that have to be held and are kept",
@@ -43,7 +43,7 @@ FIELDS: Final = {
     "brings": "what is nearby afterwards and was not before",
     "moves": "yes if the player walks away from where it was, else no",
 }
-"""The lines of an answer, with the content of each."""
+"""The names of the lines in an answer, with the content of each for the prompt."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Entry:
         nearby: Things that must be nearby.
         obtains: Items that are held afterwards.
         brings: Things that are nearby afterwards.
-        moves: True if everything else nearby is left behind.
+        moves: True if the skill leaves everything else nearby behind.
     """
 
     consumes: Counts = ()
@@ -88,7 +88,7 @@ class SkillGraph:
         return _first((thing, name) for name, e in self.entries.items() for thing in e.brings)
 
     def target(self, task: str) -> str | None:
-        """Return the skill named in a task (the longest name), or None."""
+        """Return the skill whose name occurs in a task (the longest if several do), or None."""
         named = [name for name in self.entries if name in task]
         return max(named, key=len, default=None)
 
@@ -101,7 +101,7 @@ def _first(pairs: object) -> dict[str, str]:
 
 
 def question(manual: str, skill: str) -> str:
-    """Return the prompt for a skill's entry."""
+    """Return the prompt that asks for a skill's entry."""
     lines = "\n".join(f"{name}: {what}" for name, what in FIELDS.items())
     return (
         f"{manual}\n\nA player has skills. A skill to find something walks until that is nearby.\n"
@@ -111,7 +111,7 @@ def question(manual: str, skill: str) -> str:
 
 
 def read_entry(answer: str) -> Entry | None:
-    """Parse the entry in an answer; None if it has none of the lines."""
+    """Parse the entry in an answer; None if the answer has none of the expected lines."""
     lines = dict(re.findall(r"(?m)^[^\w\n]*+(\w+)[ \t]*+:(.*)$", answer))
     told = {name.lower(): text.strip() for name, text in lines.items() if name.lower() in FIELDS}
     if not told:
@@ -142,13 +142,13 @@ def _counts(text: str) -> Counts:
 
 
 def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: EntryConfig = ASKS) -> SkillGraph:
-    """Ask a model for the entry of every skill; skills without an answer are left out.
+    """Ask a model for the entry of every skill; skills without a readable answer are left out.
 
     Args:
         lm: A model that generates.
         manual: Text of the manual.
         skills: Names of the skills.
-        asks: How the model is asked; one's own prompt may have ``{manual}`` and ``{skill}``.
+        asks: How the model is asked; a prompt file may have ``{manual}`` and ``{skill}``.
 
     Raises:
         UsageError: if the model cannot generate.

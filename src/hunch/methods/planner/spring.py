@@ -1,4 +1,4 @@
-"""SPRING: a graph of questions about a manual and the last observations; the last answer is the action.
+"""SPRING: asks a graph of questions about a manual and recent observations; the last answer is the action.
 
     for each step of the environment
         for each question, after those that it depends on
@@ -9,7 +9,7 @@ Nothing is learnt. Source: Wu et al., "SPRING: Studying the Paper and Reasoning 
 and the released notebook, whose nine questions are reworded for any game with listed actions.
 
 Departures: the manual is used whole, as in the notebook, while the paper first selects the relevant
-paragraphs of an article. If the answer names no action, one is drawn, because there is no ``Do``.
+paragraphs of an article. If the answer names no action, a random one is taken.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Question:
 
     Attributes:
         text: The text of the question.
-        after: Names of the questions on whose answers it depends.
-        listed: True if the admissible actions are listed above it.
+        after: Names of the questions whose answers this question uses.
+        listed: True if the prompt lists the admissible actions.
     """
 
     text: str
@@ -70,18 +70,18 @@ GRAPH: Final[Mapping[str, Question]] = {
         "Which of these actions is the best that is possible?", ("last", "worked", "actions", "possible")
     ),
 }
-"""The questions of the notebook, reworded; the last one asks for the action."""
+"""The nine questions of the notebook, reworded; the last one asks for the action."""
 DIRECT: Final[Mapping[str, Question]] = {
     "choice": Question("Which of the listed actions is the best now?", listed=True)
 }
-"""The control: the last question alone."""
+"""The control: only the question for the action."""
 
 
 def ordered(questions: Mapping[str, Question]) -> list[str]:
-    """Return the names of questions in an order that respects their dependencies; the last stays last.
+    """Return names of questions, each after those that it depends on; the last one stays last.
 
     Raises:
-        UsageError: if there is no question, or one depends on itself or on a missing one.
+        UsageError: if there is no question, or if one depends on itself or on an unknown question.
     """
     if not questions:
         raise UsageError("SPRING needs at least one question.")
@@ -98,13 +98,13 @@ def ordered(questions: Mapping[str, Question]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class SPRINGConfig(AskConfig):
-    """SPRING."""
+    """Settings of SPRING."""
 
     prompt_fields = ("manual", "answers", "question")
     ask: Literal["graph", "direct"] = "graph"
-    """Ask the nine questions (paper), or only the last one."""
+    """Ask all nine questions (graph, paper), or only the last one (direct)."""
     window: PositiveInt = 2
-    """Number of last observations shown, with the actions between them (paper)."""
+    """Number of recent observations in the prompt, with the actions between them (paper)."""
     temperature: NonNegativeFloat = 0.0
     """Sampling temperature; with 0 the same prompt has the same answer (our choice)."""
     max_tokens: PositiveInt | None = None
@@ -112,12 +112,12 @@ class SPRINGConfig(AskConfig):
 
 
 class SPRING(Agent):
-    """The agent.
+    """The agent of SPRING.
 
     Args:
         lm: A model that generates.
         config: Settings; ``options`` change single ones.
-        questions: Your own graph, instead of the one that the settings name; its last question asks for the
+        questions: Graph of questions that replaces the one of the settings; its last question asks for the
             action.
 
     Raises:
@@ -144,12 +144,12 @@ class SPRING(Agent):
 
     @property
     def wording(self) -> str:
-        """The version of the prompts."""
+        """The version of the prompts, which changes with their text."""
         return version(SPRING.prompt, repr(self.questions))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, the model, the version of the prompts, and the questions if they are your own."""
+        """The config, the model, the version of the prompts, and the questions if they were given."""
         own = {} if self.given is None else {"questions": repr(self.given)}
         return {**super().settings, **own}
 
@@ -229,13 +229,13 @@ class SPRING(Agent):
     # ---- telling and keeping --------------------------------------------------------------------------
 
     def player(self, seed: int) -> SPRING:
-        """Return a player with the same model and questions, but its own randomness and memory."""
+        """Return a player with the same model and questions, but separate randomness and memory."""
         twin = type(self)(self.lm, self.config, questions=self.given)
         twin.begin(World(manual=self.manual), seed)
         return twin
 
     def explain(self, state: State) -> Explanation:
-        """Return the questions and the answers of the most likely sample."""
+        """Return the questions and the most likely answers as a note."""
         (answers,) = self._ask([state], 0)
         return Explanation(note="\n".join(f"{self.questions[q].text} {answers[q]}" for q in self.order))
 

@@ -35,16 +35,16 @@ LISTED: Final[Mapping[str, Any]] = {
     **{"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None},
     **{"clip_value": True, "max_norm": 0.5, "anneal": False, "kl_in": "loss", "kl_aim": 0.0},
 }
-"""What PPO over listed actions fixes."""
+"""Settings that PPO over listed actions fixes."""
 TOGETHER: Final[Mapping[str, Any]] = {
     **{"separate": False, "warmup": 0, "value_batch_size": 128, "value_rate": 0.0, "target_kl": 0.0}
 }
-"""What a method fixes that learns values and actions at once."""
+"""Settings that are fixed in methods which learn values and actions in one update."""
 UNPULLED: Final[Mapping[str, Any]] = {"kl": 0.0, "kl_end": None}  # of a method without a prior
 
 
 class PolicyAgent(Agent):
-    """An agent whose policy is trained by PPO; a subclass fills the policy's role.
+    """An agent whose policy is trained by PPO; a subclass provides the policy.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -55,10 +55,10 @@ class PolicyAgent(Agent):
 
     config_class: ClassVar[type[Any]] = UpdateConfig
     parts: ClassVar[tuple[Part, ...]] = ("both",)
-    """Parts that an update learns, one after the other."""
+    """Parts of the policy that an update trains, in this order."""
     saved: ClassVar[tuple[str, ...]] = ("learner", "rng", "steps", "kept")
     recorded: ClassVar[bool] = False
-    """True if steps keep their log-probabilities, because the policy may change before their update."""
+    """True if steps store their log-probabilities, because the policy may change before their update."""
     policy: TrainablePolicy
 
     def __init__(self, config: Any = None, **options: Any) -> None:
@@ -83,7 +83,7 @@ class PolicyAgent(Agent):
         return list(states)
 
     def viewer(self, seed: int) -> View:
-        """Return the same for a player, without changing the agent; the seed is the player's."""
+        """Return such a function for a player with this seed, which leaves the agent unchanged."""
         return list
 
     def begin(self, world: World, seed: int) -> None:
@@ -113,7 +113,7 @@ class PolicyAgent(Agent):
             return [d for few in cut(states, micro) for d in self.policy.sample(few, [rng] * len(few))]
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the probabilities of the actions of each state; nothing where any text is one."""
+        """Return the probabilities of each state's actions; empty arrays where any text is allowed."""
         if states[0].actions is None:
             return [np.zeros(0) for _ in states]
         policy: Any = self.policy
@@ -125,12 +125,12 @@ class PolicyAgent(Agent):
         return np.concatenate([self.policy.values(few) for few in cut(seen, self.config.micro)])
 
     def player(self, seed: int) -> Player:
-        """Return a player that draws from the same policy."""
+        """Return a player that draws from the same policy with a separate random generator."""
         view = self.viewer(seed)
         return Memoryless(lambda states, rng: [own.text for own in self.decide(view(states), rng)], seed)
 
     def explain(self, state: State) -> Explanation:
-        """Return the policy, with the value of the state as a note."""
+        """Explain by the policy's probabilities, with the value of the state as a note."""
         [seen] = self.viewer(0)([state])
         note = f"value {self.values([state])[0]:.3f}"
         if state.actions is None:
@@ -152,7 +152,7 @@ class PolicyAgent(Agent):
             self.kept.add(Step(replace(t, state=state, next_state=following), made))
 
     def learn(self) -> dict[str, float]:
-        """Make the update if one is due."""
+        """Make an update if enough steps are kept, and return its metrics."""
         streams = self.kept.streams()
         if sum(map(len, streams)) < self.config.horizon * self.streams:
             return {}

@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SMOOTH = 0.1
-"""Draws added to the count of each admissible action."""
+"""Pseudo-count added to the count of draws of each admissible action (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GFlanPriorConfig(GLAMConfig):
-    """GLAM with a frozen model's proposals."""
+    """Settings of GLAM with a frozen model's proposals."""
 
     proposer: str = "uniform"
     """Frozen model that proposes actions (paper: Qwen-1.5-7B)."""
     prior: PriorConfig = field(default_factory=PriorConfig)
-    """How this model becomes a prior."""
+    """How this model becomes a prior over actions."""
     k: PositiveInt = 5
     """Proposals per state (paper)."""
     kl: NonNegativeFloat = 0.1
@@ -81,7 +81,7 @@ class GFlanPrior(GLAM):
 
     @classmethod
     def build(cls, config: GFlanPriorConfig, models: Mapping[str, LanguageModel]) -> GFlanPrior:
-        """Make the prior from ``proposer``; ``lm`` names the model that is trained."""
+        """Make the agent; ``proposer`` becomes the prior, and ``lm`` names the model that is trained."""
         return cls(build_prior(config.prior, models["proposer"]), config)
 
     @property
@@ -100,14 +100,14 @@ class GFlanPrior(GLAM):
         return list(states) if self.config.space == "all" else self.proposals.narrowed(states)
 
     def viewer(self, seed: int) -> View:
-        """Return the same, with separate draws for new states."""
+        """Return the function :meth:`view` for a player, with separate draws for new states."""
         if self.config.space == "all":
             return list
         rng = np.random.default_rng([seed, 1])
         return Proposals(self.prior, self.config.k, rng, self.proposals.kept).narrowed
 
     def expected(self, states: Sequence[State]) -> Tensor:
-        """Return log shares of the proposals, smoothed and padded with -inf; shape (n, max. actions)."""
+        """Return the log shares of the proposals, smoothed and padded with -inf, shape (n, max. actions)."""
         import torch
 
         rows = []
@@ -128,13 +128,13 @@ class GFlanPrior(GLAM):
 
 
 class Proposals:
-    """C^k(s), drawn once per state.
+    """The proposals C^k(s), drawn once per state.
 
     Args:
         prior: Proposes actions.
         k: Draws per state.
         rng: Random generator of the draws.
-        known: Proposals of another object, which are only read.
+        known: Proposals of another object, which are used first and not changed.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Proposals:
         return [self.kept[state] for state in states]
 
     def narrowed(self, states: Sequence[State]) -> list[State]:
-        """Return states with only their proposals as actions; a final state without any is unchanged."""
+        """Return states with only their proposals as actions; a state without actions stays unchanged."""
         found = dict(zip(able := [s for s in states if s.options], self(able), strict=True))
         return [self._narrow(state, found[state]) if state.options else state for state in states]
 
@@ -165,7 +165,7 @@ class Proposals:
         return few
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the proposals and the random state."""
+        """Return the proposals and the state of the random generator."""
         drawn = [
             (s.plain(compared=True), p.indices.tolist(), p.weights.tolist())
             for s, p in self.kept.maps[0].items()

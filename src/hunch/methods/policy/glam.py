@@ -1,4 +1,4 @@
-"""GLAM: a language model is the policy, and is trained by acting.
+"""GLAM: a language model is the policy, and is trained online by PPO.
 
 Algorithm (Carta et al., "Grounding Large Language Models in Interactive Environments with Online
 Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
@@ -9,7 +9,7 @@ Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
         a        ~  pi(.|s)
     every horizon steps: PPO on pi and V updates all weights of the model
 
-Loop and update are those of :mod:`hunch.methods.policy.agent`; this file fills the policy's role.
+Loop and update are those of :mod:`hunch.methods.policy.agent`; this file provides the policy.
 ``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its
 training assigned to other words.
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from hunch.roles.policy.language import LMPolicy
 
 WALKS = "pocket?corpus=walks"
-"""The default model, a small one trained by this project."""
+"""Spec of the default model, a small one trained by this project."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GLAMConfig(LMPolicyConfig, UpdateConfig):
-    """A language model as the policy, with all weights trained."""
+    """Settings of a language model as the policy, with all weights trained."""
 
     lm: str = ""
-    """Causal model to train, hf:<name or folder>. Default: our own small one, pocket?corpus=walks."""
+    """Causal model to train, hf:<name or folder>. Default: pocket?corpus=walks, made by this project."""
     gae: Share = 0.99
     """Lambda of generalised advantage estimation (paper)."""
     horizon: PositiveInt = 40
@@ -55,11 +55,11 @@ class GLAMConfig(LMPolicyConfig, UpdateConfig):
     batch_size: PositiveInt = 64
     """Steps per gradient step (paper)."""
     micro: PositiveInt = 64
-    """Steps computed at once; gradients are accumulated over a batch."""
+    """Steps per forward and backward pass; gradients are accumulated over a batch (our choice)."""
     learning_rate: PositiveFloat = 3e-4
     """Adam learning rate, for under a million weights (our choice; paper: 1e-6 for 780 million)."""
     value: NonNegativeFloat = 0.5
-    """Weight of half the squared error of the value (paper)."""
+    """Weight of half the squared error of the value in the loss (paper)."""
     width: PositiveInt = 128
     """Width of the two layers of the value's perceptron (our choice; paper: 1024)."""
 
@@ -78,7 +78,7 @@ class GLAM(PolicyAgent):
     config_class: ClassVar[type[Any]] = GLAMConfig
     fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
     apart: ClassVar[bool] = False
-    """True if the value is read off the model as it was before training."""
+    """True if the value reads hidden states of the model before training, without its adapters."""
     default: ClassVar[str] = WALKS
     policy: LMPolicy
 
@@ -91,16 +91,16 @@ class GLAM(PolicyAgent):
 
     @property
     def wording(self) -> str:
-        """The version of the prompts."""
+        """The version of the prompts, which changes with their text."""
         return version(prompt)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the model; L0 if it starts without its weights."""
+        """The evidence level of the model; L0 if training starts from random or shuffled weights."""
         return self.policy.evidence
 
     def make_policy(self, seed: int) -> LMPolicy:
-        """Restore the model's initial weights."""
+        """Return the policy with the model's initial weights."""
         from hunch.roles.policy.language import LMPolicy
 
         return LMPolicy(self.lm, self.config, seed, apart=self.apart)

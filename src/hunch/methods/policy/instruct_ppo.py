@@ -38,25 +38,25 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SHARPEN = 2
-"""Factor of the prior's log-probabilities (released code)."""
+"""Factor by which the prior's log-probabilities are multiplied (released code)."""
 SAMPLES = 20
-"""Answers per state, for a model that can only generate (our choice)."""
+"""Answers per state, used only with a model that can generate but not score (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstructPPOConfig(PPOConfig):
-    """PPO regularised by a prior."""
+    """Settings of PPO regularised by a prior."""
 
     instruction: str = ""
-    """Instruction for the prior, instead of the task; empty for the task itself."""
+    """Instruction that the prior reads instead of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
     kl: NonNegativeFloat = 0.05
     """Weight of KL(policy || prior) (released code)."""
     kl_end: NonNegativeFloat | None = 0.01
-    """Its final value; it falls linearly over the run (released code: 0.01, in stages)."""
+    """Final weight of the KL term; it falls linearly over the run (released code: 0.01, in stages)."""
     players: tuple[NonNegativeInt, ...] = ()
-    """Players to whom the prior applies, numbered from 0; none given: all."""
+    """Players to whom the prior applies, numbered from 0. Default: all."""
     floor: Share = 0.01
     """Share of the prior spread evenly over all actions, so that none has probability 0 (our choice)."""
 
@@ -85,16 +85,16 @@ class InstructPPO(PPO):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> InstructPPO:
-        """Make the prior from the model ``lm``, and embed with ``encoder``."""
+        """Make the agent; ``lm`` becomes the prior, and ``encoder`` embeds texts."""
         return cls(build_prior(config.prior, models["lm"]), TextTable(models["encoder"]), config)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the prior; None if it has no weight."""
+        """The evidence level of the prior; None if the weight of the KL term is 0."""
         return self.prior.evidence if self.config.kl else None
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with an untrained policy; the prior has not been asked yet."""
+        """Start with an untrained policy, and forget the prior's answers."""
         c = self.config
         self.instructed_choices = Instructed(self.prior, c.instruction, SAMPLES, c.floor, seed)
         super().begin(world, seed)
@@ -115,7 +115,7 @@ class InstructPPO(PPO):
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
 
     def pulls(self, state: State) -> bool:
-        """Return whether the prior applies to the player of a state."""
+        """Return whether the prior applies to the player of this state."""
         players = self.config.players
         return not players or state.seat in players
 

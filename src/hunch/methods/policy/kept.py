@@ -1,4 +1,4 @@
-"""Steps that wait for the update of a policy."""
+"""The steps collected since the last update of a policy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hunch.rl.policy import Decision, Step
 
 
 class Kept:
-    """Steps that wait for the update, by stream."""
+    """The steps collected since the last update, by stream."""
 
     def __init__(self) -> None:
         self.steps: dict[int, list[Step]] = {}
 
     def add(self, step: Step) -> None:
-        """Keep a step."""
+        """Add a step to its stream."""
         self.steps.setdefault(step.transition.stream, []).append(step)
 
     def streams(self) -> list[list[Step]]:
@@ -28,7 +28,7 @@ class Kept:
         self.steps.clear()
 
     def state_dict(self) -> list[Any]:
-        """Return streams and steps as plain values."""
+        """Return streams and steps as plain values, for a checkpoint."""
         return listed(self.steps)
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
@@ -37,10 +37,10 @@ class Kept:
 
 
 def listed(steps: Mapping[int, Sequence[Step]]) -> list[Any]:
-    """Return the steps of streams as plain values."""
+    """Return the steps of streams as plain values, for a checkpoint."""
     return [(stream, [(t.plain(), tuple(d)) for t, d in own]) for stream, own in steps.items()]
 
 
 def by_stream(plain: Sequence[Any]) -> dict[int, list[Step]]:
-    """Restore what :func:`listed` returned."""
+    """Return the steps of each stream from the result of :func:`listed`."""
     return {stream: [Step(Transition.of(t), Decision(*d)) for t, d in own] for stream, own in plain}

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PPOConfig(UpdateConfig):
-    """PPO on embedded texts."""
+    """Settings of PPO on embedded texts."""
 
     hidden: PositiveInt = 64
-    """Width of the perceptrons (CleanRL)."""
+    """Width of the perceptrons' hidden layers (CleanRL)."""
     encoder: str = "phrases"
-    """Frozen text encoder."""
+    """Frozen text encoder, given by its spec."""
     standardise: bool = True
     """Standardise the embeddings of states by their running mean and standard deviation (our choice)."""
 
@@ -56,17 +56,17 @@ class PPO(PolicyAgent):
 
     @classmethod
     def build(cls, config: PPOConfig, models: Mapping[str, LanguageModel]) -> PPO:
-        """Embed with the model ``encoder``."""
+        """Make the agent; the model ``encoder`` embeds texts."""
         return cls(TextTable(models["encoder"]), config)
 
     def make_policy(self, seed: int) -> PerceptronPolicy:
-        """Make perceptrons on embeddings."""
+        """Return untrained perceptrons on embeddings."""
         from hunch.roles.policy.perceptron import PerceptronPolicy
 
         return PerceptronPolicy(self.table, self.config.hidden, seed)
 
     def learn(self) -> dict[str, float]:
-        """Make the update if one is due; its states then enter the running mean and standard deviation."""
+        """Make an update if one is due; its states then enter the running mean and standard deviation."""
         states = [step.transition.state for own in self.kept.streams() for step in own]
         told = super().learn()
         if told and self.config.standardise:

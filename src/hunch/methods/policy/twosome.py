@@ -33,13 +33,13 @@ from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 
 @dataclass(frozen=True, kw_only=True)
 class TWOSOMEConfig(GLAMConfig):
-    """A language model as the policy, with trained adapters."""
+    """Settings of a language model as the policy, with trained adapters."""
 
     lm: str = ""
-    """Causal model to train, hf:<name or folder>?train=lora. Default: our own small one."""
+    """Causal model to train, hf:<name or folder>?train=lora. Default: a small one of this project."""
     normalise: Normalisation = "word"
-    """Divisor of an action's log-probability: none, its tokens or its words (paper: the latter
-    two)."""
+    """Divide an action's log-probability by nothing (sum), its tokens or its words (paper: tokens or
+    words)."""
     gae: Share = 0.95
     """Lambda of generalised advantage estimation (released code)."""
     horizon: PositiveInt = 32

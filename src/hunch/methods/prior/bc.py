@@ -19,10 +19,10 @@ from hunch.ranges import PositiveFloat
 
 @dataclass(frozen=True, kw_only=True)
 class BCConfig(CQLPriorConfig):
-    """Behaviour cloning."""
+    """Settings of behaviour cloning."""
 
     alpha: PositiveFloat = 1.0
-    """Temperature of the cloned policy; 1 is the fitted policy."""
+    """Temperature of the cloned policy softmax(logits / alpha); 1 is the fitted policy."""
 
 
 class BC(CQL):
@@ -32,7 +32,7 @@ class BC(CQL):
     fixed: ClassVar[Mapping[str, Any]] = {**CQL.fixed, "beta": 1.0, "floor": False, "gamma": 0.0}
 
     def rule(self) -> dict[str, Any]:
-        """Return the rule of CQL without the Bellman error, which leaves the likelihood of the actions."""
+        """Return the settings of the update: CQL without the Bellman error, so only the log-likelihood."""
         return {**super().rule(), "bellman": False}
 
 

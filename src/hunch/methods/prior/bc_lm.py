@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BCLMConfig:
-    """Behaviour cloning with a language model."""
+    """Settings of behaviour cloning with a language model."""
 
     lm: str = ""
-    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with a million weights."""
+    """Causal model to fine-tune, hf:<name or folder>; empty for a new one with about a million weights."""
     alpha: PositiveFloat = 1.0
-    """Temperature of the cloned policy; 1 is the fitted policy."""
+    """Temperature of the cloned policy, p(a|s)^(1 / alpha); 1 is the fitted policy."""
     normalise: Normalisation = "sum"
-    """Divisor of an action's log-probability: none, its tokens or its words."""
+    """Divide an action's log-probability by nothing (sum), its number of tokens or its number of words."""
     learning_rate: PositiveFloat = 1e-3
     """Adam learning rate; use about 1e-5 for a pretrained model."""
     batch_size: PositiveInt = 32
     """Recorded actions per update."""
     context: PositiveInt = 256
-    """Maximum tokens of a state; a longer one is cut at its beginning."""
+    """Maximum tokens of a state; a longer text loses its beginning."""
 
 
 class BCLM(Agent):
@@ -70,11 +70,11 @@ class BCLM(Agent):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config, and the version of the prompt."""
+        """The config, and the version of the prompt, ``wording``."""
         return {**asdict(self.config), "wording": version(text)}
 
     def begin(self, world: World, seed: int) -> None:
-        """Restore the initial weights, and keep recorded data only."""
+        """Restore the model's initial weights, and forget all steps except recorded data."""
         import torch
 
         from hunch.lm.training import Learner
@@ -107,7 +107,7 @@ class BCLM(Agent):
         return [state.options[int(rng.choice(len(state.options), p=self.policy(state)))] for state in states]
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player with its own randomness."""
+        """Return a player that draws from the cloned policy with a separate random generator."""
         return Memoryless(self.draw, seed)
 
     def policy(self, state: State) -> FloatArray:
@@ -131,7 +131,7 @@ class BCLM(Agent):
     # ---- learning -----------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Store actions, and the words of actions and states."""
+        """Store the steps to learn from, and the words that occur in them."""
         seen = [(text(t.state), t.action) for t in transitions]
         self.examples += seen
         self.lm.take(part for example in seen for part in example)
@@ -139,7 +139,7 @@ class BCLM(Agent):
         self._policies.clear()
 
     def learn(self) -> dict[str, float]:
-        """Make one update."""
+        """Make one update on a random batch, and return its metrics."""
         import torch
 
         if not self.examples:
@@ -153,7 +153,7 @@ class BCLM(Agent):
     # ---- state --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """See :class:`hunch.core.Agent`."""
+        """Return everything needed to resume exactly; see :class:`hunch.core.Agent`."""
         return {
             "network": self.lm.state_dict(),
             "optimiser": self.learner.state_dict(),
@@ -173,7 +173,7 @@ class BCLM(Agent):
 
 
 def text(state: State) -> str:
-    """Return the model's prompt; the task comes last, because a long text loses its beginning."""
+    """Return the model's prompt. The task comes last, because a text that is too long loses its beginning."""
     return f"{state.text()}\nYour task is to: {state.aim}\n>"
 
 

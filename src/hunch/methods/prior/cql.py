@@ -11,7 +11,7 @@ from hunch.methods.prior.dqn import DQN
 
 
 class CQL(CQLPrior, DQN):
-    """The agent; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
+    """The agent of CQL; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
 
     config_class = CQLPriorConfig
     fixed: ClassVar[Mapping[str, Any]] = {**DQN.fixed, **CQLPrior.fixed}

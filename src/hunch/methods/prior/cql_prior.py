@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CQLPriorConfig(DQNPriorConfig):
-    """Conservative Q-learning over the proposals of a prior."""
+    """Settings of conservative Q-learning over the proposals of a prior."""
 
     beta: NonNegativeFloat = 5.0
     """Weight of the conservative term log sum exp Q(s, .) - Q(s, a) (paper)."""
@@ -52,13 +52,13 @@ class CQLPrior(DQNPrior):
     }
 
     def new_learner(self, seed: int, data: int) -> QLearner:
-        """Return a Q whose loss has the conservative term."""
+        """Return a new Q-learner whose loss has the conservative term."""
         from hunch.rl.conservative import ConservativeLearner
 
         return ConservativeLearner(self.features, seed, data=data, **self.rule())
 
     def rule(self) -> dict[str, Any]:
-        """Add the weight of the conservative term."""
+        """Return the settings of the update, with the weight of the conservative term."""
         return {**super().rule(), "beta": self.config.beta, "floor": self.config.floor}
 
 

@@ -15,7 +15,7 @@ from hunch.roles.prior.kinds import PriorConfig
 
 
 class DQN(DQNPrior):
-    """The agent.
+    """The agent of DQN.
 
     Args:
         encoder: Embeds texts for Q; frozen. Default: that of the config.
@@ -33,11 +33,11 @@ class DQN(DQNPrior):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQN:
-        """Embed with the model ``encoder``."""
+        """Make the agent; the model ``encoder`` embeds texts."""
         return cls(TextTable(models["encoder"]), config)
 
     def relearn(self, transitions: Sequence[Transition]) -> None:
-        """Replace the replay buffer by these steps, whose rewards have changed; Q stays."""
+        """Replace the replay buffer by these steps, whose rewards have changed; Q keeps its weights."""
         self.learner.replay.added = 0
         for row in self._rows(transitions):
             self.learner.replay.add(row)

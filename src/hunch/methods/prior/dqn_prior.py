@@ -61,15 +61,15 @@ PRIOR: Mapping[str, Any] = {
     **{"roles": ("action prior",), "control": "random k"},
     "changeable": ("k", "proposals", "prior", "alpha"),
 }
-"""What the rows of methods with a prior and a Q share."""
+"""Entries that the :class:`~hunch.methods.method.Method` of each method with a prior and a Q shares."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DQNPriorConfig:
-    """Q-learning over the proposals of a prior."""
+    """Settings of Q-learning over the proposals of a prior."""
 
     k: PositiveInt | None = 5
-    """Proposals per state (paper: 5); none for all actions with a positive prior."""
+    """Proposals per state (paper: 5); none for all actions with a positive probability under the prior."""
     proposals: When = "visited"
     """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
     prior: PriorConfig = field(default_factory=PriorConfig)
@@ -79,13 +79,13 @@ class DQNPriorConfig:
     explore: Literal["posterior", "epsilon"] = "posterior"
     """Draw from the posterior over the candidates, or act epsilon-greedily on them."""
     epsilon: Decay = (1.0, 0.05, 5_000)
-    """epsilon: share of random candidates: start, end, and environment steps in between."""
+    """With explore epsilon: share of random candidates: start, end, and environment steps between (ours)."""
     joint: bool = False
-    """Embed state and action as one text, as in the paper; needs one model call per pair."""
+    """Embed state and action as one text, as in the paper; this needs one model call per pair."""
     encoder: str = "minilm"
-    """Frozen text encoder for Q (paper: BERT)."""
+    """Frozen text encoder for Q, given by its spec (paper: BERT)."""
     gamma: Share = 0.9
-    """Discount per step (released code: 0.99; the best of 0.9, 0.95 and 0.97 for DQN, see the log)."""
+    """Discount per step (ours, the best of 0.9, 0.95 and 0.97 for DQN; released code: 0.99)."""
     learning_rate: PositiveFloat = 5e-4
     """Learning rate of Adam (paper)."""
     clip: NonNegativeFloat = 0.0
@@ -129,14 +129,14 @@ class DQNPrior(Agent):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQNPrior:
-        """Make the prior from the model ``lm``, and embed with ``encoder``."""
+        """Make the agent; ``lm`` becomes the prior, and ``encoder`` embeds texts."""
         from hunch.roles.prior.build import build_prior
 
         table = TextTable(models["encoder"])
         return cls(build_prior(config.prior, models["lm"], table), table, config)
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with new weights, and a replay buffer with recorded data only."""
+        """Start with new weights, and only recorded data in the replay buffer."""
         data = [transition for episode in world.data for transition in episode]
         self.rng = np.random.default_rng(seed)
         self.features = StateFeatures(self.table, joint=self.config.joint)
@@ -149,7 +149,7 @@ class DQNPrior(Agent):
         self.alone = world.streams == 0
 
     def new_learner(self, seed: int, data: int) -> QLearner:
-        """Return a new Q, with room for recorded transitions besides others."""
+        """Return a new Q-learner, with room for recorded and new transitions."""
         from hunch.rl.q_learning import QLearner
 
         return QLearner(self.features, seed, data=data, **self.rule())
@@ -185,7 +185,7 @@ class DQNPrior(Agent):
         return choose(proposal, q, 0.0, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Note the next states, and store the steps with both candidate sets."""
+        """Number the next states, and store the steps with both candidate sets."""
         self.steps += len(transitions)
         for row in self._rows(transitions):
             self.learner.replay.add(row)
@@ -210,7 +210,7 @@ class DQNPrior(Agent):
         return int(max(0, self.steps - self.config.warmup) // self.config.update_every)
 
     def learn(self) -> dict[str, float]:
-        """Make the updates that are due, or one if there are only data."""
+        """Make the updates that are due, or one update if there are only recorded data; return metrics."""
         learner, losses = self.learner, []
         due = learner.updates + 1 if self.alone else self.due
         while learner.updates < due and len(learner.replay):
@@ -222,13 +222,13 @@ class DQNPrior(Agent):
         return {name: float(np.mean(figures)) for name, figures in means.items() if figures}
 
     def candidates(self, states: IntArray, stored: IntArray) -> list[IntArray]:
-        """Return the candidates of states: those in the rows of the replay buffer, kept or new ones."""
+        """Return candidates of states from the rows of the replay buffer, or else stored or new ones."""
         if self.learner.replay.k:
             return [row[row >= 0] for row in stored]
         return self.proposals.again(states, self.rng)
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that acts by the posterior over its own draws, or takes the best by epsilon."""
+        """Return a player that acts by the posterior over separate draws, or takes the best by epsilon."""
         features, c = self.features.copy(), self.config
         alpha = c.alpha if c.explore == "posterior" else 0.0
 
@@ -257,7 +257,7 @@ class DQNPrior(Agent):
         return Explanation({"prior": prior, "Q": q}, chosen)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is ``saved``, the candidates, and the names of both models."""
+        """Return the attributes in ``saved``, the candidates, and the names of both models."""
         models = {"encoder": self.table.lm.name, "proposer": self._proposer()}
         return {**super().state_dict(), **models, **self.proposals.state_dict()}
 
@@ -265,10 +265,10 @@ class DQNPrior(Agent):
         return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`; kept candidates of another prior are dropped.
+        """Restore a state from :meth:`state_dict`; candidates of another prior are dropped.
 
         Raises:
-            UsageError: if its Q is for another encoder or size; the agent is left unchanged.
+            UsageError: if the stored Q is for another encoder or size; the agent is then left unchanged.
         """
         networks = (state["learner"]["network"], self.learner.network.state_dict())
         shapes = [{name: weights.shape for name, weights in network.items()} for network in networks]

@@ -1,4 +1,4 @@
-"""DQN-Prior by the protocol of the authors' code, which has a script for ALFWorld and one for the kitchens.
+"""DQN-Prior with the protocol of the authors' code, which has one script for ALFWorld and one for kitchens.
 
 It differs from :mod:`hunch.methods.prior.dqn_prior`::
 
@@ -32,38 +32,38 @@ SCRIPTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "alfworld": {"mixed": False, "round": 10, "round_updates": 0},
     "kitchens": {"mixed": True, "round": 5, "round_updates": 40},
 }
-"""What each script sets, unless the user does."""
+"""Settings that follow from the choice of a script, where the user sets no other value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DQNPriorReleasedConfig(DQNPriorConfig):
-    """DQN-Prior as in the authors' code."""
+    """Settings of DQN-Prior as in the authors' code."""
 
     script: Literal["alfworld", "kitchens"] = "alfworld"
-    """The script whose protocol is followed."""
+    """Script of the authors' code whose protocol is followed."""
     mixed: bool | None = None
-    """Draw from the posterior where the action is not random, instead of taking the best candidate. Default:
-    in the kitchens."""
+    """Draw non-random actions from the posterior, instead of taking the candidate with the largest Q.
+    Default: on for kitchens, off for alfworld."""
     round: PositiveInt | None = None
-    """Episodes per round, after which its updates are made. Default: 10, in the kitchens 5."""
+    """Episodes between two series of updates. Default: 10 for alfworld, 5 for kitchens."""
     round_updates: NonNegativeInt | None = None
-    """Updates per round; 0 for four passes over the replay buffer. Default: 0, in the kitchens 40."""
+    """Updates per round; 0 for four passes over the replay buffer. Default: alfworld 0, kitchens 40."""
     surplus: NonNegativeInt = 100
-    """Store a failed episode only while failures exceed successes by at most this number."""
+    """Store a failed episode only while failures exceed successes by at most this number (authors' code)."""
     copies: PositiveInt = 1
-    """Copies of a failed episode in the replay buffer (2 in the baseline without a prior)."""
+    """How often a failed episode is stored in the replay buffer (authors' baseline without a prior: 2)."""
     alpha: PositiveFloat = 0.1
-    """mixed: temperature of the posterior softmax(Q / alpha)."""
+    """Temperature of the posterior softmax(Q / alpha), used with --mixed (authors' code)."""
     gamma: Share = 0.99
-    """Discount per step."""
+    """Discount per step (authors' code)."""
     hidden: PositiveInt = 64
-    """Width of the three-layer perceptron."""
+    """Width of the three-layer perceptron (authors' code)."""
     joint: bool = True
-    """Embed state and action as one text; needs one model call per pair."""
+    """Embed state and action as one text; this needs one model call per pair."""
 
 
 class DQNPriorReleased(DQNPrior):
-    """The agent; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
+    """The agent of this protocol; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
 
     config_class = DQNPriorReleasedConfig
     fixed: ClassVar[Mapping[str, Any]] = {
@@ -83,7 +83,7 @@ class DQNPriorReleased(DQNPrior):
         super().begin(world, seed)
 
     def new_learner(self, seed: int, data: int) -> QLearner:
-        """Return a Q that sums the errors and uses AdamW; for ALFWorld the target is copied at intervals."""
+        """Return a Q-learner with AdamW on summed errors; for ALFWorld its target is copied at intervals."""
         from torch.optim import AdamW
 
         learner, rate = super().new_learner(seed, data), self.config.learning_rate
@@ -100,7 +100,7 @@ class DQNPriorReleased(DQNPrior):
         return choose(proposal, q, self.config.alpha if self.config.mixed else 0.0, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Hold the steps back until their episode ends."""
+        """Hold the steps back until their episode ends; then store it, unless too many have failed."""
         self.steps += len(transitions)
         for t, row in zip(transitions, self._rows(transitions), strict=True):
             self.held.setdefault(t.stream, []).append(row)
@@ -119,11 +119,11 @@ class DQNPriorReleased(DQNPrior):
 
     @property
     def due(self) -> int:
-        """Number of updates of all rounds so far."""
+        """Number of updates that should have been made after all rounds so far."""
         return self.owed
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of DQN-Prior, unfinished episodes and counters."""
+        """Return the state of DQN-Prior, with unfinished episodes and counters."""
         held = [(stream, [list(row) for row in rows]) for stream, rows in self.held.items()]
         counters = [self.failures, self.successes, self.owed]
         return {**super().state_dict(), "held": held, "counters": counters}

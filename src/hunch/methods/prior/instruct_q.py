@@ -7,7 +7,7 @@ section 4, instructQ, and its released code)::
     a         <- argmax Q(s, .) + lambda log p(. | s)      or any action with probability epsilon
     target    <- r + gamma Q(s', a'),  a' = argmax Q(s', .) + lambda log p(. | s')
 
-If several conventions are equally good, plain Q-learning may end in any of them; lambda pulls towards the
+If several conventions are equally good, plain Q-learning may end in any of them; lambda favours the
 one that the instruction asks for. Q contains no bonus, so the cost of a wrong prior shows in the return. With
 lambda 0 it is :mod:`hunch.methods.q_learning`.
 
@@ -32,7 +32,7 @@ from hunch.ranges import Decay, NonNegativeFloat, PositiveFloat, Share
 
 @dataclass(frozen=True, kw_only=True)
 class InstructQConfig(LeaningConfig):
-    """Q-learning regularised by a prior."""
+    """Settings of Q-learning regularised by a prior."""
 
     weight: tuple[NonNegativeFloat, ...] = (0.25,)
     """lambda (paper: 0.25 in Say-Select): one value for all players, or one per player, in order."""
@@ -45,23 +45,23 @@ class InstructQConfig(LeaningConfig):
 
 
 class InstructQ(Leaning):
-    """The agent; arguments as for :class:`~hunch.methods.prior.leaning.Leaning`."""
+    """The agent of InstructRL with Q-learning; arguments of :class:`~hunch.methods.prior.leaning.Leaning`."""
 
     config_class: ClassVar[type[Any]] = InstructQConfig
     config: InstructQConfig
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the prior; None if it has no weight."""
+        """The evidence level of the prior; None if lambda is 0 for all players."""
         return self.prior.evidence if any(self.config.weight) else None
 
     def weight(self, state: State) -> float:
-        """Return the lambda of the player whose state it is."""
+        """Return lambda for the player whose turn it is in this state."""
         weights = self.config.weight or (0.0,)
         return weights[state.seat % len(weights)]
 
     def leans(self, state: State) -> bool:
-        """Return whether the player's lambda is above 0."""
+        """Return whether lambda is above 0 for the player of this state."""
         return self.weight(state) > 0
 
     def leaning(self, state: State) -> tuple[float, ...]:
@@ -69,7 +69,7 @@ class InstructQ(Leaning):
         return tuple(self.weight(state) * x for x in self.logprobs(state)) if self.leans(state) else ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
-        """Return Q + lambda log p."""
+        """Return Q + lambda log p of each action, shape (number of actions,)."""
         return q + np.array(leaning) if leaning else q
 
 

@@ -31,25 +31,25 @@ LEANING: Mapping[str, Any] = {
     **{"models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("action prior",)},
     "changeable": ("prior", "instruction", "weight", "floor", "samples"),
 }
-"""What the rows of these methods share."""
+"""Entries that the :class:`~hunch.methods.method.Method` of each of these methods shares."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaningConfig(QLearningConfig):
-    """Q-learning influenced by a prior."""
+    """Settings of Q-learning influenced by a prior."""
 
     instruction: str = ""
-    """Instruction for the prior, instead of the task; empty for the task itself."""
+    """Instruction that the prior reads instead of the task; empty for the task itself."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
     samples: PositiveInt = 20
-    """Answers per state, for a model that can only generate (our choice)."""
+    """Answers per state, used only with a model that can generate but not score (our choice)."""
     floor: Share = 0.01
     """Share of the prior spread evenly over all actions, so that none has probability 0 (our choice)."""
 
 
 class Leaning(QLearning):
-    """Base class of both methods.
+    """Base class of the agents of both methods.
 
     Args:
         prior: Proposes actions; frozen.
@@ -72,13 +72,13 @@ class Leaning(QLearning):
         return cls(build_prior(config.prior, models["lm"]), config)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget everything learnt; the prior of a state depends only on the state and the seed."""
+        """Forget everything learnt. The prior of a state depends only on the state and the seed."""
         c = self.config
         self.instructed_choices = Instructed(self.prior, c.instruction, c.samples, c.floor, seed)
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose a random action with probability epsilon, else the best by Q and prior; one model call."""
+        """Choose a random action with probability epsilon, else the best by Q and prior."""
         self.instructed_choices([state for state in states if self.leans(state)])
         return super().act(states)
 
@@ -87,7 +87,7 @@ class Leaning(QLearning):
         return True
 
     def logprobs(self, state: State) -> tuple[float, ...]:
-        """Return the prior's log p(a|s) of each admissible action."""
+        """Return log p(a|s) of each admissible action under the prior."""
         (own,) = self.instructed_choices([state])
         return own
 

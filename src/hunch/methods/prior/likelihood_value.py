@@ -8,7 +8,7 @@ CoRL 2022, with the environment's own actions for skills)::
     V(s, a)   <- V(s, a) + rate (y - V(s, a))
     y         <- gamma V(s', a'), a' the action with the largest score in s'; at the end 1 for success, else 0
 
-p is a frozen language model's. V is learnt only from success, not from rewards, and a step limit counts as an
+p comes from a frozen language model. V is learnt from success only, and a step limit counts as an
 end. So V is from 0 to 1: the discounted probability of success under the acting policy. Either factor can be
 used alone (``factor``): ``value`` is Q-learning in a table, ``likelihood`` takes the model's most likely
 action. SayCan with trained and calibrated skills is :mod:`hunch.methods.planner.saycan`.
@@ -30,35 +30,35 @@ from hunch.ranges import NonNegativeFloat, PositiveFloat, Share
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodValueConfig(LeaningConfig):
-    """Likelihood of an action times its probability of success."""
+    """Settings of likelihood times value."""
 
     factor: Literal["product", "likelihood", "value"] = "product"
     """Factors of the score: both, or only one of them."""
     tau: PositiveFloat = 1.0
-    """Divisor of log p (SayCan: 1)."""
+    """Divisor of log p, its temperature (SayCan: 1)."""
     weight: NonNegativeFloat = 1.0
     """Weight of log V (SayCan: 1)."""
     least: PositiveFloat = 0.01
     """Lower bound of V, so that actions that never worked can still be tried (our choice)."""
     initial: Share = 0.5
-    """Initial V (our choice): above actions that fail, below actions that work."""
+    """Initial V (our choice): between 0 and 1, so that untried actions rank above actions that failed."""
     gamma: Share = 0.99
-    """Discount per step (our choice)."""
+    """Discount of the success probability per step (our choice)."""
 
 
 class LikelihoodValue(Leaning):
-    """The agent; arguments as for :class:`~hunch.methods.prior.leaning.Leaning`."""
+    """The agent of likelihood times value; arguments as for :class:`~hunch.methods.prior.leaning.Leaning`."""
 
     config_class: ClassVar[type[Any]] = LikelihoodValueConfig
     config: LikelihoodValueConfig
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The evidence level of the prior; None if it is not used."""
+        """The evidence level of the prior; None if the score does not use it."""
         return None if self.config.factor == "value" else self.prior.evidence
 
     def leans(self, state: State) -> bool:
-        """Return whether the likelihood is used."""
+        """Return whether the score uses the likelihood, in any state."""
         return self.config.factor != "value"
 
     def leaning(self, state: State) -> tuple[float, ...]:
@@ -66,7 +66,7 @@ class LikelihoodValue(Leaning):
         return tuple(x / self.config.tau for x in self.logprobs(state)) if self.leans(state) else ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:
-        """Return both terms, log p / tau + weight log V, or one of them."""
+        """Return the score of each action: log p / tau + weight log V, or only one of these terms."""
         c = self.config
         value = np.log(np.clip(q, c.least, 1.0))
         if not leaning:
@@ -74,7 +74,7 @@ class LikelihoodValue(Leaning):
         return np.array(leaning) if c.factor == "likelihood" else np.array(leaning) + c.weight * value
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Learn from the success of each episode, however it ends."""
+        """Learn from the success of each episode, whether it terminated or was truncated."""
         super().observe(
             [replace(t, reward=float(t.done and t.success), terminated=t.done) for t in transitions]
         )

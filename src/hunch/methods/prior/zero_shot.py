@@ -22,7 +22,7 @@ from hunch.roles.prior.kinds import PriorConfig
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroShotConfig:
-    """Zero-shot prior."""
+    """Settings of the zero-shot prior."""
 
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
@@ -33,7 +33,7 @@ class ZeroShot(Agent):
 
     Args:
         prior: Proposes actions; frozen.
-        config: How the prior was made; ``options`` change single settings.
+        config: Settings with which the prior was made; ``options`` change single ones.
     """
 
     config_class: ClassVar[type[Any]] = ZeroShotConfig
@@ -60,15 +60,15 @@ class ZeroShot(Agent):
         return [state.options[int(p.indices[0])] for state, p in zip(states, proposals, strict=True)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
+        """Do nothing: the agent has no memory."""
 
     def learn(self) -> dict[str, float]:
-        """Return the share of answers that named no action, if that can happen; nothing is learnt."""
+        """Return the share of answers that named no action, if the prior counts it; nothing is learnt."""
         told, self.fallbacks = self.fallbacks, []
         return {"fallback_rate": float(np.mean(told))} if told else {}
 
     def player(self, seed: int) -> ZeroShot:
-        """Return a player with the same prior and its own randomness."""
+        """Return a player with the same prior and a separate random generator."""
         twin = ZeroShot(self.prior, self.config)
         twin.begin(World(), seed)
         return twin

@@ -1,4 +1,4 @@
-"""Base class of methods that search for programs: a writer, a search, and memory of what was tried.
+"""Base class of methods that search for programs: a writer, a search, and a memory of earlier programs.
 
 A program is an action and its fitness is the reward, so this is the loop of :mod:`hunch.core`:
 
@@ -28,13 +28,13 @@ PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
     **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
 }
-"""What the rows of these methods share."""
+"""Entries that the :class:`~hunch.methods.method.Method` of each of these methods shares."""
 REWARD: Mapping[str, Any] = {
     **PROGRAM,
     **{"leaf": "LLM4RL / reward", "models": {"lm": ("generate", "embed")}},
     "suggested": ("openai:gpt-4o-mini", "scripted:writer?repair=0.4"),
 }
-"""What the rows of those share that write rewards."""
+"""The same entries for methods that write rewards."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,27 +42,27 @@ class ProgramConfig(WritingConfig):
     """Settings of methods that search for programs."""
 
     feedback: Feedback = "own"
-    """Feedback shown to the writer: own is the method; the controls are blind (parents without feedback),
-    shuffled (the feedback of another program) and fresh (no parents either)."""
+    """Feedback that the writer sees: own (the program's results: the method), or a control: blind (parents
+    without feedback), shuffled (the feedback of another program) or fresh (neither parents nor feedback)."""
     retries: NonNegativeInt = 2
-    """How often a program that cannot run or was tried before is rewritten before it is tried."""
+    """Rewrites of a program that cannot run or repeats an earlier one, before it is evaluated (ours)."""
     give_up: NonNegativeInt = 50
-    """Consecutive failed programs after which the run stops with the reason; 0 for never."""
+    """Consecutive failed programs after which the run stops with an error; 0 for never (ours)."""
 
 
 class ProgramAgent(WritingAgent):
-    """An agent whose actions are programs; a method defines how parents are chosen and how it prompts.
+    """An agent whose actions are programs; a subclass defines the choice of parents and the prompts.
 
-    Arguments as of :class:`~hunch.methods.program.writing.WritingAgent`.
+    Arguments as for :class:`~hunch.methods.program.writing.WritingAgent`.
     """
 
     config_class: ClassVar[type[Any]] = ProgramConfig
     records_file: ClassVar[str] = "programs.jsonl"
     begins_with_start: ClassVar[bool] = False
-    """True if the problem's own program is tried first."""
+    """True if the problem's initial program is evaluated first."""
 
     def search(self) -> Search:
-        """Make the method's search, without any trials."""
+        """Return a new search object, which chooses parents by the rule of the method."""
         raise NotImplementedError
 
     def begin(self, world: World, seed: int) -> None:
@@ -128,7 +128,7 @@ class ProgramAgent(WritingAgent):
         return program
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Report the trials to the search."""
+        """Report the results of the trials to the search."""
         for t in sorted(transitions, key=lambda t: self.pending[t.stream].number):
             attempt = self.pending.pop(t.stream).after(_trial(t))
             self.failing = self.failing + 1 if attempt.fitness is None else 0
@@ -139,10 +139,10 @@ class ProgramAgent(WritingAgent):
         self.searching.tell([attempt], self._rng(attempt.number, 2))
 
     def learn(self) -> dict[str, float]:
-        """Return metrics of the programs since the last call, and the best fitness so far.
+        """Return metrics of the programs since the last call, with the best fitness so far.
 
         Raises:
-            StoppedError: if too many programs in a row failed; a resumed run goes on with new ones.
+            StoppedError: if too many programs in a row failed. A resumed run continues with new programs.
         """
         new, self.seen = self.attempts[self.seen :], len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
@@ -156,7 +156,7 @@ class ProgramAgent(WritingAgent):
         return {"failed_programs": failed, **({} if top is None else {"best": float(top.fitness or 0.0)})}
 
     def player(self, seed: int) -> Player:
-        """Return a player that submits the best program, for new seeds; the first one if all failed."""
+        """Return a player that submits the best program so far, or the first one if all failed."""
         top = best(self.attempts)
         program = top.program if top else self.problem.start
         number = SPACING * (self.seed + 1) - 1
@@ -178,7 +178,7 @@ class ProgramAgent(WritingAgent):
         return {"best.py": f"# Program {top.number}, fitness {top.fitness}\n{top.program}"} if top else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the attempts, from which the search can be restored."""
+        """Return the attempts, from which the search is rebuilt."""
         return {
             "attempts": self.records(),
             "counters": [self.requested, self.drawn, self.seen],

@@ -5,7 +5,7 @@
         write a policy; play it in a fixed set of episodes; fitness is the mean return
         feedback is the return of each episode and a trace of the worst
 
-The search rule is a setting; FunSearch's islands are the evolutionary one.
+The search rule is a setting; islands are the evolutionary search of FunSearch.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Re
 
 @dataclass(frozen=True, kw_only=True)
 class CodePolicyConfig(ProgramConfig):
-    """Code policies."""
+    """Settings of code policies."""
 
     search: Literal["hill", "linear", "greedy", "islands", "single"] = "hill"
-    """How parents are chosen: the best so far, the last, the best of the last batch, islands, or none."""
+    """Parent: best so far (hill), last (linear), best of last batch (greedy), islands, or none (single)."""
     population: PositiveInt = 8
-    """greedy: programs per batch."""
+    """With greedy: programs per batch."""
     islands: PositiveInt = 4
-    """islands: number of islands."""
+    """With islands: number of islands."""
 
 
 class CodePolicy(ProgramAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent of code policies; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = CodePolicyConfig
 
     def search(self) -> Search:
-        """Make the search of the setting."""
+        """Return the search that the setting names."""
         made: dict[str, Search] = {
             "hill": HillClimbing(),
             "linear": Refinement(),

@@ -6,8 +6,8 @@
         the best of the batch, with the curves of its components, becomes the context of the next batch
         if all K failed: draw again from the same context
 
-The context is always four messages: system, user, best answer, its feedback. Unlike in the released code, all
-code of an answer is kept (it keeps the last function), and answers stay matched to their results if some
+The context is always four messages: system, user, best answer, its feedback. Departures: all code of an
+answer is kept, not only its last function, and answers stay matched to their results if some
 fail.
 """
 
@@ -40,21 +40,21 @@ ADVICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class EurekaConfig(ProgramConfig):
-    """Eureka."""
+    """Settings of Eureka."""
 
     population: PositiveInt = 16
-    """Programs per batch, K (paper; released config: 3). Use as many streams, or a divisor."""
+    """Programs per batch, K (paper; released config: 3). The number of streams should divide it."""
     keep: Literal["batch", "best"] = "batch"
-    """Parent of the next batch: the best of the last batch (released code), or of all."""
+    """Parent of the next batch: the best program of the last batch (released code), or of all batches."""
 
 
 class Eureka(ProgramAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent of Eureka; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = EurekaConfig
 
     def search(self) -> Search:
-        """Make a search by batches whose best program is the next parent."""
+        """Return a search by batches; the best program of a batch is the parent of the next one."""
         return Greedy(self.config.population) if self.config.keep == "batch" else HillClimbing()
 
     @staticmethod

@@ -4,7 +4,7 @@
     repeat
         draw an island; draw two of its clusters of equal scores with replacement, preferring fit ones; draw a
             program of each, preferring short ones
-        prompt: both in ascending order as ``f_v0`` and ``f_v1``, then the header of ``f_v2``
+        prompt: both in ascending order of score as ``f_v0`` and ``f_v1``, then the header of ``f_v2``
         draw four samples; run each; put those that run on the island
         every so many programs: empty the worse half of the islands, and restart each with the best program
             of a better island
@@ -31,28 +31,28 @@ from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
 
 @dataclass(frozen=True, kw_only=True)
 class FunSearchConfig(ProgramConfig):
-    """FunSearch."""
+    """Settings of FunSearch."""
 
     search: Literal["islands", "hill", "single"] = "islands"
-    """How parents are chosen: islands (paper), hill: the best so far, single: the problem's own program."""
+    """Choice of parents: from islands (paper), the best so far (hill), or the problem's program (single)."""
     islands: PositiveInt = 10
-    """Number of islands (released code)."""
+    """Number of islands, used with search islands (released code)."""
     parents: PositiveInt = 2
     """Programs in a prompt (released code)."""
     samples: PositiveInt = 4
     """Programs written from one prompt (released code); needs as many streams."""
     cluster_temperature: PositiveFloat = 0.1
-    """Temperature of the softmax over the clusters of an island, in units of fitness (released code)."""
+    """Initial temperature of the softmax over clusters of an island, in units of fitness (released code)."""
     within: Within = "short"
-    """Program drawn from a cluster: short ones more often (released code), any, or the latest."""
+    """Which program of a cluster is drawn: preferably a short one (released code), any, or the latest."""
     period: PositiveInt = 30_000
     """Programs per island over which the temperature of the softmax falls to 0 (released code)."""
     reset_every: NonNegativeInt = 170_000
-    """Programs between resets of islands; 0 for none (paper: 4 hours of 48, for two million programs)."""
+    """Programs between resets of islands; 0 for no resets (paper: 4 of 48 hours, two million programs)."""
 
 
 class FunSearch(ProgramAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent of FunSearch; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = FunSearchConfig
     begins_with_start = True
@@ -61,14 +61,14 @@ class FunSearch(ProgramAgent):
         """Forget all programs.
 
         Raises:
-            UsageError: if the problem names no function to evolve.
+            UsageError: if the problem has no function to evolve.
         """
         super().begin(world, seed)
         if world.problem and not self.problem.function:
             raise UsageError("FunSearch needs a problem that names the function to write.")
 
     def search(self) -> Search:
-        """Make the islands, or a baseline."""
+        """Return the search over islands, or a baseline."""
         c = self.config
         if c.search == "islands":
             return Islands(
@@ -78,7 +78,7 @@ class FunSearch(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """Return the versions in ascending order and the header of the next; feedback is on the last one."""
+        """Return the prompt: the parents as versions in ascending order, and the header of the next one."""
         programs = [parent.program for parent in parents] or [problem.start]
         told = "".join(f"# {line}\n" for line in feedback.splitlines())
         ask = f"Write `{problem.function}_v{len(programs)}` with its header, in one block of Python code."

@@ -1,11 +1,11 @@
 """GIF-MCTS: a world model as code, found by tree search over programs (Dainese et al., NeurIPS 2024).
 
-    from a description and recorded transitions, until all are predicted or the calls are used up
+    from a description and recorded transitions, until all are predicted or no calls are left
         choose, by upper confidence bounds, a program of the tree and an operation on it:
             generate    write a program that continues its first lines
             improve     show it with one wrongly predicted transition; explain, then rewrite it
             fix         show it with the error that it raised; explain, then rewrite it
-        its value is the weighted share of transitions that it predicts correctly
+        the value of the program is the weighted share of transitions that it predicts correctly
 
 The tree is :class:`~hunch.methods.program.program_tree.ProgramTree`. Its baselines use the same prompts and
 writer: programs from scratch (single; the first of them is zero-shot), one lineage (linear), and the rule of
@@ -32,35 +32,35 @@ from hunch.roles.writer.search import BestOfN, Refinement, Thompson
 
 @dataclass(frozen=True, kw_only=True)
 class GIFMCTSConfig(ProgramConfig):
-    """GIF-MCTS."""
+    """Settings of GIF-MCTS."""
 
     search: Literal["tree", "single", "linear", "thompson"] = "tree"
-    """How parents are chosen: tree is the method; single, linear and thompson are its baselines."""
+    """Choice of parents: tree is the method; single, linear and thompson are its baselines."""
     lines: PositiveInt = 2
-    """Lines that a node adds to its parent's (released code)."""
+    """First lines of a program that a node adds to those of its parent (released code)."""
     c: NonNegativeFloat = 0.1
-    """Weight of the uncertainty term (released code)."""
+    """Weight of the exploration term in the upper confidence bound (released code)."""
     fixes: NonNegativeInt = 3
     """Maximum consecutive fixes of a failing program (released code)."""
     generate: Share = 0.5
-    """Initial value of generate (released code)."""
+    """Initial value of the operation generate, 0 to 1 (released code)."""
     improve: Share = 0.55
-    """Initial value of improve (released code)."""
+    """Initial value of the operation improve, 0 to 1 (released code)."""
     fix: Share = 0.5
-    """Initial value of fix (released code)."""
+    """Initial value of the operation fix, 0 to 1 (released code)."""
     beta_weight: PositiveFloat = 5.0
-    """thompson: weight of the fitness in the Beta distributions (released code of WorldCoder)."""
+    """With thompson: weight of the fitness in the Beta distributions (released code of WorldCoder)."""
     retries: NonNegativeInt = 0
-    """How often a program that cannot run or was tried before is rewritten; 0: it counts as a failure."""
+    """Rewrites of a program that cannot run or repeats an earlier one; with 0 it counts as a failure."""
 
 
 class GIFMCTS(ProgramAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent of GIF-MCTS; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = GIFMCTSConfig
 
     def search(self) -> Search:
-        """Make the tree, or a baseline."""
+        """Return the search in the tree, or a baseline."""
         c = self.config
         made: dict[str, Search] = {
             "tree": ProgramTree(c.lines, c.c, c.fixes, (c.generate, c.improve, c.fix)),
@@ -79,7 +79,7 @@ class GIFMCTS(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """Return the prompt to generate, improve or fix, depending on the parent."""
+        """Return the prompt of the operation, which depends on the parent: generate, improve or fix."""
         if not parents or (not feedback and parents[-1].fitness is not None):
             return chat_prompt(problem, parents, feedback)
         last, ask = parents[-1], f"{problem.requested_functions} in one block of Python code"

@@ -1,6 +1,6 @@
 """Tree search over programs: generate, improve and fix, chosen by upper confidence bounds (GIF-MCTS).
 
-    a node is a program; its state is its first lines, two more than its parent's
+    a node is a program; its state is its first lines: two more than the parent has
     repeat
         descend by value + c sqrt(ln N / (n + 1)); a new child of a kind has an expected value
         generate: write a program that continues the node's first lines
@@ -30,7 +30,7 @@ from hunch.rl.evaluator import largest
 from hunch.roles.writer.programs import Attempt, Request
 
 KINDS = ("generate", "improve", "fix")
-"""Operations on a node; a request's ``group`` is the index of one."""
+"""Operations on a node; ``Request.group`` is an index into this tuple."""
 ROOT = -1
 
 
@@ -40,15 +40,15 @@ class Node:
 
     Attributes:
         attempt: The program; None at the root.
-        kind: The operation that made it.
+        kind: The operation that made the program.
         parent: The parent node; None at the root.
-        lines: Number of first lines that are its state.
-        fixes: Fixes left, while it fails.
-        failed: True if it fails and no fix has been tried.
-        closed: True if no operation is left here.
-        total: Sum of values.
+        lines: Number of first lines that are the node's state.
+        fixes: Number of fixes left while the program fails.
+        failed: True if the program fails and no fix has been tried.
+        closed: True if no operation on the node is left.
+        total: Sum of the values of all visits.
         visits: Number of visits.
-        children: Children in order.
+        children: Child nodes, oldest first.
     """
 
     attempt: Attempt | None = None
@@ -64,22 +64,22 @@ class Node:
 
     @property
     def value(self) -> float:
-        """The mean."""
+        """The mean value of the visits."""
         return self.total / max(self.visits, 1)
 
     def of(self, kind: str) -> list[Node]:
-        """Return the children of a kind."""
+        """Return the children that an operation made."""
         return [child for child in self.children if child.kind == kind]
 
 
 @dataclass
 class Expectation:
-    """The expected value of a new child of a kind: the mean of all mixed with that of its siblings.
+    """The expected value of a new child: a mix of the means over all children of its kind and over siblings.
 
     Attributes:
         total: Sum of all values so far, including an initial value.
-        count: Number of values.
-        weights: Weights of all and of the siblings, fitted by gradient descent with rate 1 / n.
+        count: Number of values, including those that the initial value stands for.
+        weights: Weights of the two means, fitted by gradient descent with rate 1 / n.
         n: One plus the number of results, including those that the initial value stands for.
     """
 
@@ -101,7 +101,7 @@ class Expectation:
         return (a * everywhere + b * here) / (a + b)
 
     def learn(self, siblings: Sequence[Node], value: float) -> None:
-        """Add the value of a child; ``siblings`` are the earlier children."""
+        """Update weights and mean with the value of a child; ``siblings`` are the earlier children."""
         if siblings:
             everywhere, mixed = self.total / self.count, self._mixed(siblings)
             here, (a, b) = float(np.mean([node.value for node in siblings])), self.weights
@@ -111,12 +111,12 @@ class Expectation:
 
 
 class ProgramTree:
-    """The search of GIF-MCTS, which can be rebuilt from the attempts.
+    """The search of GIF-MCTS; its state can be rebuilt from the attempts.
 
     Args:
-        lines: Lines that a node adds to its parent's.
-        c: Weight of the uncertainty term.
-        fixes: Maximum consecutive fixes.
+        lines: First lines that a node adds to those of its parent.
+        c: Weight of the exploration term.
+        fixes: Maximum consecutive fixes of a program.
         initial: Initial values of generate, improve and fix, each counting as two results.
     """
 
@@ -133,7 +133,7 @@ class ProgramTree:
         self.nodes = {ROOT: self.root}
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Choose the next operations; those in progress count as tried."""
+        """Choose the next ``n`` operations; operations in progress count as visits."""
         asked: Counter[tuple[Node, str]] = Counter()
         return [self._request(*self._select(asked, rng)) for _ in range(n)]
 
@@ -185,7 +185,7 @@ class ProgramTree:
         return self.c * sqrt(log(max(node.visits, 1)) / (visits + 1))
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Add nodes, and add their values on the path to them."""
+        """Add nodes for the attempts, and add their values to all nodes on the path."""
         for attempt in attempts:
             if attempt.group >= 0:
                 self._add(attempt, KINDS[attempt.group])

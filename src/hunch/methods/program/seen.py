@@ -1,4 +1,4 @@
-"""Memory of steps in deterministic environments, by mission, and of first states."""
+"""Memory of steps in deterministic environments, by mission (the task), with the first states of episodes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hunch.envs.design.transitions import refuse_contradictions
 from hunch.rl.world_model import Step, frozen, steps_of
 
 LATELY = 3
-"""Number of first states per mission that are remembered."""
+"""Number of first states that are remembered per mission (ours)."""
 
 
 class Seen:
-    """Steps by mission (the state's task), each state and action once.
+    """Remembered steps by mission (the state's task), each state and action once.
 
     Attributes:
-        steps: By mission, then by state and action.
+        steps: Steps by mission, then by state and action.
         new: Missions and steps not yet returned by :meth:`news`.
         starts: Latest first states of each mission, oldest first.
         actions: All actions that were ever admissible.
-        running: Streams in the middle of an episode.
+        running: Streams whose episode has begun and not ended.
     """
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Seen:
         return found
 
     def of(self, *missions: str) -> list[Step]:
-        """Return the steps of missions."""
+        """Return the steps of the named missions."""
         return [step for mission in missions for step in self.steps[mission].values()]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return all steps and first states as plain values."""
         return {
             "actions": list(self.actions),
             "steps": [(mission, [tuple(s) for s in own.values()]) for mission, own in self.steps.items()],

@@ -26,10 +26,10 @@ from hunch.roles.writer.search import Refinement
 
 @dataclass(frozen=True, kw_only=True)
 class SongConfig(ProgramConfig):
-    """Self-refined reward designer."""
+    """Settings of the self-refined reward designer."""
 
     good: float = 0.95
-    """Fitness at which the verdict is good, and the reward is kept."""
+    """Fitness from which the verdict is good and the search keeps the reward (ours)."""
 
 
 class Lineage(Refinement):
@@ -50,12 +50,12 @@ class Lineage(Refinement):
 
 
 class Song(ProgramAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent of this method; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = SongConfig
 
     def search(self) -> Search:
-        """Make a search of one lineage."""
+        """Return a linear search that stops at a good program."""
         return Lineage(self.config.good)
 
     @staticmethod

@@ -25,18 +25,18 @@ from hunch.roles.writer.programs import Attempt, Request, Search
 
 @dataclass(frozen=True, kw_only=True)
 class Text2RewardConfig(ProgramConfig):
-    """Text2Reward."""
+    """Settings of Text2Reward."""
 
     temperature: NonNegativeFloat = 0.7
-    """Temperature at which the model writes (released code, interactive generator)."""
+    """Sampling temperature of the model (released code, interactive generator)."""
     retries: NonNegativeInt = 5
-    """How often to ask again after an answer without usable code (released code: without limit)."""
+    """Further requests after an answer without usable code (ours; released code: without limit)."""
     history: PositiveInt = 3
-    """Programs with feedback in the prompt, newest last."""
+    """Number of latest programs with feedback in the prompt (ours)."""
 
 
 class Conversation:
-    """One lineage; the last attempts are the parents.
+    """A linear search: the last attempts are the parents of the next program.
 
     Args:
         length: Number of parents.
@@ -47,7 +47,7 @@ class Conversation:
         self.past: list[Attempt] = []
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Return the last attempts as parents."""
+        """Return ``n`` requests with the last attempts as parents."""
         return [Request(tuple(self.past[-self.length :]))] * n
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
@@ -56,17 +56,17 @@ class Conversation:
 
 
 class Text2Reward(ProgramAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
+    """The agent of Text2Reward; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = Text2RewardConfig
 
     def search(self) -> Search:
-        """One conversation."""
+        """Return the search, without any trials."""
         return Conversation(self.config.history)
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """Return the interface, the instruction, and the programs so far; feedback is on the last one."""
+        """Return the interface, the instruction and the programs so far; only the last one has feedback."""
         parts = [
             "You are an expert in robotics, reinforcement learning and code generation.",
             problem.text(),

@@ -5,9 +5,9 @@
         write transition(state, action), and for each mission reward(state, action, next state), so that
             they predict all steps so far, and
             optimism: in the model, a planner finds a path to a reward from the mission's first state
-        refine programs that violate either, or write from scratch; drawn from Beta distributions (Thompson
+        refine a program that violates either; it is drawn from Beta distributions over programs (Thompson
         sampling)
-        follow the planner's path; sometimes, and if there is no path, act at random
+        follow the planner's path; act at random if there is none, and with probability epsilon
         after a wrong prediction: refine
 
 Optimism is one more constraint on a program. It makes the agent try what might be rewarded, instead of
@@ -48,21 +48,21 @@ class WorldCoderConfig(WritingConfig):
     """Settings of WorldCoder."""
 
     optimism: bool = True
-    """Require that the model contains a path to a reward."""
+    """Require that the world model contains a path to a reward, from the first state of each mission."""
     warmup: NonNegativeInt = 10
-    """Random steps before the first program (released code)."""
+    """Random steps before the first program is written (released code)."""
     epsilon: Share = 0.05
-    """Share of random steps after that (released code)."""
+    """Share of random steps after the warm-up (released code)."""
     refinements: PositiveInt = 30
-    """Maximum programs written between two steps (released code: 30 to 50)."""
+    """Maximum programs written between two environment steps (released code: 30 to 50)."""
     beta_weight: PositiveFloat = 5.0
-    """Weight of the share of explained steps in the Beta distributions (released code)."""
+    """Weight of the share of explained steps in the Beta distributions over programs (released code)."""
     most: PositiveInt = 2_000
-    """States after which the planner gives up (our choice)."""
+    """Number of visited states after which the planner gives up (our choice)."""
 
 
 class WorldCoder(WritingAgent):
-    """The agent; arguments as for :class:`~hunch.methods.program.writing.WritingAgent`."""
+    """The agent of WorldCoder; arguments as for :class:`~hunch.methods.program.writing.WritingAgent`."""
 
     config_class: ClassVar[type[Any]] = WorldCoderConfig
     prompt = staticmethod(GIFMCTS.prompt)
@@ -84,7 +84,7 @@ class WorldCoder(WritingAgent):
     # ---- acting ---------------------------------------------------------------------------------------
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Return the next action of the planned path, or sometimes a random one."""
+        """Return the next action of the planned path, or with probability epsilon a random one."""
         return [self._choose(state) for state in states]
 
     def _choose(self, state: State) -> str:
@@ -127,10 +127,10 @@ class WorldCoder(WritingAgent):
     # ---- steps ----------------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Remember new steps.
+        """Remember the steps that are new.
 
         Raises:
-            UsageError: if the same action had another result before.
+            UsageError: if the same action had another result in the same state before.
         """
         for t in sorted(transitions, key=lambda t: t.stream):
             self.acted[t.stream] = self.acted.get(t.stream, 0) + 1
@@ -263,7 +263,7 @@ class WorldCoder(WritingAgent):
     # ---- the rest -------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Player:
-        """Return a player that plans with the current programs, and acts at random without a path."""
+        """Return a player that plans with the current programs, and acts at random where there is no path."""
         twin = type(self)(self.writer, replace(self.config, epsilon=0.0))
         twin.begin(World(), seed)
         twin.load_state_dict(self.state_dict())
@@ -271,12 +271,12 @@ class WorldCoder(WritingAgent):
         return Planned(twin)
 
     def explain(self, state: State) -> Explanation:
-        """Return the planned path."""
+        """Return the planned path as a note."""
         way = self._plan(state, [])
         return Explanation(note="no way to a reward is known" if way is None else " > ".join(way))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one record per program: function, mission, text and result."""
+        """Return one record per program: its function, mission, text and result."""
         pieces = [("", self.transition), *self.rewards.items()]
         lines = [
             {"function": piece.problem.function, "mission": mission, **attempt.line()}
@@ -318,7 +318,7 @@ class WorldCoder(WritingAgent):
 
 
 class Planned(Player):
-    """Acts like the agent, without learning."""
+    """A player that acts like the agent, without learning."""
 
     def __init__(self, agent: WorldCoder) -> None:
         self.agent = agent
@@ -328,7 +328,7 @@ class Planned(Player):
         return self.agent.act(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Count the steps, which seed the random actions."""
+        """Count the steps; the count seeds the random actions."""
         for t in transitions:
             self.agent.acted[t.stream] = self.agent.acted.get(t.stream, 0) + 1
 

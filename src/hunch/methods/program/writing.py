@@ -17,27 +17,27 @@ from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
 
 GROUP = "hunch.writers"
-"""Entry-point group for writers that need no prompt; ``rewards`` makes one from a model that only embeds."""
+"""Entry-point group of writers that need no prompt; ``rewards`` makes one from a model that only embeds."""
 SPACING = 1_000_000
-"""Number of draws of a writer between two seeds."""
+"""Number of draws between the seeds of two successive sessions of a writer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WritingConfig(AskConfig):
-    """Settings of the writer."""
+    """Settings of agents that write programs."""
 
     temperature: NonNegativeFloat = 1.0
     """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
-    """Maximum tokens per answer of the model, thoughts included."""
+    """Maximum tokens per answer of the model, including thoughts (ours)."""
 
 
 class WritingAgent(Agent):
-    """An agent that writes programs; a method defines the prompts and the use of the programs.
+    """An agent that writes programs; a subclass defines the prompts and the use of the programs.
 
     Args:
-        writer: A :class:`~hunch.roles.writer.programs.Writer`, or a language model. One that generates gets
-            the method's prompts; one that only embeds becomes the studies' writer of rewards.
+        writer: A :class:`~hunch.roles.writer.programs.Writer`, or a language model. A model that generates
+            gets the method's prompts; one that only embeds becomes the studies' writer of rewards.
         config: Settings; ``options`` change single ones.
     """
 
@@ -45,7 +45,7 @@ class WritingAgent(Agent):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> WritingAgent:
-        """Let the model ``lm`` write."""
+        """Make the agent; the model ``lm`` writes the programs."""
         return cls(models["lm"], config)
 
     def __init__(self, writer: Writer | LanguageModel, config: Any = None, **options: Any) -> None:

@@ -1,14 +1,14 @@
-"""Prompt-OIRL: the prompt that suits a question is learnt from recorded results, without asking a model.
+"""Prompt-OIRL: learns which prompt suits a question from recorded results, without a language model.
 
 Algorithm (Sun, "Query-Dependent Prompt Evaluation and Optimization with Offline Inverse RL", ICLR 2024)::
 
     data      <- (question, prompt, whether the answer was right)
-    r(q, p)   <- fitted to them, on frozen embeddings of both
+    r(q, p)   <- fitted to the data, on frozen embeddings of both
     answer    <- the prompt with the largest r(question, .)
 
 The reward is fitted by the squared error, which estimates the same probability as the paper's boosted trees
 with the logistic loss: it is Q-learning without a future (:mod:`hunch.rl.q_learning`). Controls:
-``choose=fixed`` takes the prompt that was best over all recorded questions, ``choose=random`` any.
+``choose=fixed`` takes the prompt with the best recorded results, ``choose=random`` any.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from hunch.ranges import PositiveFloat
 
 @dataclass(frozen=True, kw_only=True)
 class PromptOIRLConfig(DQNPriorConfig):
-    """A reward of question and prompt, fitted to recorded results."""
+    """Settings of Prompt-OIRL."""
 
     choose: Literal["question", "fixed", "random"] = "question"
-    """What the choice depends on: the question, or in controls all recorded ones, or chance."""
+    """Choose by the question (the method), the best prompt over all questions (fixed), or at random."""
     encoder: str = "phrases"
-    """Frozen text encoder (paper: embeddings of a language model)."""
+    """Frozen text encoder, given by its spec (paper: embeddings of a language model)."""
     learning_rate: PositiveFloat = 1e-3
     """Adam learning rate (our choice)."""
 
 
 class PromptOIRL(DQN):
-    """The agent; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
+    """The agent of Prompt-OIRL; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
 
     config_class: ClassVar[type[Any]] = PromptOIRLConfig
     fixed: ClassVar[Mapping[str, Any]] = {
@@ -49,10 +49,10 @@ class PromptOIRL(DQN):
     }
 
     def begin(self, world: World, seed: int) -> None:
-        """Keep the recorded results.
+        """Forget everything, and read the recorded results.
 
         Raises:
-            UsageError: if all results are equal, or are of one prompt only.
+            UsageError: if all results are equal, or all have the same prompt.
         """
         steps = [step for episode in world.data for step in episode]
         results: dict[str, list[float]] = defaultdict(list)
@@ -70,13 +70,13 @@ class PromptOIRL(DQN):
         return super().act(states) if self.config.choose == "question" else self.chosen(states, self.rng)
 
     def chosen(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
-        """Choose at random, or the prompt that was best over all recorded questions: the controls."""
+        """Choose for a control: at random, or the prompt that was best over all recorded questions."""
         if self.config.choose == "random":
             return [s.options[int(rng.integers(len(s.options)))] for s in states]
         return [max(s.options, key=lambda prompt: self.means.get(prompt, -np.inf)) for s in states]
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that chooses in the same way."""
+        """Return a player that chooses in the same way, with a separate random generator."""
         return super().player(seed) if self.config.choose == "question" else Memoryless(self.chosen, seed)
 
 

@@ -7,13 +7,13 @@ Algorithm (Deng et al., "RLPrompt: Optimizing Discrete Text Prompts with RL", EM
         R       <- score of the model's answers after this prompt
         R       <- standardised over the prompts so far, times scale
         descend on the errors of soft Q (:mod:`hunch.rl.soft_q`), on prompts drawn from those so far
-    the answer is the prompt of the best tokens
+    the result is the prompt of the tokens with the largest Q
 
-Departures: Q reads the place and the words so far, where the paper's is on top of a frozen language model,
-and the prompts so far are replayed, because here a score is dear and an update cheap.
+Departures: Q reads the place and the words so far, while the paper's Q is a layer on a frozen language model,
+and the prompts so far are replayed, because a score costs more than an update.
 
 Controls at the same number of scores: ``search=random`` draws prompts, ``search=edits`` changes a word of the
-best one so far; both answer with the prompt of the highest score.
+best one so far; the result of both is the prompt with the highest score.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, Positi
 
 @dataclass(frozen=True, kw_only=True)
 class RLPromptConfig:
-    """Soft Q-learning of a prompt."""
+    """Settings of RLPrompt."""
 
     length: PositiveInt = 3
-    """Number of words in a prompt (paper: 5)."""
+    """Number of words in a prompt (ours; paper: 5)."""
     words: str = ""
-    """Words to write with, separated by spaces. Default: those of the environment."""
+    """Words that a prompt may contain, separated by spaces. Default: those of the environment."""
     search: Literal["soft-q", "random", "edits"] = "soft-q"
-    """What proposes prompts: soft Q, or a control, chance or edits of the best one."""
+    """Source of prompts: soft-q (the method), or a control, random or edits (of the best prompt so far)."""
     warmup: NonNegativeInt = 30
-    """Prompts drawn at random before Q writes them (our choice)."""
+    """Random prompts before Q writes prompts (our choice)."""
     updates: PositiveInt = 10
-    """Updates after each prompt (our choice)."""
+    """Updates of Q after each prompt (our choice)."""
     batch_size: PositiveInt = 32
     """Prompts per update (our choice)."""
     scale: PositiveFloat = 5.0
-    """Factor of the standardised score (paper: from 0 to 5), the inverse of a temperature."""
+    """Factor of the standardised score, which is an inverse temperature (ours; paper: 0 to 5)."""
     hidden: PositiveInt = 64
-    """Width of the perceptron (paper: 2,048)."""
+    """Width of the perceptron's hidden layers (ours; paper: 2,048)."""
     learning_rate: PositiveFloat = 3e-3
     """Adam learning rate (our choice; paper: 5e-5)."""
     decay: NonNegativeFloat = 0.3
-    """Weight decay of Q, without which it would learn the few scores by heart (our choice)."""
+    """Weight decay of Q, against overfitting to the few scores (our choice)."""
     target: Share = 0.05
-    """How far the target network moves after an update (our choice; paper: 0.001)."""
+    """Share by which the target network moves towards Q per update (our choice; paper: 0.001)."""
 
 
 class RLPrompt(Agent):
-    """The agent.
+    """The agent of RLPrompt.
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -79,7 +79,7 @@ class RLPrompt(Agent):
         """Start with an untrained Q and no prompts.
 
         Raises:
-            UsageError: if there are no words to write with.
+            UsageError: if there are no words for prompts.
         """
         from hunch.rl.soft_q import SoftQ
 
@@ -97,7 +97,7 @@ class RLPrompt(Agent):
         return [self.spelled(self.proposed()) for _ in states]
 
     def proposed(self) -> IntArray:
-        """Draw the next prompt."""
+        """Return the words of the next prompt, as indices, shape (length,)."""
         c, n = self.config, len(self.words)
         if c.search == "random" or len(self.tried) < (c.warmup if c.search == "soft-q" else 1):
             return self.rng.integers(n, size=c.length)
@@ -108,11 +108,11 @@ class RLPrompt(Agent):
         return text
 
     def spelled(self, text: IntArray) -> str:
-        """Return a prompt as a text."""
+        """Return the text of a prompt that is given by word indices."""
         return " ".join(self.words[i] for i in text)
 
     def best(self) -> IntArray:
-        """Return the prompt with the highest mean score so far; the first word alone before any is known."""
+        """Return the prompt with the highest mean score so far, as indices; if none, the first word only."""
         known: dict[tuple[int, ...], list[float]] = {}
         for text, score in self.tried:
             known.setdefault(tuple(text), []).append(score)
@@ -120,7 +120,7 @@ class RLPrompt(Agent):
         return np.array(found, dtype=np.int64)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Note the scores of prompts."""
+        """Store the scores of prompts."""
         places = {word: i for i, word in enumerate(self.words)}
         for t in transitions:
             if not np.isfinite(t.reward):
@@ -130,7 +130,7 @@ class RLPrompt(Agent):
                 self.tried.append((text, float(t.reward)))
 
     def learn(self) -> dict[str, float]:
-        """Update Q on the prompts so far."""
+        """Update Q on the prompts so far, and return metrics."""
         c = self.config
         if c.search != "soft-q" or len(self.tried) < c.warmup or not self.tried:
             return {}
@@ -140,12 +140,12 @@ class RLPrompt(Agent):
         return {"loss": float(np.mean([self.q.update(texts[rows], paid[rows]) for rows in drawn]))}
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that answers with the prompt that was found."""
+        """Return a player that always answers with the best prompt."""
         text = self.spelled(self.q.write(None) if self.config.search == "soft-q" else self.best())
         return Memoryless(lambda states, rng: [text] * len(states), seed)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return all prompts with their scores, in order."""
+        """Return all prompts with their scores, oldest first."""
         return [
             {"prompt": self.spelled(np.array(text)), "score": round(score, 6)} for text, score in self.tried
         ]

@@ -3,14 +3,14 @@
 Algorithm (Zhang et al., "TEMPERA: Test-Time Prompt Editing via Reinforcement Learning", ICLR 2023)::
 
     for each question, from an initial prompt, up to 8 times
-        edit    ~  pi(. | question, prompt)          exchange a word, swap two, or stop
+        edit    ~  pi(. | question, prompt)          replace a word, swap two words, or stop
         reward  <- change of the score of the model's answer
     improve pi by PPO (:mod:`hunch.methods.policy.agent`)
 
-The edits are the environment's listed actions, so the policy is our PPO as it is: two perceptrons on frozen
+The edits are the environment's listed actions, so the policy is that of PPO: two perceptrons on frozen
 embeddings of question, prompt and edits. Scores are seen in training only.
 
-Controls: ``edits=random`` edits by chance, ``edits=none`` keeps the initial prompt.
+Controls: ``edits=random`` edits at random, ``edits=none`` keeps the initial prompt.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from hunch.rl.policy import Decision
 
 @dataclass(frozen=True, kw_only=True)
 class TEMPERAConfig(PPOConfig):
-    """PPO over edits of a prompt."""
+    """Settings of TEMPERA."""
 
     edits: Literal["policy", "random", "none"] = "policy"
-    """Who edits: the policy, or a control."""
+    """Source of edits: the policy, or a control: random edits, or none."""
     gamma: Share = 0.999
     """Discount per edit (released code)."""
     learning_rate: PositiveFloat = 2e-3
@@ -45,7 +45,7 @@ class TEMPERAConfig(PPOConfig):
 
 
 class TEMPERA(PPO):
-    """The agent; arguments as for :class:`~hunch.methods.policy.ppo.PPO`."""
+    """The agent of TEMPERA; arguments as for :class:`~hunch.methods.policy.ppo.PPO`."""
 
     config_class: ClassVar[type[Any]] = TEMPERAConfig
 
@@ -74,7 +74,7 @@ class TEMPERA(PPO):
         ]
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that edits by the same policy."""
+        """Return a player that edits by the same policy, with a separate random generator."""
         return Memoryless(lambda states, rng: [own.text for own in self.decide(states, rng)], seed)
 
 

@@ -23,7 +23,7 @@ class Counts(RewardSource):
     """A bonus of 1 / sqrt(N), where N counts a text over the whole run (Strehl and Littman, 2008).
 
     Args:
-        of: What is counted: observations or events.
+        of: Texts to count: observations or events.
     """
 
     evidence = None
@@ -34,7 +34,7 @@ class Counts(RewardSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is counted."""
+        """The kind of text that is counted."""
         return {"of": self.of}
 
     def begin(self, world: World, seed: int) -> None:
@@ -42,7 +42,7 @@ class Counts(RewardSource):
         self.counts: dict[str, int] = {}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the bonus of each step's text, including counts of this batch."""
+        """Return the bonus of each step; the counts include all steps of this batch."""
         texts = [t.next_state.observation if self.of == "state" else t.event for t in transitions]
         for text in texts:
             self.counts[text] = self.counts.get(text, 0) + 1
@@ -51,20 +51,20 @@ class Counts(RewardSource):
 
 @dataclass(frozen=True, kw_only=True)
 class NoveltyConfig(LearnerConfig):
-    """Rewards for novelty."""
+    """Settings of methods that reward novelty."""
 
     weight: NonNegativeFloat = 0.1
-    """Weight of the bonus (our choice)."""
+    """Weight of the novelty bonus (our choice)."""
     extrinsic: NonNegativeFloat = 10.0
     """Weight of the environment's reward (our choice, as in motif)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountBonusConfig(NoveltyConfig):
-    """A bonus for rare states or events."""
+    """Settings of the count bonus."""
 
     of: Literal["state", "event"] = "state"
-    """What is counted."""
+    """Texts to count: observations (state), or events."""
 
 
 class CountBonus(Rewarded):

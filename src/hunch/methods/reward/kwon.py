@@ -13,8 +13,8 @@ The model fills one role, the reward source (:class:`hunch.roles.reward.judge.Ju
 Q-learning in a table, or DQN on embedded texts. The baseline is the same learner with the environment's
 reward, which in the environments of the paper is the true objective.
 
-In two of the paper's three domains the model was not in the loop: all outcomes were labelled beforehand, and
-the labels copied by hand (released code). Here every episode is judged; repeated questions are cached.
+In two of the paper's three domains the model was not asked in training: all outcomes were labelled first, and
+the labels were copied by hand (released code). Here every episode is judged; repeated questions are cached.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from hunch.roles.reward.rewarded import Rewarded, Shaping
 
 @dataclass(frozen=True, kw_only=True)
 class KwonConfig(LearnerConfig):
-    """Verdicts of a judge as rewards."""
+    """Settings of a judge's verdicts as rewards."""
 
     judge: JudgeConfig = field(default_factory=JudgeConfig)
-    """How the model is asked."""
+    """How the model judges episodes."""
     judge_weight: NonNegativeFloat = 1.0
-    """Weight of the verdicts."""
+    """Weight of the verdicts, which are 0 or 1 (paper: 1)."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: none)."""
     standardise: bool = False
@@ -46,15 +46,15 @@ class KwonConfig(LearnerConfig):
 
 
 class Kwon(Rewarded):
-    """The agent.
+    """The agent of reward design with a judge.
 
     Args:
-        lm: A model that can answer.
+        lm: A model that generates, scores or labels.
         config: All settings; ``options`` change single ones.
         encoder: Embeds texts, for the learner DQN.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot answer.
+        UsageError: on an unknown option, a setting out of range, or an unsuitable model.
     """
 
     config_class: ClassVar[type[Any]] = KwonConfig

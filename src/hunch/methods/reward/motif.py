@@ -46,30 +46,30 @@ if TYPE_CHECKING:
     from hunch.rl.bradley_terry import Fitted
 
 LONGEST: Final = 10
-"""Maximum factor by which collection is prolonged while all captions are equal."""
+"""Factor by which the collection of captions may be prolonged while all captions are equal."""
 HELD_OUT: Final = 0.2  # share of the pairs (released code)
 ALIKE: Final = 20
-"""Number of equal verdicts at which a warning says that the judge carries no information."""
+"""Number of equal verdicts after which a warning says that the judge is uninformative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceConfig(AskConfig):
-    """How pairs are drawn and judged, and how the reward is fitted."""
+    """Settings of the captions, the judge and the fitted reward."""
 
     prompt_fields = ("first", "second")
     goal: str | None = None
-    """Goal that the judge looks for. Default: the environment's task."""
+    """Goal in the judge's prompt. Default: the environment's task."""
     collect: PositiveInt = 1_000
-    """Steps in which captions are collected, if there are no recorded data (our choice)."""
+    """Environment steps in which captions are collected, without recorded data (our choice)."""
     pairs: PositiveInt = 2_000
-    """Number of pairs to judge (paper: 500,000)."""
+    """Number of pairs of captions to judge (ours; paper: 500,000)."""
     temperature: NonNegativeFloat = 0.1
     """Temperature of the verdicts (released code)."""
     max_tokens: PositiveInt | None = None
     """Maximum tokens per verdict; use more for models that explain first (released code: 512). Default: 16,
     or more for a chat model."""
     last: bool = False
-    """Use the last verdict in an answer, for models that explain first."""
+    """Read the last verdict in an answer instead of the first, for models that explain before they decide."""
 
 
 class Pair(NamedTuple):
@@ -87,7 +87,7 @@ class Preference(RewardSource):
 
     Captions are collected from recorded data, or from the first ``collect`` steps, in which the reward is 0.
     Then pairs of captions are drawn and judged in one call, and rewards are fitted by the cross-entropy of
-    softmax(r1, r2) (Bradley and Terry, 1952), with half for each in a tie. Identical captions are a tie
+    softmax(r1, r2) (Bradley and Terry, 1952), where a tie counts half for each. Identical captions are a tie
     without a question. An answer without a verdict is requested once more, and then counted as a tie. The
     reward has mean 0 and standard deviation 1 over the collected captions.
 
@@ -97,7 +97,7 @@ class Preference(RewardSource):
         config: All settings.
 
     Raises:
-        UsageError: if a model lacks its verb.
+        UsageError: if the model cannot generate, or the encoder cannot embed.
     """
 
     saved = ("goal", "seed", "captions", "steps", "values", "scale", "known", "report")
@@ -119,7 +119,7 @@ class Preference(RewardSource):
         return {**asdict(self.config), **named, "wording": version(Preference.prompt)}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all captions and rewards; fit at once if there are recorded data."""
+        """Forget all captions and rewards; fit a new reward at once if there are recorded data."""
         self.seed, self.goal = seed, self.config.goal if self.config.goal is not None else world.task
         self.captions: list[str] = []
         self.values: dict[str, float] = {}
@@ -193,7 +193,7 @@ class Preference(RewardSource):
         self.captions = []
 
     def prompt(self, first: str, second: str) -> str:
-        """Return the question about two captions."""
+        """Return the prompt that asks which of two captions is better."""
         return (
             f"An agent's goal: {self.goal}.\nTwo things that happened to it:\n"
             f"1: {first}\n2: {second}\n"
@@ -201,7 +201,7 @@ class Preference(RewardSource):
         )
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
-        """Ask about all pairs at once; equal captions are a tie without a question."""
+        """Return the pairs with verdicts, asking the model about all of them in one call."""
         verdicts = self.comparer.verdicts([None if a == b else self._question(a, b) for a, b in pairs])
         self.unread = self.comparer.unread
         return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
@@ -245,9 +245,9 @@ class Preference(RewardSource):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one record once the reward is fitted.
+        """Return one record when the reward has been fitted, else none.
 
-        It holds ``captions`` with their rewards; the numbers of ``pairs`` drawn and ``sent``; the shares of
+        The record holds ``captions`` with their rewards; numbers of ``pairs`` drawn and ``sent``; shares of
         ``ties``, of ``first`` preferred (among decided pairs) and of ``unread`` answers; ``cycles``, the
         share of triples of captions with contradictory verdicts; and on held-out pairs the ``accuracy``
         against the judge and the ``brier`` score, the mean squared error of the fitted probability.
@@ -255,7 +255,7 @@ class Preference(RewardSource):
         return [self.report] if self.report else []
 
     def learn(self) -> dict[str, float]:
-        """Return the held-out accuracy, once there is one."""
+        """Return the accuracy on held-out pairs, if the reward has been fitted."""
         accuracy = self.report.get("accuracy")
         return {} if accuracy is None else {"pair_accuracy": float(accuracy)}
 
@@ -275,16 +275,16 @@ def _warn(text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MotifConfig(LearnerConfig):
-    """Rewards from preferences."""
+    """Settings of Motif."""
 
     preference: PreferenceConfig = field(default_factory=PreferenceConfig)
-    """How captions are compared and the reward is fitted."""
+    """How captions are compared, and how the reward is fitted."""
     quantile: Share | None = 0.5
-    """Rewards count above this quantile over distinct captions (released code: 0.5); none for no limit."""
+    """Rewards up to this quantile over distinct captions become 0 (released code: 0.5); none for no limit."""
     beta: NonNegativeFloat = 3.0
-    """Rewards are divided by N(caption)^beta, with N counted per episode (released code: 3)."""
+    """Exponent beta: rewards are divided by N(caption)^beta, with N per episode (released code: 3)."""
     recall: bool = True
-    """Show the learner the rewarded captions so far in the episode (paper: a recurrent learner)."""
+    """Show the learner the captions that were rewarded in this episode (paper: a recurrent learner)."""
     weight: NonNegativeFloat = 0.1
     """Weight of the fitted reward (released code: 0.1)."""
     extrinsic: NonNegativeFloat = 10.0
@@ -292,15 +292,15 @@ class MotifConfig(LearnerConfig):
 
 
 class Motif(Rewarded):
-    """The agent.
+    """The agent of Motif.
 
     Args:
-        lm: A model that can answer.
+        lm: A model that generates.
         config: All settings; ``options`` change single ones.
         encoder: Embeds captions, and states for the learner DQN. Default: that of the config.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot answer.
+        UsageError: on an unknown option, a setting out of range, or a model that cannot generate.
     """
 
     config_class: ClassVar[type[Any]] = MotifConfig

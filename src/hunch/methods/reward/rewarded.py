@@ -1,7 +1,7 @@
 """Any learner with a reward source of your own: ``--reward module:Class``.
 
-The class implements :class:`hunch.roles.reward.rewarded.RewardSource`. Its constructor takes nothing, or with
-``--lm`` the language model as ``lm``; then it says so in ``models`` and ``evidence``.
+The class implements :class:`hunch.roles.reward.rewarded.RewardSource`. The constructor takes nothing, or with
+``--lm`` the language model as ``lm``; it then has the attributes ``models`` and ``evidence``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hunch.roles.reward.rewarded import Rewarded, RewardSource
 
 @dataclass(frozen=True, kw_only=True)
 class RewardedLearnerConfig(LearnerConfig):
-    """A learner with a reward source."""
+    """Settings of a learner with a reward source."""
 
     reward: str = ""
-    """The reward source, as module:Class; the module may be a file of the current folder."""
+    """The reward source, as module:Class; the module may be a file in the current folder."""
     weight: NonNegativeFloat = 1.0
     """Weight of the source's rewards."""
     extrinsic: NonNegativeFloat = 0.0
@@ -34,7 +34,7 @@ class RewardedLearnerConfig(LearnerConfig):
 
 
 class RewardedLearner(Rewarded):
-    """The agent.
+    """The agent with a reward source.
 
     Args:
         source: The reward source.
@@ -56,7 +56,7 @@ class RewardedLearner(Rewarded):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse a source that cannot be imported, or that asks for another number of models."""
+        """Check before loading that the source can be imported and takes the models that are named."""
         lm = signature(source(config.reward)).parameters.get("lm")
         if lm is None and "lm" in specs:
             raise UsageError(f"The reward source {config.reward} takes no language model; leave --lm out.")
@@ -65,7 +65,7 @@ class RewardedLearner(Rewarded):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RewardedLearner:
-        """Make the source, with the model of ``--lm`` if one is named."""
+        """Make the source, with the model of ``--lm`` if one is named, and the agent."""
         named = {name: models[name] for name in models if name == "lm"}
         return cls(source(config.reward)(**named), config, models["encoder"])
 
@@ -74,7 +74,7 @@ def source(place: str) -> Callable[..., RewardSource]:
     """Import the reward source at ``module:Class``.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is no such class.
     """
     module, _, name = place.partition(":")
     if not (module and name):

@@ -4,19 +4,19 @@ Algorithm (Wang et al., "RL-VLM-F: Reinforcement Learning from Vision Language F
 ICML 2024)::
 
     repeat
-        act; the reward of a step is r of the picture after it, and 0 before the first fit
+        act; the reward of a step is r(picture after the step), and 0 before the first fit
         every K steps:
             draw pairs of the pictures seen so far, and drop equal ones
-            ask the model what both show, and how they differ with regard to the goal
-            show it its answer, and ask which is nearer to the goal: 1, 2 or none
+            ask the model what both pictures show, and how they differ with regard to the goal
+            given this answer, ask which is nearer to the goal: 1, 2 or none
             drop the pairs with none; fit r by the cross-entropy of softmax(r1, r2) on all pairs so far
             give the steps so far their new rewards, and let the learner learn from them again
 
 The model fills one role, the reward source (:class:`PicturePreference`). The reward is the mean of three
-small convolutional networks. The environment's reward is not used, and success is the environment's word.
-Any learner can be used; PPO does not learn from earlier steps again.
+small convolutional networks. The environment's reward is not used, but its ``success`` is reported.
+Any learner can be used; PPO cannot learn from earlier steps again.
 
-A model that embeds pictures and texts, such as CLIP, prefers the picture that is more like the goal.
+A model that embeds pictures and texts, such as CLIP, prefers the picture that is more similar to the goal.
 """
 
 from __future__ import annotations
@@ -47,42 +47,42 @@ if TYPE_CHECKING:
 SIDE: Final = 64
 """Height and width of a picture as the networks see it, in pixels."""
 BILINEAR: Final = 2
-"""Pillow's number of this way to resize."""
+"""Pillow's constant for bilinear resizing."""
 REPLAYED: Final = 50_000
-"""Number of the last steps that get new rewards; as many as DQN's replay buffer holds."""
+"""Number of latest steps that get new rewards; the size of DQN's replay buffer."""
 Label: TypeAlias = tuple[str, str, int]
-"""Two pictures by their digests, and the verdict: 1 or 2 for the better one, 0 for none."""
+"""Digests of two pictures, and the verdict: 1 or 2 for the better one, 0 for none."""
 EPOCHS: Final = 10
-"""Passes over all pairs per fit (our choice). Networks of pixels soon learn wrong verdicts by heart."""
+"""Passes over all pairs per fit (our choice); with more, the networks overfit wrong verdicts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PicturesConfig(PictureAsking):
-    """How pairs of pictures are drawn and judged, and how the reward is fitted."""
+    """Settings of the pairs of pictures, the judge and the fitted reward."""
 
     every: PositiveInt = 1_000
-    """Steps between two rounds of questions (released code: 5,000)."""
+    """Environment steps between two rounds of questions (ours; released code: 5,000)."""
     pairs: PositiveInt = 100
-    """Pairs per round (released code: 50)."""
+    """Pairs of pictures per round (ours; released code: 50)."""
     most: PositiveInt = 2_000
-    """Pairs in a run (released code: 10,000)."""
+    """Maximum pairs in the whole run (ours; released code: 10,000)."""
     zero: Literal["best", "mean"] = "best"
-    """The picture whose reward is 0: the best so far, so that no step pays and success ends an episode
-    soonest; or the mean of all, for episodes of fixed length."""
+    """Picture whose reward is 0: the best so far (best), so that all rewards are at most 0 and early success
+    is best; or the mean of all pictures (mean), for episodes of fixed length."""
 
 
 class PicturePreference(RewardSource):
     """Rewards the picture after a step with networks fitted to a model's comparisons.
 
     Rewards have standard deviation 1 over the pictures seen until the last fit. An answer without a verdict
-    is requested once more, and then counts as none.
+    is requested once more, and then the pair is dropped.
 
     Args:
-        lm: A model that sees, and writes or embeds.
+        lm: A model that reads pictures, and generates or embeds.
         config: All settings.
 
     Raises:
-        UsageError: if the model lacks its verbs.
+        UsageError: if the model cannot do this.
     """
 
     saved = ("rng", "goal", "steps", "due", "fits", "pictures", "labels", "scale", "rounds")
@@ -118,7 +118,7 @@ class PicturePreference(RewardSource):
         """Return the reward of each picture after a step; 0 before the first fit.
 
         Raises:
-            UsageError: for a state without a picture, or tasks that differ where no goal is set.
+            UsageError: if a state has no picture, or if tasks differ and no goal is set.
         """
         if any(not t.next_state.pictures for t in transitions):
             raise UsageError("A state has no picture: add --env.picture.")
@@ -142,7 +142,7 @@ class PicturePreference(RewardSource):
             raise UsageError("The environment states no task: name the goal with --pictures.goal.")
 
     def given(self, digests: Sequence[str]) -> list[float]:
-        """Return the rewards of pictures that were seen."""
+        """Return the reward of each picture, given by its digest."""
         if self.fitted is None:
             return [0.0] * len(digests)
         new = [digest for digest in dict.fromkeys(digests) if digest not in self.values]
@@ -153,7 +153,7 @@ class PicturePreference(RewardSource):
         return [min(ceiling, (self.values[digest] - zero) / deviation) for digest in digests]
 
     def learn(self) -> dict[str, float]:
-        """Ask about new pairs and fit, once ``every`` steps have passed; return the round's figures."""
+        """Every ``every`` steps, ask about new pairs and fit the reward; return the metrics of the round."""
         asked = sum(own["pairs"] for own in self.rounds)
         if self.steps < self.due or asked >= self.config.most or len(self.pictures) < 2:
             return {}
@@ -221,7 +221,7 @@ class PicturePreference(RewardSource):
     def records(self) -> list[dict[str, Any]]:
         """Return one record per round of questions.
 
-        It holds the numbers of ``pairs`` drawn and ``asked`` about (different pictures), the share on which
+        A record holds the numbers of ``pairs`` drawn and ``asked`` about (different pictures), the share with
         the judge ``abstained``, the share of ``first`` preferred among the others, and the ``accuracy`` on
         them of the reward before it was fitted to them, None in the first round.
         """
@@ -240,7 +240,7 @@ class PicturePreference(RewardSource):
 
 @lru_cache(maxsize=10_000)
 def pixels(data: bytes) -> NDArray[np.uint8]:
-    """Return a picture file as its pixels, shape (3, SIDE, SIDE); each round of questions needs it again."""
+    """Return the pixels of a picture file, shape (3, SIDE, SIDE); results are cached."""
     from hunch.lm.backends.seeing import opened
 
     return np.asarray(opened(picture(data)).resize((SIDE, SIDE), BILINEAR)).transpose(2, 0, 1)
@@ -248,10 +248,10 @@ def pixels(data: bytes) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, kw_only=True)
 class RLVLMFConfig(LearnerConfig):
-    """Rewards from preferences between pictures."""
+    """Settings of RL-VLM-F."""
 
     pictures: PicturesConfig = field(default_factory=PicturesConfig)
-    """How pictures are compared and the reward is fitted."""
+    """How pictures are compared, and how the reward is fitted."""
     weight: NonNegativeFloat = 1.0
     """Weight of the fitted reward."""
     extrinsic: NonNegativeFloat = 0.0
@@ -259,15 +259,15 @@ class RLVLMFConfig(LearnerConfig):
 
 
 class RLVLMF(Rewarded):
-    """The agent.
+    """The agent of RL-VLM-F.
 
     Args:
-        lm: A model that sees, and writes or embeds.
+        lm: A model that reads pictures, and generates or embeds.
         config: All settings; ``options`` change single ones.
         encoder: Embeds texts, for the learners DQN and PPO.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that does not see.
+        UsageError: on an unknown option, a setting out of range, or a model that cannot read pictures.
     """
 
     config_class: ClassVar[type[Any]] = RLVLMFConfig
@@ -282,7 +282,7 @@ class RLVLMF(Rewarded):
         super().__init__(learner(c, encoder), source, weight=c.weight, extrinsic=c.extrinsic)
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin with recorded data, whose pictures count as seen."""
+        """Forget everything, and read recorded data, whose pictures count as seen."""
         # Steps without their pictures, and the picture after each by its digest.
         self.past: list[tuple[Transition, str]] = []
         super().begin(world, seed)
@@ -296,7 +296,7 @@ class RLVLMF(Rewarded):
         return joined
 
     def learn(self) -> dict[str, float]:
-        """Let learner and source learn, and the learner once more from its past if rewards have changed."""
+        """Train learner and source; if the rewards have changed, train the learner again on earlier steps."""
         fits, told = self.source.fits, super().learn()
         if self.source.fits > fits and (relearn := getattr(self.agent, "relearn", None)):
             rewards = self.source.given([digest for _, digest in self.past])
@@ -315,7 +315,7 @@ class RLVLMF(Rewarded):
 
 
 def of_stream(t: Transition, stream: int) -> Transition:
-    """Return a step of a stream, without pictures."""
+    """Return a step as a step of another stream, without pictures."""
     states = {name: replace(getattr(t, name), pictures=(), stream=stream) for name in ("state", "next_state")}
     return replace(t, **states)
 

@@ -25,21 +25,21 @@ from hunch.roles.reward.rewarded import Rewarded, RewardSource
 
 
 class RandomDistillation(RewardSource):
-    """The error of a network that learns to predict a random network (RND; Burda et al., ICLR 2019).
+    """Rewards the error of a network that learns to predict a random one (RND; Burda et al., ICLR 2019).
 
-    As in the paper, each number of the input is shifted and scaled by its running mean and deviation and cut
-    off at +-5, and errors are divided by the running deviation of their discounted sums (here of an episode,
-    there of the whole stream). The first steps only collect the statistics of the input, and have no bonus.
+    As in the paper, each number of the input is shifted and scaled by its running mean and deviation, clipped
+    to +-5, and errors are divided by the running deviation of their discounted sums (per episode; in
+    the paper over the whole stream). The first steps only collect statistics of the input; no bonus.
 
     Args:
-        encoder: Embeds observations as the mean of their lines, which is the input.
+        encoder: Embeds observations; the input is the mean over an observation's lines.
         learning_rate: Adam learning rate.
         hidden: Width of both networks.
         batch: Observations per training of the predictor.
         epochs: Updates in each training.
-        warmup: Number of first steps.
-        gamma: Discount of the sums.
-        scaled: Which of "input" and "errors" are scaled.
+        warmup: Number of first steps, which have no bonus.
+        gamma: Discount per step of the sums that scale the errors.
+        scaled: What is scaled: "input", "errors" or both.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -73,7 +73,7 @@ class RandomDistillation(RewardSource):
 
     @property
     def warming(self) -> bool:
-        """True in the first steps."""
+        """True in the first ``warmup`` steps."""
         return self.steps < self.warmup
 
     def begin(self, world: World, seed: int) -> None:
@@ -96,7 +96,7 @@ class RandomDistillation(RewardSource):
         self.steps, self.due, self.ahead = 0, list[str](), dict[int, float]()  # discounted sums by stream
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the error at each step's next observation; the predictor learns once per batch."""
+        """Return the error at each step's next observation; the predictor is trained once per batch."""
         import torch
 
         texts = [t.next_state.observation for t in transitions]
@@ -157,7 +157,7 @@ class RandomDistillation(RewardSource):
 
 @dataclass(frozen=True, kw_only=True)
 class RNDConfig(NoveltyConfig):
-    """Random network distillation."""
+    """Settings of random network distillation."""
 
     rnd_learning_rate: PositiveFloat = 1e-3
     """Learning rate of the predictor (our choice; paper: 1e-4)."""
@@ -166,22 +166,22 @@ class RNDConfig(NoveltyConfig):
     rnd_batch: PositiveInt = 32
     """Observations per training of the predictor (our choice)."""
     rnd_epochs: PositiveInt = 4
-    """Updates in each training (paper)."""
+    """Updates of the predictor per training (paper)."""
     rnd_warmup: NonNegativeInt = 500
-    """First steps, at random and without bonus, in which only statistics are collected (our choice)."""
+    """First environment steps, at random and without bonus, which collect statistics (our choice)."""
     rnd_gamma: Share = 0.99
-    """The bonus is divided by the standard deviation of sums of bonuses; their discount per step (paper)."""
+    """Discount per step of the sums of bonuses whose standard deviation divides the bonus (paper)."""
     rnd_scaled: tuple[Literal["input", "errors"], ...] = ("input", "errors")
     """What is scaled by running statistics (paper: both)."""
     table: QLearningConfig = field(default_factory=lambda: QLearningConfig(initial=3.0))
-    """Settings of the table; its Q starts above what the bonus is worth (our choice)."""
+    """Settings of Q-learning in a table; its initial Q exceeds the value of the bonus (our choice)."""
 
 
 class RND(Rewarded):
     """The agent of random network distillation.
 
     A step limit does not end the sum of bonuses; ``terminated`` does, as one Q holds both rewards (paper: it
-    does not, with a value of its own for the bonus).
+    does not, and the bonus has a separate value function).
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -205,12 +205,12 @@ class RND(Rewarded):
         super().__init__(learner(c, embeds), source, weight=c.weight, extrinsic=c.extrinsic)
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin source and agent."""
+        """Restart the source and the learner."""
         self.seed = seed
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Act at random in the first steps, then let the agent act."""
+        """Act at random in the first steps, then let the learner act."""
         if not self.source.warming:
             return super().act(states)
         rng = np.random.default_rng([self.seed, self.source.steps])

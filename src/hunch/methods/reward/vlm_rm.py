@@ -1,21 +1,21 @@
-"""The likeness of a picture to a sentence as the reward.
+"""VLM-RM: the similarity of a picture and a sentence as the reward.
 
 Algorithm (Rocamonde et al., "Vision-Language Models are Zero-Shot Reward Models for Reinforcement Learning",
 ICLR 2024)::
 
     the user writes what the goal looks like, g, and what every picture looks like, b
-    g, b  <- their vectors, of length 1;  d = g - b
+    g, b  <- the embeddings of both, of length 1;  d = g - b
     repeat
-        x <- the vector of the picture after the step
+        x <- the embedding of the picture after the step
         r <- 1 - |P (x - g)|^2 / 2   with   P = alpha d d' / |d|^2 + (1 - alpha) I
         train any learner on r
 
-With alpha = 0 the reward is the cosine of picture and goal. With alpha = 1 only that part of the picture
+With alpha = 0 the reward is the cosine of picture and goal. With alpha = 1 only the direction
 counts in which goal and baseline differ. The model fills one role, the reward source. The baseline is the
-same learner with the environment's reward; the control is the same with an encoder that has learnt nothing.
+same learner with the environment's reward; the control has an untrained encoder.
 
 Rewards are positive at every step, so an episode that ends early earns less: the paper's tasks have a fixed
-length. Where success ends an episode, the goal may not be worth reaching, unless ``constant`` replaces the 1.
+length. Where success ends an episode, the goal may not be worth reaching, unless ``constant`` is 0.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
 @dataclass(frozen=True, kw_only=True)
 class VLMRMConfig(LearnerConfig):
-    """Likeness of pictures to a sentence as the reward."""
+    """Settings of the similarity reward."""
 
     goal: str = ""
-    """What a picture of the goal shows, in a sentence. Default: the task."""
+    """Sentence that describes a picture of the goal. Default: the task."""
     baseline: str = ""
-    """What any picture shows, in a sentence. Default: none, and alpha counts as 0."""
+    """Sentence that describes any picture. Default: none, and then alpha counts as 0."""
     alpha: Share = 0.5
-    """How much of what goal and baseline share is left out (our choice; the paper tries 0 to 1)."""
+    """Projection on the direction from baseline to goal: 0 none, 1 full (our choice; paper: 0 to 1)."""
     constant: float = 1.0
-    """What each step pays beside the distance (paper: 1). With 0 no reward is above 0, so that it pays to end
-    an episode at its goal."""
+    """Constant of the reward of each step (paper: 1). With 0 no reward is positive, so that an early end at
+    the goal is best."""
     weight: NonNegativeFloat = 1.0
-    """Weight of the likeness."""
+    """Weight of the similarity (paper: 1)."""
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: none)."""
     standardise: bool = False
-    """Standardise the likeness by its running mean and standard deviation."""
+    """Standardise the similarity by its running mean and standard deviation."""
 
 
 class VLMRM(Rewarded):
-    """The agent.
+    """The agent of VLM-RM.
 
     Args:
         lm: A model that embeds texts and pictures.
@@ -67,7 +67,7 @@ class VLMRM(Rewarded):
         encoder: Embeds texts, for the learners DQN and PPO.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that does not see.
+        UsageError: on an unknown option, a setting out of range, or a model that cannot read pictures.
     """
 
     config_class: ClassVar[type[Any]] = VLMRMConfig
@@ -87,20 +87,20 @@ class VLMRM(Rewarded):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse a goal that is the baseline."""
+        """Check the sentences: a UsageError if goal and baseline are equal."""
         if config.goal and config.goal == config.baseline:
             raise UsageError("The goal is the baseline, so there is nothing to reward: change one of them.")
 
 
 class Likeness(RewardSource):
-    """How near the picture after a step is to a sentence; see the algorithm above.
+    """Rewards the similarity of the picture after a step to a sentence; see the algorithm above.
 
     Args:
         lm: A model that embeds texts and pictures.
         goal: The sentence; empty for the task of the state.
-        baseline: What any picture shows; empty for none.
-        alpha: Weight of the direction from baseline to goal.
-        constant: What each step pays beside the distance.
+        baseline: The sentence for any picture; empty for none.
+        alpha: Weight of the projection on the direction from baseline to goal.
+        constant: Constant of the reward of each step.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class Likeness(RewardSource):
         return {"lm": self.lm.name, **told, "constant": self.constant}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the likeness of each picture, at most the constant.
+        """Return the similarity reward of each step, at most the constant.
 
         Raises:
-            UsageError: for a state without a picture or a goal, or a goal whose vector is the baseline's.
+            UsageError: if a state has no picture or no goal, or goal and baseline have equal embeddings.
         """
         if any(not t.next_state.pictures for t in transitions):
             raise UsageError("A state has no picture: add --env.picture.")

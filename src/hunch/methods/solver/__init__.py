@@ -1,1 +1,1 @@
-"""Methods that solve problems whose answers a checker judges: proofs."""
+"""Methods that solve problems whose answers a checker can verify, such as proofs."""

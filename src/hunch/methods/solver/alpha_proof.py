@@ -1,7 +1,7 @@
-"""AlphaProof (Hubert et al., Nature 2025): a search for proofs whose guide learns from what it proved.
+"""AlphaProof (Hubert et al., Nature 2025): a search for proofs whose guide learns from earlier proofs.
 
     for each round
-        for all statements of the pool, side by side (with a formaliser: after it wrote them as formulas)
+        for all statements of the pool, in parallel (after a formaliser, if any, wrote them as formulas)
             disprove: look for a small model in which the statement fails; if there is one, it is refuted
             prove: AND-OR search over tactics, with the guide's priors and values, and a budget of expansions
         store the proof of each goal that was proved anywhere, if the kernel accepts it and it is the shortest
@@ -9,7 +9,7 @@
     test-time RL: variants of the statements that are still open join the pool
 
 In the loop of :mod:`hunch.core` a step is one statement, a round one pass over the pool. All statements of a
-round are attempted at its first step, so that one question of the guide holds the leaves of all searches.
+round are attempted at its first step, so that one call of the guide evaluates the leaves of all searches.
 
 Deviations: the statements are of propositional logic, and a small network on features of formulas takes the
 place of a language model of Lean; the value is from 0 to 1 instead of minus the number of tactics; a
@@ -46,32 +46,32 @@ if TYPE_CHECKING:
     from hunch.roles.guide_network import GuideNetwork, Lesson
 
 FAILURES = 5
-"""Goals of an open tree whose value is learnt to be 0."""
+"""Maximum number of unproved goals per open search tree whose value is trained towards 0 (ours)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaProofConfig:
-    """AlphaProof."""
+    """Settings of AlphaProof."""
 
     guide: Literal["network", "lm", "rule", "uniform", "breadth"] = "network"
-    """What guides the search: the network is the method, or the model of --lm; the others are controls, of
-    which breadth expands goals by their depth."""
+    """Guide of the search: network (the method), the model of --lm (lm), or a control: rule, uniform, or
+    breadth, which expands goals in the order of their depth."""
     budget: PositiveInt = 32
-    """Expansions per statement and attempt: goals of which the guide is asked."""
+    """Expansions per statement and attempt; each asks the guide about one goal (ours)."""
     combine: Literal["product", "minimum"] = "product"
-    """Value of several subgoals: their product, or the smallest (paper)."""
+    """Value of several subgoals: their product (ours), or the smallest (paper)."""
     c: NonNegativeFloat = 2.0
-    """Weight of the uncertainty term of the search (ours)."""
+    """Weight of the exploration term of the search (ours)."""
     value: bool = True
-    """Use the network's value of a goal; without it, all goals have the same value."""
+    """Use the network's values of goals; if off, all goals have the same value."""
     gamma: Share = 0.95
     """Value of a proof with n tactics: gamma to the power of n - 1 (ours)."""
     disprove: NonNegativeInt = 50
-    """Random Kripke models that are tried, after all assignments, to refute a statement."""
+    """Random Kripke models, tried after all classical assignments to refute a statement (ours)."""
     curriculum: bool = False
-    """Give the expansions of statements that are already proved to those that are still open."""
+    """Spend the expansions of statements that are already proved on open statements."""
     variants: NonNegativeInt = 0
-    """Test-time RL: variants of each statement that is open after a round, attempted from then on."""
+    """Test-time RL: new variants per statement that is open after a round; they join the pool. 0 for none."""
     updates: PositiveInt = 500
     """Gradient steps of the network per round (ours)."""
     batch: PositiveInt = 64
@@ -81,25 +81,25 @@ class AlphaProofConfig:
     width: PositiveInt = 128
     """Width of the network's layers (ours)."""
     targets: Literal["proofs", "shuffled"] = "proofs"
-    """Tactics to learn: those of the proofs, or any of their goals (control)."""
+    """Tactics that the network learns: those of the proofs, or random ones of the same goals (control)."""
     formaliser: str = ""
-    """Model that writes English statements as formulas. Default: that of --lm."""
+    """Model that translates English statements into formulas. Default: the model of --lm."""
     readings: PositiveInt = 5
-    """Readings of an English statement, which vote."""
+    """Translations per English statement, of which the most frequent one is chosen (ours)."""
     returns: NonNegativeInt = 0
-    """Translations of each reading back into English; the one that comes back most often stands (ours)."""
+    """Back-translations of each candidate formula into English, to choose among them; 0 for none (ours)."""
 
 
 class AlphaProof(Agent):
-    """The agent.
+    """The agent of AlphaProof.
 
     Args:
         config: All settings; ``options`` change single ones.
-        lm: The model that guides the search with ``guide="lm"``: one that scores.
-        formaliser: The model that reads English statements, if any: one that generates.
+        lm: A model that scores; guides the search with ``guide="lm"``.
+        formaliser: A model that generates; translates English statements, if there are any.
 
     Raises:
-        UsageError: if the guide is a language model, and there is none.
+        UsageError: if the guide should be a language model, and none is given.
     """
 
     config_class: ClassVar[type[Any]] = AlphaProofConfig
@@ -124,17 +124,17 @@ class AlphaProof(Agent):
 
     @classmethod
     def check(cls, config: AlphaProofConfig, specs: Mapping[str, str]) -> None:
-        """Refuse a language model as the guide that is not named."""
+        """Check before loading that a model is named if the guide is a language model."""
         if config.guide == "lm" and "lm" not in specs:
             raise UsageError("With --guide lm a language model guides the search: name one with --lm.")
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of the models; None without any."""
+        """The weakest evidence level of the models; None without a model."""
         return weakest(model.evidence for model in self.models.values())
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all proofs, and read what is to be proved."""
+        """Forget all proofs, and read the statements to prove."""
         self.seed, self.round, self.spent = seed, 0, 0
         self.texts = world.problem.texts if isinstance(world.problem, Statements) else ()
         self.goals: dict[str, Goal | None] = {}
@@ -162,7 +162,7 @@ class AlphaProof(Agent):
         return self.network if c.value else PolicyOnly(self.network)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Return the proof of each statement; an empty text if none was found."""
+        """Return the proof of each statement; an empty text if none is known."""
         texts = [state.observation for state in states]
         if due := [text for text in dict.fromkeys([*texts, *self.texts]) if text not in self.attempts]:
             self._attempt(due)
@@ -185,7 +185,7 @@ class AlphaProof(Agent):
         self.attempts |= {text: self._proof(goal) for text, goal in goals.items()}
 
     def statements(self, texts: Sequence[str]) -> list[Goal | None]:
-        """Return the formal statement of each text; None where the formaliser gives none."""
+        """Return the formal statement of each text; None where the formaliser fails."""
         new = [text for text in dict.fromkeys(texts) if text not in self.goals]
         words = [text for text in new if self.formaliser and "|-" not in text]
         if not self.formaliser and any("Show that " in text for text in new):
@@ -219,7 +219,7 @@ class AlphaProof(Agent):
             self.stored[str(goal)] = tactic, proof.size, written
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Note which statements had their attempt, and whose proof is not of what was meant."""
+        """Record which statements were attempted, and whose proof proves another statement than was meant."""
         for t in transitions:
             self.given.append(t.state.observation)
             if t.action and not t.success and t.state.observation not in self.unmeant:
@@ -277,7 +277,7 @@ class AlphaProof(Agent):
                 self.extra += [str(v) for v in made if counter_model(v) is None]
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that proves with the guide as it is."""
+        """Return a player that searches for proofs with the current guide."""
 
         def act(states: Sequence[State], _: np.random.Generator) -> list[str]:
             goals = self.statements([state.observation for state in states])
@@ -289,14 +289,14 @@ class AlphaProof(Agent):
         return Memoryless(act, seed)
 
     def files(self) -> dict[str, str]:
-        """Return :meth:`results` as they are now, a line each, as ``proofs.jsonl``."""
+        """Return :meth:`results` so far as the text of ``proofs.jsonl``, one line per statement."""
         now = self.round, len(self.attempts), len(self.unmeant)
         if now != self.told[0]:
             self.told = now, "".join(f"{json.dumps(line)}\n" for line in self.results())
         return {"proofs.jsonl": self.told[1]}
 
     def results(self) -> list[dict[str, Any]]:
-        """Return what became of each statement: proved, refuted with its witness, or open."""
+        """Return the result of each statement: proved, refuted (with a counter-model), or open."""
         return [{"statement": text, **self._became(text)} for text in self.texts]
 
     def _became(self, text: str) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class AlphaProof(Agent):
         return {**read_as, "result": result, "proof": proof, "tree": kernel.outline(proof)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state, of which the kernel has to accept every proof."""
+        """Restore a state; the kernel checks every proof in it."""
         super().load_state_dict(state)
         self._check()
 
@@ -318,7 +318,7 @@ class AlphaProof(Agent):
 def search(
     config: AlphaProofConfig, guide: Evaluator, goals: Sequence[Goal], seed: Sequence[int], budget: int
 ) -> list[and_or.Tree]:
-    """Search for proofs of goals, each with its own randomness."""
+    """Search for proofs of goals, each with its own random generator."""
     rngs = [np.random.default_rng([*seed, crc32(str(goal).encode())]) for goal in goals]
     rule: Literal["breadth", "puct"] = "breadth" if config.guide == "breadth" else "puct"
     how = and_or.AndOr(budget=budget, rule=rule, combine=config.combine, c=config.c, gamma=config.gamma)

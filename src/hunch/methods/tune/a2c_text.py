@@ -1,4 +1,4 @@
-"""A2C on texts: as PPO on texts, with one gradient step on each batch of texts and no clipping to speak of.
+"""A2C on texts: as PPO on texts, with one gradient step on each batch of texts and without clipping.
 
 Algorithm (Ramamurthy et al., ICLR 2023; Mnih et al., ICML 2016): the advantages of
 :mod:`hunch.methods.tune.ppo_text` with a decay of 1, and one step along ``log pi A`` per update. At the first
@@ -18,10 +18,10 @@ from hunch.ranges import PositiveInt, Share
 
 @dataclass(frozen=True, kw_only=True)
 class A2CTextConfig(PPOTextConfig):
-    """A2C over the tokens of texts."""
+    """Settings of A2C over the tokens of texts."""
 
     episodes: PositiveInt = 16
-    """Episodes for an update (our choice)."""
+    """Episodes per update (our choice)."""
     gae: Share = 1.0
     """Lambda of generalised advantage estimation; 1 gives the returns minus the values (paper)."""
 

@@ -1,12 +1,12 @@
-"""An agent whose language model writes its actions and is trained on what they earn; shared by all of them.
+"""Base class of agents whose language model writes the actions and is trained on the rewards.
 
     in group streams side by side, with the same beginning of their n-th episodes
-        text  ~  p_LM(. | prompt(s))               token by token; its log-probabilities are kept
+        text  ~  p_LM(. | prompt(s))               token by token; store its log-probabilities
     once whole groups with enough episodes have ended
-        A     <- advantages                        by the method: a learnt value, or the others of the group
-        update the weights, held near a reference
+        A     <- advantages                        from a learnt value, or from the others of the group
+        update the weights, regularised towards a reference
 
-An episode is an answer to a prompt, or a conversation. Nobody waits for a group: an episode that goes on
+An episode is an answer to a prompt, or a conversation. Updates do not wait: an episode that goes on
 during an update keeps the log-probabilities of its texts, and the ratio corrects for the lag. Rewards may
 be replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
 """
@@ -47,44 +47,44 @@ WRITES: Final[Mapping[str, Any]] = {
     **{"kl_end": None, "target_kl": 0.0, "separate": False, "warmup": 0, "value_batch_size": 128},
     **{"value_rate": 0.0, "clip_value": True},
 }
-"""What all methods fix whose model writes."""
+"""Settings that are fixed in all methods whose model writes."""
 DRAWN: Final = 32
-"""Texts of ``texts`` in each gradient step."""
+"""Texts of the file ``texts`` per gradient step (ours)."""
 FLAT: Final = 10
-"""First updates, all without a difference inside any group, after which there is a warning."""
+"""Number of first updates without different returns in any group, after which a warning is given (ours)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WritingConfig(TextConfig, UpdateConfig):
-    """A language model that writes and is trained."""
+    """Settings of a language model that writes and is trained."""
 
     group: PositiveInt = 1
-    """Answers to one prompt: so many parallel environments begin each episode with the same seed."""
+    """Answers to one prompt: this many parallel environments begin each episode with the same seed."""
     episodes: PositiveInt = 64
-    """Episodes for an update, in whole groups."""
+    """Episodes per update, in whole groups."""
     reference: str = "start"
-    """Model from which the divergence is measured: start (the one before this training), none, or a spec."""
+    """Reference model of the KL divergence: start (the model before training), none, or a spec."""
     reward: str = ""
-    """A reward source of yours in place of the environment's rewards, as module:Class."""
+    """Reward source that replaces the environment's rewards, as module:Class."""
     shuffle: bool = False
-    """Give the returns of a group to its episodes in random order: the control for what rewards teach."""
+    """Shuffle the returns within each group: a control, in which rewards carry no information."""
     ptx: NonNegativeFloat = 0.0
-    """Weight of the log-likelihood of the given texts, per token (InstructGPT)."""
+    """Weight of the log-likelihood per token of the texts in --texts (InstructGPT)."""
     texts: str = ""
-    """ptx: file with a text, or a prompt and its completion, in each line of JSON."""
+    """With ptx: file of JSON lines, each with a text, or with a prompt and its completion."""
     batch_size: NonNegativeInt = 0
-    """Texts per gradient step; 0 for all of an update."""
+    """Texts per gradient step; 0 for all texts of an update."""
     learning_rate: PositiveFloat = 3e-4
-    """Adam learning rate, for a model of about a million weights (our choice; for billions about 1e-6)."""
+    """Adam learning rate, for about a million weights (our choice; about 1e-6 for billions)."""
     entropy: NonNegativeFloat = 0.0
-    """Weight of the policy's entropy."""
+    """Weight of the policy's entropy in the objective."""
     listed: bool = field(default=True, metadata=LATER)
-    """Where actions are listed: name them in the prompt; otherwise it is the bare transcript, and the end of
-    an action's text counts."""
+    """List the admissible actions in the prompt. If off, the prompt is only the transcript, and the end token
+    of an action counts."""
 
 
 class WritingAgent(TextAgent, PolicyAgent):
-    """An agent that writes, and learns from what it wrote."""
+    """An agent whose language model writes, and is trained by policy gradients."""
 
     config_class: ClassVar[type[Any]] = WritingConfig
     fixed: ClassVar[Mapping[str, Any]] = WRITES
@@ -107,7 +107,7 @@ class WritingAgent(TextAgent, PolicyAgent):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse what cannot be learnt from, before a model is loaded."""
+        """Check before a model is loaded that the settings allow learning."""
         super().check(config, specs)
         if config.advantage in GROUPED and config.group < 2:
             raise UsageError("The advantage compares the answers of a group: set group to at least 2.")
@@ -124,23 +124,23 @@ class WritingAgent(TextAgent, PolicyAgent):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, Any]) -> Agent:
-        """Make the agent; with ``reward``, inside one that replaces the environment's rewards."""
+        """Make the agent; with ``reward``, wrap it in one that replaces the environment's rewards."""
         agent = cls(config)
         return Rewarded(agent, source(config.reward)(), extrinsic=0.0) if config.reward else agent
 
     @property
     def wording(self) -> str:
-        """The version of the prompts."""
+        """The version of the prompts, which changes with their text."""
         return version(prompt)
 
     def make_policy(self, seed: int) -> TextPolicy:
-        """Restore the model's initial weights."""
+        """Return the policy with the model's initial weights."""
         from hunch.roles.policy.text import TextPolicy
 
         return TextPolicy(self.lm, self.config, seed, reference=self.reference, listed=self.config.listed)
 
     def make_memory(self) -> Groups:
-        """Make the memory of unfinished episodes, and of finished ones by group."""
+        """Return the memory of unfinished episodes, and of finished ones by group."""
         return Groups(self.group)
 
     def begin(self, world: World, seed: int) -> None:
@@ -158,14 +158,14 @@ class WritingAgent(TextAgent, PolicyAgent):
     # ---- acting -------------------------------------------------------------------------------------
 
     def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write a text in each state at temperature 1, or greedily where others are compared with it."""
+        """Write a text in each state, at temperature 1; greedily where a greedy answer is the baseline."""
         group, greedy = self.group, self.config.advantage == "self_critical"
         return self.drawn(states, rng, [float(not greedy or own.stream % group > 0) for own in states])
 
     # ---- learning -----------------------------------------------------------------------------------
 
     def learn(self) -> dict[str, float]:
-        """Make the update if enough episodes have ended in whole groups."""
+        """Make the update if enough episodes have ended in whole groups, and return its metrics."""
         groups = self.kept.whole()
         if sum(map(len, groups)) < self.config.episodes:
             return {}
@@ -181,7 +181,7 @@ class WritingAgent(TextAgent, PolicyAgent):
         return {**told, **figures(episodes)}
 
     def forgetting(self, rng: np.random.Generator) -> Tensor:
-        """Return the weighted loss of some of the texts that are not to be forgotten."""
+        """Return the weighted loss of some of the texts in ``texts``, which prevents forgetting."""
         few = [self.texts[i] for i in rng.integers(len(self.texts), size=DRAWN)]
         prompts, texts = zip(*few, strict=True)
         loss: Tensor = -self.config.ptx * self.policy.likelihood(prompts, texts)
@@ -192,10 +192,10 @@ _FLAT: Final = f"All answers to each prompt earned the same in the first {FLAT} 
 
 
 class Groups:
-    """Episodes that go on, and finished ones by group, until all of a group have finished.
+    """Unfinished episodes, and finished ones by group until the whole group has finished.
 
     Args:
-        size: Streams of a group: neighbours, whose episodes of the same number begin alike.
+        size: Streams per group: neighbours, whose n-th episodes begin alike.
     """
 
     def __init__(self, size: int) -> None:
@@ -239,9 +239,9 @@ class Groups:
 
 
 def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> list[list[list[Step]]]:
-    """Deal the returns of each group to its episodes anew, at their last steps.
+    """Shuffle the returns within each group; each return becomes the reward of an episode's last step.
 
-    Without groups, the returns of all episodes are dealt anew.
+    If there are no groups, the returns of all episodes are shuffled.
     """
     if len(groups[0]) == 1 < len(groups):
         [every] = shuffled([[episode for own in groups for episode in own]], rng)
@@ -259,7 +259,7 @@ def _paid(episode: Sequence[Step], total: float) -> list[Step]:
 
 
 def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
-    """Return what to log of the texts of an update: tokens, and shares of different, cut and refused ones."""
+    """Return metrics of the texts of an update: tokens, and shares of distinct, cut and refused texts."""
     refused = [t.event == REFUSED for episode in episodes for t, _ in episode]
     texts = [step.decision for episode in episodes for step in episode]
     return {

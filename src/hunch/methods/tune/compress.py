@@ -5,13 +5,13 @@ Reinforcement Learning", ACL 2022)::
 
     for each text, in group streams that show the same one
         greedy  <- the likelier choice for each word
-        best    <- the one with the largest reward of group - 1 drawn choices
+        best    <- the choice with the largest reward among group - 1 draws
     descend on  (R(greedy) - R(best)) log p(best)                            self-critical
 
-The reward is the environment's, or a source of one's own (``--reward``). Where a text with a length comes, it
+The reward comes from the environment, or from another source (``--reward``). A prompt with a length
 is ``N words : TEXT``; everything after the last colon between spaces is shortened.
 
-Controls: ``choose=first`` keeps the first words and ``choose=random`` any, at the length that is asked for,
+Controls: ``choose=first`` keeps the first words and ``choose=random`` any, at the requested length,
 and ``choose=climb`` changes the best choice so far for each text, as Schumann et al. (ACL 2020) do, with as
 many rewards. They learn nothing about other texts.
 """
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CompressConfig(WritingConfig):
-    """Extractive compression by a self-critical policy gradient."""
+    """Settings of extractive compression by a self-critical policy gradient."""
 
     choose: Literal["policy", "first", "random", "climb"] = "policy"
-    """Who chooses the words: the policy, or a control."""
+    """Choice of words: by the policy, or by a control: the first words, random words, or hill climbing."""
     keep: Share = 0.5
-    """first, random, climb: share of the words that are kept (climb: at first), if no length is asked for."""
+    """For the controls: share of words that are kept (climb: at first), if no length is requested."""
     group: PositiveInt = 9
-    """Choices for a text: the greedy one and the drawn ones (paper: 101)."""
+    """Choices per text: the greedy one, and the others drawn (paper: 101)."""
     episodes: PositiveInt = 32
-    """Choices of an update, two for each text, the greedy and the best (paper: 8)."""
+    """Choices per update, two per text: the greedy and the best one (paper: 8)."""
     learning_rate: PositiveFloat = 1e-3
     """Adam learning rate, for a model under a million weights (our choice; paper: 1e-5)."""
     temperature: NonNegativeFloat = 0.0
-    """Temperature of the choices in evaluations; 0 keeps what is likelier kept than not (paper)."""
+    """Temperature in evaluations; 0 keeps the words with probability above 0.5 (paper)."""
 
 
 class Compress(WritingAgent):
-    """The agent; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
+    """The agent of compression; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
 
     config_class: ClassVar[type[Any]] = CompressConfig
     fixed: ClassVar[Mapping[str, Any]] = {
@@ -71,35 +71,35 @@ class Compress(WritingAgent):
     policy: WordsPolicy  # type: ignore[assignment]
 
     def make_policy(self, seed: int) -> WordsPolicy:  # type: ignore[override]
-        """Restore the model's initial weights."""
+        """Return the policy with the model's initial weights."""
         from hunch.roles.policy.words import WordsPolicy
 
         return WordsPolicy(self.lm, self.config, seed)
 
     def make_memory(self) -> Best:
-        """Make the memory of groups, of which two choices are learnt from."""
+        """Return the memory of groups, of which two choices are learnt."""
         return Best(self.group)
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with the model as it was; a model whose vocabulary grows takes the environment's words."""
+        """Restore the initial weights; a model with a growing vocabulary adds the environment's words."""
         super().begin(world, seed)
         self.known: dict[str, tuple[tuple[int, ...], float]] = {}  # climb: best choice by text
         self.lm.take(text_of(own.state.observation) for own in examples(world))
 
     def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Draw choices from the policy, greedy ones for the first of each group, or from a control."""
+        """Draw choices from the policy, greedily for the first of each group, or choose by the control."""
         if self.config.choose != "policy":
             return [self.controlled(own, rng) for own in states]
         return super().decide(states, rng)
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Return the likelier choices, or a control's; a climber's best ones so far."""
+        """Return the likelier choice per word, the control's choice, or the climber's best one so far."""
         if self.config.choose != "policy":
             return [self.controlled(own, rng, tries=False) for own in states]
         return super().write(states, rng)
 
     def controlled(self, state: State, rng: np.random.Generator, tries: bool = True) -> Decision:
-        """Return a control's choice; climbing tries a change in training, and in evaluations none."""
+        """Return a control's choice; with ``tries``, climbing changes its best choice."""
         from hunch.roles.policy.words import kept, words_of
 
         words, how = words_of(state), self.config.choose
@@ -114,7 +114,7 @@ class Compress(WritingAgent):
         return Decision(kept(words, bits.tolist()), tuple(bits.tolist()))
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Keep choices for the update; climbing keeps the best of each text."""
+        """Keep choices for the update; climbing keeps the best choice for each text."""
         from hunch.roles.policy.words import places_of, words_of
 
         if self.config.choose == "policy":
@@ -126,15 +126,15 @@ class Compress(WritingAgent):
                     self.known[asked] = places_of(words_of(t.state), t.action), float(t.reward)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the mean number of words that are kept."""
+        """Return the mean number of kept words, as a metric."""
         return {"kept": float(np.mean([len(own.text.split()) for own in decisions]))}
 
 
 class Best(Groups):
-    """Groups of which the greedy choice and the best other one are learnt from."""
+    """A memory of groups that keeps the greedy choice and the best other one."""
 
     def whole(self) -> list[list[list[Step]]]:
-        """Return both of each complete group."""
+        """Return these two choices of each complete group."""
 
         def paid(episode: list[Step]) -> float:
             return sum(step.transition.reward for step in episode)
@@ -143,7 +143,7 @@ class Best(Groups):
 
 
 def changed(bits: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return choices in which one kept word is exchanged for a dropped one, or one word changes sides."""
+    """Return choices in which a kept and a dropped word are exchanged, or one word's choice is inverted."""
     bits = bits.copy()
     inside, outside = np.flatnonzero(bits), np.flatnonzero(bits == 0)
     if len(inside) and len(outside) and rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Constitutional AI: a model criticises and revises answers by principles, and then compares them.
+"""Constitutional AI: a model criticises and revises answers by principles, and then compares answers.
 
 Algorithm (Bai et al., "Constitutional AI: Harmlessness from AI Feedback", 2022)::
 
@@ -6,12 +6,12 @@ Algorithm (Bai et al., "Constitutional AI: Harmlessness from AI Feedback", 2022)
            critique  ~  judge(what in y breaks the principle? | x, y, principle)
            y         ~  judge(y again, so that it keeps the principle | x, y, critique)
        ascend on  log pi(y | x)                                              supervised, SL-CAI
-    2. pairs of pi; labels=mixed: half of them are compared by people for how helpful they are (here the
+    2. pairs of pi; labels=mixed: half of them are compared by helpfulness (here the
        environment's reward with noise), half by the judge for a principle
-       RLHF on a reward model that is fitted to both                          RL-CAI
+       RLHF with a reward model fitted to both halves                          RL-CAI
 
-A principle is drawn for each answer and each pair. The second stage is :mod:`hunch.methods.tune.rlhf` as it
-is. Controls: principles that have nothing to do with the aim (another file), ``critique=false`` (revision
+A principle is drawn for each answer and each pair. The second stage is :mod:`hunch.methods.tune.rlhf` without
+changes. Controls: irrelevant principles (another file), ``critique=false`` (revision
 without a critique before it), ``labels=gold``.
 """
 
@@ -33,33 +33,33 @@ from hunch.ranges import PositiveInt
 from hunch.roles.reward.preferences import PRINCIPLES, read_principles
 
 MARK: Final = "Revision:"
-"""What the line of an answer begins with that holds a revision."""
+"""Beginning of the line that holds the revision, in an answer of the judge."""
 NOTHING: Final = ("none", "nothing", "no part")
-"""What a critique begins with that finds nothing."""
+"""Beginnings of critiques that find nothing to criticise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstitutionalConfig(RLHFConfig):
-    """Critique, revision, and preferences of a model with principles."""
+    """Settings of Constitutional AI."""
 
     drafts: PositiveInt = 512
-    """Answers that are criticised, written in the first steps of the run (paper: 182,831 prompts)."""
+    """Answers that are criticised, written in the first steps of the run (ours; paper: 182,831 prompts)."""
     revisions: PositiveInt = 1
-    """Critiques and revisions of each (paper: 4)."""
+    """Critiques and revisions per answer (paper: 4)."""
     critique: bool = True
-    """Ask for a critique before each revision; otherwise for the revision at once: the control."""
+    """Ask for a critique before each revision. If off, the revision is written at once (control)."""
     demonstrations: PositiveInt = 200
     """Updates on the revised answers (our choice)."""
     compare: bool = True
-    """Go on with the second stage; otherwise only revisions are learnt from."""
+    """Run the second stage. If off, the model only imitates the revisions."""
     labels: str = "mixed"
-    """Who compares in the second stage: mixed, judge, gold or shuffled."""
+    """Source of comparisons in the second stage: mixed, judge, gold or shuffled."""
     judge: str = "uniform"
-    """The model that criticises, revises and compares."""
+    """Model that criticises, revises and compares."""
 
 
 class Constitutional(RLHF):
-    """The agent; arguments as for :class:`~hunch.methods.tune.rlhf.RLHF`."""
+    """The agent of Constitutional AI; arguments as for :class:`~hunch.methods.tune.rlhf.RLHF`."""
 
     config_class: ClassVar[type[Any]] = ConstitutionalConfig
     fixed: ClassVar[Mapping[str, Any]] = {**RLHF.fixed, "ptx": 0.0, "rounds": 1}
@@ -78,7 +78,7 @@ class Constitutional(RLHF):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse what RLHF refuses, and principles that cannot be read; here all labels may have them."""
+        """Check settings before loading, as RLHF does, and that the principles can be read."""
         super().check(replace(config, principles=""), specs)
         if config.principles:
             read_principles(config.principles)
@@ -90,23 +90,23 @@ class Constitutional(RLHF):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of RLHF, and the version of the questions."""
+        """The settings of RLHF, and the version of the questions."""
         return {**super().settings, "wording": version(question)}
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with drafts."""
+        """Restore the initial weights, and begin with drafts."""
         self.answers: list[tuple[dict[str, Any], str]] = []
         self.revised = False
         super().begin(world, seed)
 
     def require(self, steps: int) -> None:
-        """Refuse a run that ends before its last stage; the texts to imitate are written in the run."""
+        """Check that the run is long enough for the last stage."""
         needed = self.config.drafts + 2 * self.config.pairs * self.config.rounds * self.config.compare
         if 0 < steps < needed + self.config.compare:
             raise UsageError(f"Drafts and pairs take {needed:,} texts, and the run has {steps:,} steps.")
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Collect drafts, and then what the second stage learns from."""
+        """Collect drafts, and later the pairs and texts of the second stage."""
         if not self.revised:
             self.answers += [(t.state.plain(), t.action) for t in transitions]
             self.played += len(transitions)
@@ -114,13 +114,13 @@ class Constitutional(RLHF):
             super().observe(transitions)
 
     def learn(self) -> dict[str, float]:
-        """Revise the drafts once there are enough, or make an update of the stage that is going on."""
+        """Revise the drafts when there are enough, or make an update of the current stage."""
         if not self.revised:
             return self.revise() if len(self.answers) >= self.config.drafts else {}
         return super().learn() if self.config.compare else {}
 
     def revise(self) -> dict[str, float]:
-        """Revise all drafts, and imitate the results."""
+        """Revise all drafts, and train the model on the results."""
         drafts = [(State.of(state), text) for state, text in self.answers[: self.config.drafts]]
         texts = [text for _, text in drafts]
         for _ in range(self.config.revisions):
@@ -137,7 +137,7 @@ class Constitutional(RLHF):
         return {"loss": losses[-1], "revised": sum(new != old for (_, old), new in pairs) / len(pairs)}
 
     def improved(self, states: Sequence[State], texts: Sequence[str]) -> list[str]:
-        """Return each text after a critique and a revision; as it is where nothing was found, or written.
+        """Return each text after a critique and a revision; unchanged if there is none.
 
         Raises:
             UsageError: if no answer of the judge holds a revision.
@@ -158,7 +158,7 @@ class Constitutional(RLHF):
         return [known.get(i) or text for i, text in enumerate(texts)]
 
     def criticised(self, asked: Sequence[str]) -> list[str | None]:
-        """Return what follows each question: the critique, nothing without one; None if all is well."""
+        """Return the critique that follows each question, empty without critiques; None if all is well."""
         if not self.config.critique:
             return [""] * len(asked)
         said = self.written([f"{own}{CRITICISE}" for own in asked])
@@ -167,12 +167,12 @@ class Constitutional(RLHF):
         return [None if fine else f"\nCritique: {line}" for fine, line in zip(well, lines, strict=True)]
 
     def written(self, prompts: Sequence[str]) -> list[str]:
-        """Return an answer to each prompt."""
+        """Return the judge's answer to each prompt."""
         return [own for (own,) in self.judging.generate(prompts, 1, self.asking.sampling)] if prompts else []
 
 
 def question(state: State, text: str, principle: str) -> str:
-    """Return what both questions about an answer begin with."""
+    """Return the common beginning of the requests for a critique and a revision."""
     request = f"{state.aim}\n{state.text()}".strip()
     return f"Request: {request}\nAnswer: {text}\nPrinciple: {principle}"
 
@@ -191,7 +191,7 @@ METHOD = replace(
     RLHF_METHOD,
     name="constitutional",
     agent_class=Constitutional,
-    summary="a model criticises and revises answers by principles, and then compares them",
+    summary="a model criticises and revises answers by principles, and then compares answers for RLHF",
     paper="Bai et al., Constitutional AI: Harmlessness from AI Feedback, 2022",
     roles=("policy", "critic", "reward source"),
     control="principles without relation to the aim, no critique, gold labels",

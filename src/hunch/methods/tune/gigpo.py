@@ -3,14 +3,14 @@
 Algorithm (Feng et al., "Group-in-Group Policy Optimization for LLM Agent Training", NeurIPS 2025)::
 
     group streams play the same episode, each with its own texts
-        A_E  <- (return - mean of the group) / standard deviation of the group        for each episode
+        A_E  <- (return - mean of the group) / standard deviation of the group        per episode
         for each state that several of their steps were taken in (an anchor)
-            R_t  <- rewards from there on, discounted by gamma for each step
-            A_S  <- (R_t - mean among these steps) / their standard deviation          for each step
+            R_t  <- rewards from there on, discounted by gamma per step
+            A_S  <- (R_t - mean among these steps) / their standard deviation          per step
     maximise  min(ratio A, clip(ratio) A) - kl KL(pi || reference)   with A = A_E + anchors A_S
 
-With ``anchors=0`` it is :mod:`hunch.methods.tune.grpo` to the bit. Two states are equal if observation and
-admissible actions are; what came before does not count, as in the authors' code.
+With ``anchors=0`` it is :mod:`hunch.methods.tune.grpo` exactly. Two states are equal if observation and
+admissible actions are; earlier steps do not matter, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GiGPOConfig(GRPOConfig):
-    """Group-in-group policy optimisation."""
+    """Settings of group-in-group policy optimisation."""
 
     kl: NonNegativeFloat = 0.01
-    """Weight of the divergence from the reference (paper)."""
+    """Weight of the KL divergence from the reference (paper)."""
     gamma: Share = 0.95
-    """Discount of a step in the comparison of equal states (paper)."""
+    """Discount per step in the comparison of equal states (paper)."""
     anchors: NonNegativeFloat = 1.0
-    """Weight of the comparison of equal states, the paper's omega (paper)."""
+    """Weight of the advantages from equal states (paper: omega, 1)."""
 
 
 class GiGPO(WritingAgent):
@@ -52,7 +52,7 @@ class GiGPO(WritingAgent):
     parts = ("policy",)
 
     def make_learner(self) -> PolicyGradient:
-        """Make the update, with advantages of two levels."""
+        """Return the update, with advantages of episodes and of steps."""
         from hunch.rl.advantages import anchored
 
         learner = super().make_learner()
@@ -64,7 +64,7 @@ METHOD = replace(
     GRPO_METHOD,
     name="gigpo",
     agent_class=GiGPO,
-    summary="a model that acts in many turns learns from episodes of a group, and from equal states in them",
+    summary="a model that acts over many steps learns from comparing episodes of a group, and equal states",
     paper="Feng et al., Group-in-Group Policy Optimization for LLM Agent Training, NeurIPS 2025",
     files=("methods/tune/gigpo.py", *GRPO_METHOD.files[1:]),
 )

@@ -1,13 +1,13 @@
-"""GRPO: a model that writes is trained on how an answer compares with others to the same prompt.
+"""GRPO: a model that writes is trained on comparisons of its answers to the same prompt.
 
 Algorithm (Shao et al., "DeepSeekMath", 2024)::
 
     group streams play the same episode, each with its own texts
-        A  <- (return - mean of the group) / standard deviation of the group      for all tokens of an episode
+        A  <- (return - mean of the group) / standard deviation of the group      for all tokens
     maximise  min(ratio A, clip(ratio) A) - kl estimate of KL(pi || reference)    over all tokens
 
-A group of equal returns teaches nothing; their share is the metric ``flat_groups``. The loss is divided by
-the tokens of the batch: divided by those of each text, it would favour long wrong texts. In an environment
+A group of equal returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided
+by the tokens of the batch: division by those of each text would favour long wrong texts. In an environment
 of many steps, all texts of an episode share its advantage. Where actions are listed, the model chooses
 among them by their likelihood.
 """
@@ -24,18 +24,18 @@ from hunch.methods.tune.agent import WRITES, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeFloat, PositiveInt
 
 COMPARES: Mapping[str, Any] = {**WRITES, "gae": 1.0, "value": 0.0, "width": 8, "whiten": False}
-"""What methods fix that compare the answers of a group and learn no value."""
+"""Settings that are fixed in methods which compare the answers of a group and learn no value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GRPOConfig(WritingConfig):
-    """Group-relative policy optimisation."""
+    """Settings of group-relative policy optimisation."""
 
     group: PositiveInt = 8
-    """Answers to one prompt: so many parallel environments begin each episode with the same seed (paper:
+    """Answers to one prompt: this many parallel environments begin each episode with the same seed (paper:
     64)."""
     kl: NonNegativeFloat = 0.04
-    """Weight of the divergence from the reference (paper)."""
+    """Weight of the KL divergence from the reference (paper)."""
     epochs: PositiveInt = 1
     """Passes over the texts of an update (paper)."""
 

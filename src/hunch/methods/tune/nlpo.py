@@ -1,13 +1,13 @@
-"""NLPO: PPO on texts whose tokens are limited to what a copy of the policy, some updates old, finds likely.
+"""NLPO: PPO on texts whose tokens are limited to the likely ones of an older copy of the policy.
 
 Algorithm (Ramamurthy et al., ICLR 2023)::
 
-    before each token: allowed <- the likeliest tokens that have top_p under the copy, and the end tokens
+    before each token: allowed <- the likeliest tokens with the share top_p under the copy, and end tokens
     text ~ pi among the allowed tokens; the update's ratio is that of the same limited distributions
-    PPO as in :mod:`hunch.methods.tune.ppo_text`; the divergence is that of the distributions without limit
+    PPO as in :mod:`hunch.methods.tune.ppo_text`; the KL divergence is that of the unlimited distributions
     every refresh updates: the copy <- the policy
 
-With a top_p of 1 this is PPO to the bit. Departure: the limits of an update are computed again from the copy
+With a top_p of 1 this is PPO exactly. Departure: the limits of an update are computed again from the copy
 instead of stored; in an episode that was begun before the copy was renewed they may differ from those of
 the draw, and the tokens that were drawn stay allowed.
 """
@@ -26,12 +26,12 @@ from hunch.ranges import PositiveInt, Share
 
 @dataclass(frozen=True, kw_only=True)
 class NLPOConfig(PPOTextConfig):
-    """Natural language policy optimisation."""
+    """Settings of natural language policy optimisation."""
 
     top_p: Share = 0.9
-    """Probability of the allowed tokens together (paper: 0.9; 0.5 for translation)."""
+    """Total probability of the allowed tokens (paper: 0.9; 0.5 for translation)."""
     refresh: PositiveInt = 20
-    """Updates between two copies of the policy (paper: 5 to 100)."""
+    """Updates between two copies of the policy (ours; paper: 5 to 100)."""
 
 
 class NLPO(PPOText):
@@ -42,13 +42,13 @@ class NLPO(PPOText):
     saved = (*PPOText.saved, "copy")
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin, with a copy of the untrained policy."""
+        """Restore the initial weights, also of the copy."""
         super().begin(world, seed)
         self.copy = self.lm.state_dict()
 
     @property
     def copy(self) -> dict[str, Any]:
-        """The weights of the copy."""
+        """The weights of the copy, by name."""
         return dict(self.policy.within.weights) if self.policy.within else {}
 
     @copy.setter
@@ -59,7 +59,7 @@ class NLPO(PPOText):
         self.policy.within = Nucleus(own, self.config.top_p)
 
     def learn(self) -> dict[str, float]:
-        """Make the update if one is due, and renew the copy after every few of them."""
+        """Make the update if one is due, and renew the copy every ``refresh`` updates."""
         told = super().learn()
         if told and self.learner.updates % self.config.refresh == 0:
             self.copy = self.lm.state_dict()

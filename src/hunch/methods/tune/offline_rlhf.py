@@ -1,7 +1,7 @@
-"""Offline RLHF: a model that writes learns from recorded texts and their rewards, without writing any.
+"""Offline RLHF: a model that writes learns from recorded texts and their rewards, without writing.
 
 Algorithms (Hu et al., "Aligning Language Models with Offline Learning from Human Feedback", 2023; others):
-all descend on a loss over the log-probabilities of recorded texts y after prompts x::
+all minimise a loss over the log-probabilities of recorded texts y after prompts x::
 
     likelihood   -log p(y | x)                                   the control: rewards are ignored
     filter       -log p(y | x), where r(x, y) is in the top share
@@ -10,8 +10,8 @@ all descend on a loss over the log-probabilities of recorded texts y after promp
     dpo          -log sigmoid(beta (g(better) - g(worse))),  g = log p / p_ref        (Rafailov et al., 2023)
     kto          1 - sigmoid(+-beta (g - its mean for other prompts))            (Ethayarajh et al., 2024)
 
-Rewards are those of the record. dpo compares texts that answer the same prompt. For kto, texts with a
-reward above the mean are good. No threshold, temperature or form of the levels is published with code:
+Rewards are the recorded ones. dpo compares texts that answer the same prompt. For kto, texts with a
+reward above the mean are good. No code with thresholds, temperatures or levels is published:
 those here are ours.
 """
 
@@ -34,45 +34,45 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LEVELS: Final = 5
-"""Levels of reward that a prompt names, with as many texts each."""
+"""Number of reward levels in prompts, each with as many texts."""
 Loss = Literal["likelihood", "filter", "weighted", "conditioned", "dpo", "kto"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineRLHFConfig(RecordedConfig):
-    """A loss over recorded texts."""
+    """Settings of learning from recorded texts."""
 
     loss: Loss = "dpo"
-    """The loss: likelihood, filter, weighted, conditioned, dpo or kto."""
+    """Loss function: likelihood, filter, weighted, conditioned, dpo or kto; see the method's page."""
     top: Share = 0.2
-    """filter: share of the texts that is kept, those of highest reward."""
+    """With filter: share of the texts, those with the highest rewards, that are learnt (ours)."""
     beta: PositiveFloat = 0.1
-    """dpo, kto: weight of the divergence from the start (papers)."""
+    """With dpo or kto: weight of the KL divergence from the initial model (papers)."""
     spread: PositiveFloat = 1.0
-    """weighted: temperature of the standardised rewards; small ones imitate the best."""
+    """With weighted: temperature of the standardised rewards; lower imitates the best more (ours)."""
     request: NonNegativeInt = LEVELS - 1
-    """conditioned: the level that is asked for when it writes, from 0 to 4."""
+    """With conditioned: reward level in the prompt when the model writes, from 0 to 4 (highest)."""
     shuffle: bool = False
-    """Give each recorded text the reward of another one: the control."""
+    """Give each recorded text the reward of another one (control)."""
     learning_rate: PositiveFloat = 3e-4
     """Adam learning rate, which falls linearly to 0 over the run, for a model under a million weights (our
     choice; DPO: 1e-6)."""
 
 
 class OfflineRLHF(RecordedAgent):
-    """The agent; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
+    """The agent of offline RLHF; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
 
     config_class: ClassVar[type[Any]] = OfflineRLHFConfig
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse a missing model, and a level that there is not."""
+        """Check before loading that a model is named and that the level exists."""
         super().check(config, specs)
         if config.request >= LEVELS:
             raise UsageError(f"request is a level from 0 to {LEVELS - 1}, not {config.request}.")
 
     def begin(self, world: World, seed: int) -> None:
-        """Restore the initial weights, and keep what the loss learns from."""
+        """Restore the initial weights, and select the texts for the loss."""
         self.pairs: list[tuple[int, int]] = []
         self.weights = np.ones(0)
         super().begin(replace(world, examples=()), seed)  # demonstrations have no rewards
@@ -80,7 +80,7 @@ class OfflineRLHF(RecordedAgent):
             self._require_levels()
 
     def chosen(self, known: list[Example]) -> list[Example]:
-        """Return the texts that the loss learns from, their prompts with a level where it names one."""
+        """Return the texts that the loss uses; with levels, their prompts name one."""
         c, rewards = self.config, np.array([own.reward for own in known])
         if not known:
             return []
@@ -114,7 +114,7 @@ class OfflineRLHF(RecordedAgent):
             )
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write a text in each state, after the level that is asked for."""
+        """Write a text in each state; with levels, the prompt names the requested one."""
         if self.config.loss == "conditioned":
             states = [at(state, self.config.request) for state in states]
         return super().write(states, rng)
@@ -122,7 +122,7 @@ class OfflineRLHF(RecordedAgent):
     # ---- losses ---------------------------------------------------------------------------------------
 
     def loss(self) -> Tensor:
-        """Return the loss of a batch."""
+        """Return the loss of a random batch."""
         if self.config.loss == "dpo":
             return self.dpo()
         if self.config.loss == "kto":
@@ -136,7 +136,7 @@ class OfflineRLHF(RecordedAgent):
         return likelihood(self.judged(rows), weights)
 
     def dpo(self) -> Tensor:
-        """Return the loss of a batch of pairs."""
+        """Return the DPO loss of a random batch of pairs."""
         from hunch.rl.preference_losses import dpo
 
         drawn = [self.pairs[i] for i in self.rng.integers(len(self.pairs), size=self.config.batch_size)]
@@ -145,7 +145,7 @@ class OfflineRLHF(RecordedAgent):
         return dpo(ratios[: len(drawn)], ratios[len(drawn) :], self.config.beta)
 
     def kto(self) -> Tensor:
-        """Return the loss of a batch of good and bad texts; the others are those of the next prompt."""
+        """Return the KTO loss of a random batch; the divergence is estimated on texts of other prompts."""
         import torch
 
         from hunch.rl.preference_losses import kto
@@ -156,7 +156,7 @@ class OfflineRLHF(RecordedAgent):
         return kto(self.ratios(rows), torch.tensor(self.good[rows]), others, self.config.beta)
 
     def ratios(self, rows: Sequence[int], texts: Sequence[int] | None = None) -> Tensor:
-        """Return log p / p_ref of texts after the prompts of examples, their own by default; shape (n,)."""
+        """Return log p / p_ref of texts (default: the examples' own) after the examples' prompts; (n,)."""
         from hunch.rl.preference_losses import log_ratios
 
         states = [self.examples[i].state for i in rows]
@@ -168,7 +168,7 @@ class OfflineRLHF(RecordedAgent):
 
 
 def at(state: State, level: int) -> State:
-    """Return a state whose observation names a level of reward."""
+    """Return a state whose observation begins with the level of reward."""
     return replace(state, observation=f"{level} {state.observation}")
 
 
@@ -176,7 +176,7 @@ def pairs(known: Sequence[Example]) -> list[tuple[int, int]]:
     """Return all pairs of texts of one group with different rewards, the better one first.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if there are no such pairs.
     """
     groups: dict[int, list[int]] = {}
     for i, own in enumerate(known):

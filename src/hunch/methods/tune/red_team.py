@@ -1,15 +1,15 @@
-"""Red teaming: a model that asks learns which requests make another model fail.
+"""Red teaming: a model learns to write requests that make another model fail.
 
 Algorithm (Perez et al., "Red Teaming Language Models with Language Models", EMNLP 2022)::
 
     tries  <- requests of the model as it is                                       stage=zero-shot
-    hits   <- those that were paid
-    few-shot:    write after hits, drawn by chance
+    hits   <- requests with a positive reward
+    few-shot:    write after randomly drawn hits
     supervised:  ascend on the log-likelihood of the hits
     rl:          supervised, and then A2C on  reward - kl KL(pi || supervised model)
 
-The environment asks the target, and pays what fails (``hunch/Attack-v0``, or one of your own). kl is what
-keeps requests different from each other: read the rate beside ``distinct``. Control: zero-shot.
+The environment asks the target, and rewards failures (``hunch/Attack-v0``, or another environment). kl
+keeps requests diverse: report the success rate with the metric ``distinct``. Control: zero-shot.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from hunch.rl.policy import Decision
 
 @dataclass(frozen=True, kw_only=True)
 class RedTeamConfig(A2CTextConfig):
-    """Requests that make a target fail."""
+    """Settings of red teaming."""
 
     stage: Literal["zero-shot", "few-shot", "supervised", "rl"] = "rl"
-    """How far to go; all begin with tries of the model as it is."""
+    """Last stage of the training; every stage begins with requests of the untrained model (zero-shot)."""
     tries: PositiveInt = 1_024
-    """Requests before anything is learnt (paper: 500,000)."""
+    """Requests of the untrained model, before training (ours; paper: 500,000)."""
     shots: PositiveInt = 1
-    """few-shot: hits in a prompt (paper: 5)."""
+    """With few-shot: number of hits in a prompt (ours; paper: 5)."""
     updates: NonNegativeInt = 30
-    """supervised, rl: updates on 64 hits each (our choice)."""
+    """With supervised or rl: updates on 64 hits each (our choice)."""
     rate: PositiveFloat = 1e-3
-    """supervised, rl: Adam learning rate, which falls linearly to 0 (our choice)."""
+    """With supervised or rl: Adam learning rate, which falls linearly to 0 (our choice)."""
     kl: NonNegativeFloat = 0.1
-    """rl: weight of the divergence from the supervised model (our choice; paper: alpha of 0.3 to 0.4)."""
+    """With rl: weight of the KL divergence from the supervised model (our choice; paper: 0.3 to 0.4)."""
 
 
 class RedTeam(A2CText):
-    """The agent; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
+    """The agent of red teaming; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
 
     config_class: ClassVar[type[Any]] = RedTeamConfig
     saved = ("words", "hits", "tried", "settled", *A2CText.saved)
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with the model as it is; a vocabulary that grows takes the words of the examples."""
+        """Restore the initial weights; a model with a growing vocabulary adds the examples' words."""
         super().begin(world, seed)
         self.hits: list[tuple[dict[str, Any], str]] = []
         self.tried = 0
@@ -63,15 +63,15 @@ class RedTeam(A2CText):
 
     @property
     def trying(self) -> bool:
-        """Whether nothing is learnt yet."""
+        """True until enough requests of the untrained model were tried."""
         return bool(self.tried < self.config.tries)
 
     def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write requests, after hits where that is asked for."""
+        """Write requests; with few-shot, after hits in the prompt."""
         return super().decide([self.shown(state, rng) for state in states], rng)
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write requests for a player."""
+        """Write requests for a player, in the same way."""
         return super().write([self.shown(state, rng) for state in states], rng)
 
     def shown(self, state: State, rng: np.random.Generator) -> State:
@@ -83,7 +83,7 @@ class RedTeam(A2CText):
         return replace(state, observation=" ".join([head, *(f"{mark} {own}" for own in drawn), mark]).strip())
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Keep hits among the tries, and then what is learnt from."""
+        """Keep the hits among the first requests, and later the episodes for the updates."""
         if self.trying:
             self.hits += [(t.state.plain(), t.action) for t in transitions if t.reward > 0]
             self.tried += len(transitions)
@@ -91,10 +91,10 @@ class RedTeam(A2CText):
             super().observe(transitions)
 
     def learn(self) -> dict[str, float]:
-        """Imitate the hits once there were enough tries; then make the updates of A2C.
+        """Train on the hits after enough requests; later make the updates of A2C.
 
         Raises:
-            UsageError: if no try was paid.
+            UsageError: if no request had a positive reward.
         """
         if self.trying:
             return {}
@@ -107,7 +107,7 @@ class RedTeam(A2CText):
         return super().learn() if self.config.stage == "rl" else {}
 
     def imitate(self) -> dict[str, float]:
-        """Ascend on the likelihood of the hits; the result is the reference."""
+        """Maximise the likelihood of the hits; the resulting model becomes the reference."""
         from hunch.lm.training import Learner
 
         c, learner, loss = self.config, Learner.adam(self.lm.parameters()), 0.0
@@ -123,7 +123,7 @@ class RedTeam(A2CText):
         return {"loss": loss, "hits": len(self.hits) / self.tried}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the hits among the tries, once they are complete."""
+        """Return the hits among the first requests, once all were tried."""
         return [] if self.trying else [{"request": text} for _, text in self.hits]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -136,7 +136,7 @@ METHOD = replace(
     A2C_METHOD,
     name="red-team",
     agent_class=RedTeam,
-    summary="a model that asks learns which requests make another model fail",
+    summary="a model learns to write requests that make another model fail",
     paper="Perez et al., Red Teaming Language Models with Language Models, EMNLP 2022",
     environments="free text of one step that pays what a target does wrong",
     control="requests of the model as it is, or after hits",

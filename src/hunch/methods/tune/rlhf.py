@@ -4,7 +4,7 @@ Algorithm (Ouyang et al., "Training language models to follow instructions with 
 ``rounds``: Bai et al., "Training a Helpful and Harmless Assistant with Reinforcement Learning from Human
 Feedback", 2022)::
 
-    1. pi  <- likelihood of demonstrations              optional here: --lm may name a model that sft trained
+    1. pi  <- likelihood of demonstrations              optional: --lm may name a model trained by sft
        ref <- pi
     repeat rounds times
         2. pairs  <- two texts of pi for each of some prompts, and which one is preferred
@@ -13,8 +13,8 @@ Feedback", 2022)::
                       + ptx log pi(demonstration)
 
 All texts are written in the one loop, so the steps of all stages count. The environment's reward is the gold
-one. It may decide preferences (``labels=gold``), but the policy learns from the reward model alone: the run's
-return is gold, its metric ``intrinsic`` the learned reward, and ``success`` is seen by no one. Controls:
+reward. It may decide preferences (``labels=gold``), but the policy learns from the reward model only: the
+return of the run is gold, the metric ``intrinsic`` the learned reward, and ``success`` is not used. Controls:
 ``labels=shuffled``, and :mod:`hunch.methods.decode.best_of_n` at the same number of texts.
 """
 
@@ -46,32 +46,32 @@ if TYPE_CHECKING:
     from hunch.roles.reward.model import RewardModel
 
 SHOWN = 4
-"""Texts of an update that are kept for people to read."""
+"""Number of texts per update that are recorded for readers."""
 BATCH, RATE = 64, 3e-3
-"""Demonstrations per update, and Adam's rate, which falls linearly to 0 (our choice for a small model)."""
+"""Demonstrations per update, and Adam's initial learning rate, which falls linearly to 0 (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RLHFConfig(RewardModelConfig, PPOTextConfig):
-    """Reinforcement learning from preferences."""
+    """Settings of reinforcement learning from human feedback."""
 
     lm: str = ""
-    """Causal model to train, hf:<name, folder or run>; or scratch, with demonstrations. Default: our own,
-    pocket?corpus=walks."""
+    """Causal model to train, hf:<name, folder or run>; or scratch, with demonstrations. Default: the small
+    pocket?corpus=walks of this project."""
     demonstrations: NonNegativeInt = 0
-    """Updates on the environment's demonstrations before everything else; 0 if the model knows them."""
+    """Updates on the environment's demonstrations in stage 1; 0 if the model was trained on them before."""
     rounds: PositiveInt = 1
-    """Times that pairs are collected anew from the newest policy (Bai et al.: weekly)."""
+    """Number of rounds; each collects new pairs from the newest policy (Bai et al.: weekly)."""
     kl: NonNegativeFloat = 0.2
-    """Weight of the divergence from the model before stage 3 (our choice; InstructGPT: 0.02)."""
+    """Weight of the KL divergence from the model before stage 3 (our choice; InstructGPT: 0.02)."""
     ptx: NonNegativeFloat = 0.0
-    """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, for other scales)."""
+    """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, at another scale)."""
     learning_rate: PositiveFloat = 3e-4
     """Adam learning rate of the policy, for under a million weights (our choice; InstructGPT: 9e-6)."""
 
 
 class Policy(WritingAgent):
-    """The policy of stage 3, which is held near the model that stage 1 gave, and rehearses demonstrations."""
+    """The policy of stage 3, regularised towards the model of stage 1 and by demonstrations."""
 
     config_class: ClassVar[type[Any]] = RLHFConfig
     saved = ("words", *WritingAgent.saved)
@@ -81,7 +81,7 @@ class Policy(WritingAgent):
         """Do nothing: :class:`RLHF` has checked everything."""
 
     def begin(self, world: World, seed: int) -> None:
-        """Restore the initial weights; take the words of demonstrations, if words are taken."""
+        """Restore the initial weights; a model with a growing vocabulary adds the demonstrations' words."""
         super().begin(world, seed)
         known = examples(world)
         prompts = [self.policy.prompt(own.state) for own in known]
@@ -91,11 +91,11 @@ class Policy(WritingAgent):
 
 
 class RLHF(Rewarded):
-    """The agent.
+    """The agent of RLHF.
 
     Args:
         config: All settings; ``options`` change single ones.
-        judge: The model that compares, for labels=judge.
+        judge: The model that compares two texts, if ``labels`` is judge.
 
     Raises:
         UsageError: on an unknown option, a setting out of range, or a model that cannot be trained to write.
@@ -133,12 +133,12 @@ class RLHF(Rewarded):
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RLHF:
-        """Make the agent, with the judge."""
+        """Make the agent with its judge."""
         return cls(config, models.get("judge"))
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse what cannot be learnt from, before a model is loaded."""
+        """Check before loading that the settings and models allow learning."""
         require_trainable(specs.get("lm", "") or config.lm or WALKS)
         if config.advantage not in ("gae", "leave_one_out"):
             raise UsageError(f"rlhf trains with gae (PPO) or leave_one_out (RLOO), not {config.advantage}.")
@@ -149,7 +149,7 @@ class RLHF(Rewarded):
     # ---- the stages -----------------------------------------------------------------------------------
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with the first stage."""
+        """Restore the initial weights, and begin the first stage."""
         from hunch.lm.training import Learner
 
         super().begin(replace(world, data=()), seed)
@@ -163,7 +163,7 @@ class RLHF(Rewarded):
         self.require(world.steps)
 
     def require(self, steps: int) -> None:
-        """Refuse a run that ends before its last stage, and to imitate where nothing is shown."""
+        """Check that the run is long enough for the last stage, and that needed demonstrations exist."""
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
         if 0 < steps <= needed:
             raise UsageError(f"The pairs alone take {needed:,} texts, and the run has {steps:,} steps.")
@@ -174,11 +174,11 @@ class RLHF(Rewarded):
 
     @property
     def imitating(self) -> bool:
-        """Whether stage 1 is going on."""
+        """True during stage 1."""
         return self.imitated < self.config.demonstrations
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Collect pairs, or let the policy observe its texts with the learned reward."""
+        """Collect pairs, or pass texts with the learned reward to the policy."""
         self.played += len(transitions)
         if not self.imitating and not self.source.fitted:
             self.source.rewards(transitions)
@@ -186,7 +186,7 @@ class RLHF(Rewarded):
             super().observe(transitions)
 
     def learn(self) -> dict[str, float]:
-        """Make an update of the stage that is going on."""
+        """Make an update of the current stage, and return its metrics."""
         if self.imitating:
             return self.imitate()
         if not self.source.fitted:
@@ -202,7 +202,7 @@ class RLHF(Rewarded):
         return told
 
     def imitate(self) -> dict[str, float]:
-        """Ascend on the likelihood of demonstrations; the last update makes the model the reference."""
+        """Maximise the likelihood of demonstrations; after the last update the model is the reference."""
         assert self.imitation is not None
         few = [self.agent.texts[i] for i in self.rng.integers(len(self.agent.texts), size=BATCH)]
         loss = -self.agent.policy.likelihood(*zip(*few, strict=True))
@@ -228,11 +228,11 @@ class RLHF(Rewarded):
     # ---- acting ---------------------------------------------------------------------------------------
 
     def player(self, seed: int) -> Player:
-        """Return a player that writes with the same weights, and says what the reward model thinks."""
+        """Return a player that writes with the same weights, and reports the learned reward."""
         return Writer(self.agent.write, self.judge, seed)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return divergence and learned reward of texts, means over them."""
+        """Return the mean KL divergence and the mean learned reward of texts."""
         if not self.source.fitted:
             return self.agent.judge(states, decisions)
         proxy = self.source.score(states, [own.text for own in decisions])

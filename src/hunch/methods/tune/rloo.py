@@ -7,7 +7,7 @@ Algorithm (Ahmadian et al., "Back to Basics: Revisiting REINFORCE-Style Optimiza
         A  <- R - mean R of the others
     maximise  log pi(text) A                                          the whole text is one action
 
-With one pass over one batch the ratio is 1, and the clipped surrogate has this gradient.
+With one pass over one batch the ratio is 1, and PPO's clipped surrogate has this gradient.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from hunch.rl.settings import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class RLOOConfig(WritingConfig):
-    """REINFORCE with a leave-one-out baseline."""
+    """Settings of REINFORCE with a leave-one-out baseline."""
 
     advantage: Kind = "leave_one_out"
     """Baseline: the mean of the group's others (leave_one_out), or its first answer, which is then the
     greedy one (self_critical, Rennie et al., CVPR 2017)."""
     group: PositiveInt = 4
-    """Answers to one prompt: so many parallel environments begin each episode with the same seed (paper:
+    """Answers to one prompt: this many parallel environments begin each episode with the same seed (paper:
     2 and 4)."""
     kl: NonNegativeFloat = 0.05
-    """Weight of the divergence from the reference (TRL)."""
+    """Weight of the KL divergence from the reference (TRL)."""
     kl_in: Literal["loss", "reward"] = "reward"
-    """Where the divergence counts: in the reward (paper), or in the loss."""
+    """Where the KL divergence counts: in the reward (paper), or in the loss."""
     epochs: PositiveInt = 1
     """Passes over the texts of an update (paper)."""
 

@@ -1,17 +1,17 @@
-"""SFT: a language model learns to write like demonstrations, and LIMA's question, how many it needs.
+"""SFT: a language model learns to write like demonstrations. LIMA asks how many of them it needs.
 
 Algorithm (Ouyang et al., "Training language models to follow instructions with human feedback", NeurIPS 2022,
 section 3.5)::
 
     demonstrations  <- pairs of a prompt and a text: recorded ones, or those of the environment
     repeat
-        draw a batch of them
-        ascend on log p(text | prompt), a mean over the tokens of the texts, with their ends
+        draw a batch of demonstrations
+        ascend on log p(text | prompt), a mean over the tokens of the texts, with end tokens
 
 LIMA (Zhou et al., "LIMA: Less Is More for Alignment", NeurIPS 2023) learns from few texts of high quality:
 ``curated`` keeps the best by recorded reward, and ``drawn``, the control, as many at random.
 
-An update is made after every step of the loop. With ``--lm scratch`` the model is new and small, and its
+One update is made per step of the loop. With ``--lm scratch`` the model is new and small, and its
 vocabulary is that of the demonstrations. At the end the model is saved in the run's folder, so that
 ``--lm hf:RUN`` names it.
 """
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SFTConfig(RecordedConfig):
-    """Likelihood of demonstrations."""
+    """Settings of supervised fine-tuning."""
 
     curated: NonNegativeInt = 0
-    """Learn from this many demonstrations only, the best by recorded reward; 0 for all (LIMA: 1,000)."""
+    """Learn only from this many demonstrations with the best recorded rewards; 0 for all (LIMA: 1,000)."""
     drawn: NonNegativeInt = 0
-    """Learn from this many demonstrations only, drawn at random: the control; 0 for all."""
+    """Learn only from this many randomly drawn demonstrations (control); 0 for all."""
 
 
 class SFT(RecordedAgent):
-    """The agent; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
+    """The agent of SFT; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
 
     config_class: ClassVar[type[Any]] = SFTConfig
 
     @classmethod
     def check(cls, config: Any, specs: Any) -> None:
-        """Refuse a missing model, and two ways to choose demonstrations."""
+        """Check before loading that a model is named, and that only one of curated and drawn is set."""
         super().check(config, specs)
         if config.curated and config.drawn:
             raise UsageError("curated keeps the best demonstrations and drawn any: choose one of them.")
 
     def chosen(self, known: list[Example]) -> list[Example]:
-        """Return the best demonstrations, or some at random, or all."""
+        """Return the best demonstrations, randomly drawn ones, or all."""
         c, n = self.config, len(known)
         if n < max(1, c.curated, c.drawn):
             raise UsageError(f"Too few demonstrations: {n:,}. Give --data, or prompts with a 'completion'.")
@@ -71,7 +71,7 @@ class SFT(RecordedAgent):
         return [known[i] for i in self.rng.permutation(n)[: c.drawn]] if c.drawn else known
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return nothing: its start is no reference for a model that learns to write."""
+        """Return no metrics: the initial model is no useful reference here."""
         return {}
 
     def loss(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""SYNDICOM: a model learns to say what is wrong with an answer, and to repair it by what was said.
+"""SYNDICOM: a model learns to criticise an answer, and to repair the answer by this feedback.
 
 Algorithm (Richardson et al., "SYNDICOM: Improving Conversational Commonsense with Error-Injection and Natural
 Language Feedback", SIGDIAL 2023)::
@@ -8,8 +8,8 @@ Language Feedback", SIGDIAL 2023)::
     to answer:  feedback ~ p(. | request, answer);   repair ~ p(. | request, answer, feedback)
 
 Feedback and repair are one model with two prompts; in the paper they are two. Controls: ``feedback=none``
-repairs without feedback, ``feedback=shuffled`` learns and repairs with that of other answers. Demonstrations
-have two texts each.
+repairs without feedback, ``feedback=shuffled`` uses the feedback on other answers. Demonstrations
+consist of two texts each.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from hunch.rl.policy import Decision
 
 @dataclass(frozen=True, kw_only=True)
 class SYNDICOMConfig(RecordedConfig):
-    """Feedback, and repair by it."""
+    """Settings of SYNDICOM."""
 
     feedback: Literal["predicted", "none", "shuffled"] = "predicted"
-    """What the repair reads: predicted feedback, none, or that of another answer: the controls."""
+    """Feedback that the repair reads: predicted, or a control: none, or that on another answer (shuffled)."""
 
 
 class SYNDICOM(RecordedAgent):
-    """The agent; arguments as for :class:`~hunch.methods.tune.sft.SFT`."""
+    """The agent of SYNDICOM; arguments as for :class:`~hunch.methods.tune.sft.SFT`."""
 
     config_class: ClassVar[type[Any]] = SYNDICOMConfig
 
@@ -43,7 +43,7 @@ class SYNDICOM(RecordedAgent):
         """Restore the initial weights, and keep the demonstrations as two examples each.
 
         Raises:
-            UsageError: if one has no feedback.
+            UsageError: if a demonstration has no feedback.
         """
         how, shown = self.config.feedback, world.examples
         if any(len(texts) != 2 for _, texts in shown):
@@ -73,18 +73,18 @@ class SYNDICOM(RecordedAgent):
         return super().write([with_feedback(s, own) for s, own in zip(states, notes, strict=True)], rng)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return nothing: its start is no reference for a model that learns to write."""
+        """Return no metrics: the initial model is no useful reference here."""
         return {}
 
     def loss(self) -> Any:
-        """Return the likelihood of a batch."""
+        """Return the negative log-likelihood of a batch."""
         from hunch.rl.preference_losses import likelihood
 
         return likelihood(self.judged(self.draw()))
 
 
 def with_feedback(state: State, note: str | None) -> State:
-    """Return a state that asks for feedback, or, with a note, for the repair."""
+    """Return a state that asks for feedback (note None), or for a repair by this feedback."""
     more = "feedback :" if note is None else f"feedback : {note} repair :" if note else "repair :"
     return replace(state, observation=f"{state.observation} {more}")
 
@@ -93,7 +93,7 @@ METHOD = replace(
     SFT,
     name="syndicom",
     agent_class=SYNDICOM,
-    summary="a model learns to say what is wrong with an answer, and to repair it by what was said",
+    summary="a model learns to criticise an answer, and to repair the answer by this feedback",
     paper="Richardson et al., SYNDICOM: Improving Conversational Commonsense with Error-Injection and "
     "Natural Language Feedback, SIGDIAL 2023",
     environments="free text that shows an answer to repair, with demonstrations of two texts",

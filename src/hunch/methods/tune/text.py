@@ -1,4 +1,4 @@
-"""What all agents share whose actions are texts of a trained language model: acting, figures, the model."""
+"""Base classes of agents whose actions are texts of a language model that they train."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from hunch.roles.policy.text import TextPolicy
 
 Judge: TypeAlias = Callable[[Sequence[State], Sequence[Decision]], Mapping[str, float]]
-"""Returns figures of written texts, by name."""
+"""Function that returns metrics of written texts, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(TextPolicyConfig):
-    """A language model that writes actions, and is trained."""
+    """Settings of a language model that writes actions and is trained."""
 
     lm: str = ""
     """Causal model to train: hf:<name, folder or run>, with ?train=lora for adapters, or scratch for a new
-    small one. Default: our own, pocket?corpus=walks."""
+    small one. Default: the small pocket?corpus=walks of this project."""
     micro: PositiveInt = 64
-    """Texts computed at once; gradients are accumulated over a batch."""
+    """Texts per forward and backward pass; gradients are accumulated over a batch."""
     temperature: NonNegativeFloat = 1.0
-    """Temperature of what is written, except by an agent that is trained on it: there, of evaluations."""
+    """Sampling temperature in evaluations, and in training if the agent does not learn from its own texts."""
 
 
 class Example(NamedTuple):
-    """A recorded text with its reward, and the group of texts that answer the same prompt."""
+    """A recorded text with its reward, and the number of its group, whose texts answer the same prompt."""
 
     state: State
     text: str
@@ -66,7 +66,7 @@ class TextAgent(Agent):
         lm: The model to train. Default: that of the config, loaded.
 
     Raises:
-        UsageError: on an unknown option, a setting out of range, or a model that cannot be trained to write.
+        UsageError: on an unknown option, a setting out of range, or an unsuitable model.
         HunchError: if the model cannot be loaded.
     """
 
@@ -82,7 +82,7 @@ class TextAgent(Agent):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Refuse a model without weights to train before anything is loaded."""
+        """Check before loading that the model has weights to train."""
         require_trainable(specs.get("lm", "") or config.lm or cls.default)
 
     @property
@@ -92,7 +92,7 @@ class TextAgent(Agent):
 
     @property
     def words(self) -> list[str]:
-        """The words of a model whose vocabulary grows."""
+        """The vocabulary of the model, if it grows."""
         return list(self.lm.words)
 
     @words.setter
@@ -100,13 +100,13 @@ class TextAgent(Agent):
         self.lm.take(known)
 
     def make_policy(self, seed: int) -> TextPolicy:
-        """Restore the model's initial weights."""
+        """Return the policy with the model's initial weights."""
         from hunch.roles.policy.text import TextPolicy
 
         return TextPolicy(self.lm, self.config, seed, reference=self.reference)
 
     def begin(self, world: World, seed: int) -> None:
-        """Start with the model as it was before training."""
+        """Restore the weights that the model had before training."""
         self.rng = np.random.default_rng(seed)
         self.policy: TextPolicy = self.make_policy(seed)
 
@@ -115,7 +115,7 @@ class TextAgent(Agent):
         return [own.text for own in self.write(states, self.rng)]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing."""
+        """Do nothing; subclasses that learn from their texts override this method."""
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write a text in each state."""
@@ -124,7 +124,7 @@ class TextAgent(Agent):
     def drawn(
         self, states: Sequence[State], rng: np.random.Generator, heats: Sequence[float]
     ) -> list[Decision]:
-        """Draw each text at its temperature, with its own generator, so that its batch does not matter."""
+        """Draw each text at its temperature with a separate generator, so that the batch does not matter."""
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
         found, micro = dict[int, Decision](), self.config.micro
         for heat in dict.fromkeys(heats):
@@ -135,31 +135,31 @@ class TextAgent(Agent):
         return [found[i] for i in range(len(states))]
 
     def player(self, seed: int) -> Player:
-        """Return a player that writes with the same weights, and judges what it wrote."""
+        """Return a player that writes with the same weights, and reports metrics of its texts."""
         return Writer(self.write, self.judge, seed)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the divergence of texts from the reference."""
+        """Return the KL divergence of texts from the reference, as a metric."""
         return divergence(self.policy, states, decisions, self.config.micro)
 
     def export(self, folder: Path) -> None:
-        """Write the model as a folder that transformers loads, and ``hf:``."""
+        """Write the model to a folder that transformers and ``hf:`` can load."""
         self.lm.save(folder)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedConfig(TextConfig):
-    """Supervised updates on recorded texts."""
+    """Settings of supervised updates on recorded texts."""
 
     batch_size: PositiveInt = 64
-    """Texts, or pairs of them, per update."""
+    """Texts, or pairs of texts, per update."""
     learning_rate: PositiveFloat = 3e-3
     """Adam learning rate, which falls linearly to 0 over the run, for a model under a million weights (our
     choice)."""
 
 
 class RecordedAgent(TextAgent):
-    """An agent that learns from recorded texts, with one update after every step of the loop."""
+    """An agent that learns from recorded texts, with one update per step of the loop."""
 
     config_class: ClassVar[type[Any]] = RecordedConfig
     saved = ("words", "policy", "learner", "updates", "rng")
@@ -168,7 +168,7 @@ class RecordedAgent(TextAgent):
         """Restore the initial weights, and keep recorded texts, or the environment's demonstrations.
 
         Raises:
-            UsageError: if there are none, or one does not fit into the model's context.
+            UsageError: if there are no texts, or one exceeds the model's context.
         """
         from hunch.lm.training import Learner
 
@@ -179,11 +179,11 @@ class RecordedAgent(TextAgent):
         self.know(self.chosen(examples(world)) if learns else [])
 
     def chosen(self, known: list[Example]) -> list[Example]:
-        """Return what to learn from."""
+        """Return the texts to learn from; here all."""
         return known
 
     def know(self, known: Sequence[Example]) -> None:
-        """Keep examples as tokens; a model whose vocabulary grows takes their words."""
+        """Tokenise the examples; a model with a growing vocabulary adds their words."""
         self.examples = known
         prompts = [self.policy.prompt(own.state) for own in known]
         self.lm.take([*map(text_of, prompts), *(own.text for own in known)])
@@ -191,20 +191,20 @@ class RecordedAgent(TextAgent):
         self.lm.require_room(prompts, [own.tokens for own in self.decisions])
 
     def draw(self) -> list[int]:
-        """Draw the numbers of the examples of an update."""
+        """Draw the indices of the examples of one update."""
         return [int(i) for i in self.rng.integers(len(self.examples), size=self.config.batch_size)]
 
     def judged(self, rows: Sequence[int]) -> Evaluated:
-        """Judge examples by the model."""
+        """Evaluate examples by the model: log-probabilities and what else the loss needs."""
         states, decisions = [self.examples[i].state for i in rows], [self.decisions[i] for i in rows]
         return self.policy.evaluate(states, decisions, part="policy")
 
     def loss(self) -> Tensor:
-        """Return the loss of a batch, with gradients."""
+        """Return the loss of a random batch, with gradients."""
         raise NotImplementedError
 
     def learn(self) -> dict[str, float]:
-        """Make one update.
+        """Make one update, and return its metrics.
 
         Raises:
             HunchError: if the loss is not finite.
@@ -223,7 +223,7 @@ class RecordedAgent(TextAgent):
 def divergence(
     policy: TextPolicy, states: Sequence[State], decisions: Sequence[Decision], micro: int
 ) -> dict[str, float]:
-    """Return the mean divergence of texts from a policy's reference in nats, if it has one, as ``kl``."""
+    """Return the mean KL divergence of texts from a policy's reference in nats, if it has one, as ``kl``."""
     import torch
 
     from hunch.rl.preference_losses import log_ratios
@@ -239,12 +239,12 @@ def divergence(
 
 
 class Writer(Player):
-    """A player that writes, and says what its texts are like.
+    """A player that writes, and reports metrics of its texts.
 
     Args:
         write: Writes texts in states, with a generator.
-        judge: Returns figures of them.
-        seed: Seed of the generator.
+        judge: Returns metrics of texts.
+        seed: Seed of the random generator.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class Writer(Player):
         """Do nothing."""
 
     def figures(self) -> dict[str, float]:
-        """Return the mean length in tokens, the share of distinct texts, and what the judge says."""
+        """Return the mean length in tokens, the share of distinct texts, and the judge's metrics."""
         texts = [own.text for own in self.decisions]
         if not texts:
             return {}

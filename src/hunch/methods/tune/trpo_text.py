@@ -1,8 +1,8 @@
 """TRPO on texts: as PPO on texts, with the largest step that a bound on the policy's divergence allows.
 
 The step is in :mod:`hunch.rl.trpo`: conjugate gradients and a line search (Schulman et al., ICML 2015).
-Rewards and advantages are those of :mod:`hunch.methods.tune.ppo_text`; ``epochs`` and ``batch_size`` are the
-value's. The metric ``accepted`` is the share of updates whose line search found a step.
+Rewards and advantages are as in :mod:`hunch.methods.tune.ppo_text`; ``epochs`` and ``batch_size`` are those
+to the value's training. The metric ``accepted`` is the share of updates whose line search found a step.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TRPOTextConfig(PPOTextConfig, TrustRegionConfig):
-    """TRPO over the tokens of texts."""
+    """Settings of TRPO over the tokens of texts."""
 
     epochs: PositiveInt = 10
-    """Passes of the value over the texts of an update (RL4LMs)."""
+    """Passes over the texts of an update in which the value is trained (RL4LMs)."""
 
 
 class TRPOText(PPOText):
@@ -38,7 +38,7 @@ class TRPOText(PPOText):
     }
 
     def make_learner(self) -> PolicyGradient:
-        """Make the update of TRPO."""
+        """Return the update of TRPO."""
         from hunch.rl.trpo import TrustRegion
 
         return TrustRegion(self.policy, self.config)

@@ -23,7 +23,7 @@ DECAY = 0.6
 
 
 class TextTable:
-    """A table of the embeddings of all texts and pictures so far, each computed once, addressed by its row.
+    """A table of the embeddings of texts and pictures, each computed once; every entry has a row number.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -77,7 +77,7 @@ def recency_weights(n: int, decay: float) -> Vectors:
 
 
 class StateFeatures:
-    """States as vectors and their actions as rows of a text table; each state is numbered and encoded once.
+    """States as vectors, and actions as rows of a text table; each state gets a number and is encoded once.
 
     *Factored* (default): the state's vector joins the task's embedding, the recency-weighted mean of its
     lines (of its pictures, if it has any and the model sees), and the mean over its admissible actions, which
@@ -87,7 +87,7 @@ class StateFeatures:
 
     Args:
         table: Embeddings of texts.
-        joint: Encode each state-action pair as one text; needs one model call per pair.
+        joint: Encode each state-action pair as one text; this needs one model call per pair.
         known: Features of the same kind whose entries are reused; they are only read.
 
     Attributes:
@@ -117,7 +117,7 @@ class StateFeatures:
         return self.table.matrix
 
     def copy(self) -> StateFeatures:
-        """Return features that begin empty and reuse what is known here, which they leave unchanged."""
+        """Return empty features that reuse the entries of this object without changing it."""
         return StateFeatures(self.table, joint=self.joint, known=self)
 
     def find(self, state: State) -> int:
@@ -138,7 +138,7 @@ class StateFeatures:
         return [number for number in known if number is not None]
 
     def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
-        """Return the rows of each state's candidates in the matrix, one state after the other, shape (n,)."""
+        """Return the rows of each state's candidates in the matrix, state by state, shape (candidates,)."""
         pairs = list(zip(states, candidates, strict=True))
         if self.joint:
             self._embed([(i, a) for i, own in pairs for a in own if self.actions[i][a] < 0])

@@ -14,7 +14,7 @@ class GoalSource(Source, Protocol):
     """Suggests goals for states."""
 
     def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
-        """Return the goals of each state, with one call for all streams; none leaves only the task."""
+        """Return the goals of each state, with one call for all streams; an empty tuple for no goals."""
 
 
 class Achievement(Protocol):
@@ -25,7 +25,7 @@ class Achievement(Protocol):
 
 
 class Goals(Saved):
-    """The goals of each stream.
+    """The current goals of each stream.
 
     Args:
         source: Suggests goals at the beginning of an episode, or with ``renew`` in every state.
@@ -43,7 +43,7 @@ class Goals(Saved):
         self.counts = {"goals": 0.0, "reached": 0.0}
 
     def given(self, states: Sequence[State]) -> list[State]:
-        """Return the states with their stream's goals."""
+        """Return the states with the current goals of their streams; new goals are suggested where due."""
         new = [state for state in states if state.stream not in self.by_stream]
         if new:
             for state, goals in zip(new, self.source.suggest(new), strict=True):
@@ -57,11 +57,11 @@ class Goals(Saved):
         return tuple(goal for goal in goals if goal not in done)
 
     def of(self, state: State) -> State:
-        """Return a state with its stream's goals."""
+        """Return a state with the current goals of its stream."""
         return replace(state, goals=self.by_stream.get(state.stream, ()))
 
     def seen(self, transitions: Sequence[Transition]) -> list[Transition]:
-        """Return the transitions with their stream's goals, which end with the episode."""
+        """Return the transitions with the goals of their streams; goals end with the episode."""
         before = [replace(t, state=self.of(t.state)) for t in transitions]
         if self.achievement is not None:
             self._take_note(before, self.achievement.reached(before))
@@ -102,7 +102,7 @@ class Goaled(Wrapper):
         source: Suggests goals.
         achievement: Checks which goals a step reached; these are not suggested again in the episode. Default:
             a goal lasts until the end of the episode.
-        renew: Ask for goals in every state, not only where an episode begins.
+        renew: Ask for goals in every state, not only in the first state of an episode.
     """
 
     source: GoalSource
@@ -123,20 +123,20 @@ class Goaled(Wrapper):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The agent's settings, the source's, and when goals change."""
+        """The settings of agent and source, and when goals change."""
         return {**super().settings, "renew": self.renew, "achievement": type(self.achievement).__name__}
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin source and agent, without goals yet."""
+        """Begin source and agent; no stream has goals yet."""
         self.goals = Goals(self.source, self.achievement, self.renew)
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Let the agent act towards the goals."""
+        """Let the agent act in states that have the goals."""
         return self.agent.act(self.goals.given(states))
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the agent observe the transitions with the goals that it pursued."""
+        """Let the agent observe the transitions with the goals of their streams."""
         self.agent.observe(self.goals.seen(transitions))
 
     def learn(self) -> dict[str, float]:
@@ -144,11 +144,11 @@ class Goaled(Wrapper):
         return {**super().learn(), **self.goals.take_counts()}
 
     def player(self, seed: int) -> Player:
-        """Return a player with its own goals."""
+        """Return a player with separate goals."""
         return GoaledPlayer(self.agent.player(seed), Goals(self.source, self.achievement, self.renew))
 
     def explain(self, state: State) -> Explanation:
-        """Return the agent's explanation, and the goal."""
+        """Return the agent's explanation, with the goals in the note."""
         given = self.goals.of(state)
         return replace(self.agent.explain(given), note=f"goal: {given.aim}")
 
@@ -160,9 +160,9 @@ class GoaledPlayer:
         self.player, self.goals = player, goals
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Let the player act towards the goals."""
+        """Let the player act in states that have the goals."""
         return self.player.act(self.goals.given(states))
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the player observe the transitions with the goals that it pursued."""
+        """Let the player observe the transitions with the goals of their streams."""
         self.player.observe(self.goals.seen(transitions))

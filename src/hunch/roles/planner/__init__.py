@@ -1,1 +1,1 @@
-"""The planner role: skills, whether they will work, and feedback on their outcome."""
+"""The planner role: skills, their probability of success, and feedback on their outcome."""

@@ -21,10 +21,10 @@ from hunch.roles.wrapper import worth
 
 T = TypeVar("T")
 Channel = Literal["success", "scene", "question", "person"]
-"""Feedback channels: whether a skill worked, what is seen, answers, and a change of the task."""
+"""Feedback channels: success of the skill, what is visible, a person's answers, and changes of the task."""
 WORKED, FAILED = "That worked.", "That failed."
 ASKS = "ask "
-"""Prefix of an action that asks a person, who answers in ``Transition.event``."""
+"""Prefix of an action that asks a person, and whose answer is in ``Transition.event``."""
 EPISODES = 400
 """Episodes over which a trained skill's values are calibrated (our choice)."""
 
@@ -35,12 +35,12 @@ class Skill:
 
     Attributes:
         name: Name for the planner.
-        can: Returns the probability that it works in each state, shape (states,), from 0 to 1.
-        player: Makes the player that executes it, from a seed; its memory lasts for one execution.
-        over: Returns whether a transition reaches the skill's goal, which ends it.
+        can: Returns the probability that the skill works in each state, shape (states,), from 0 to 1.
+        player: Makes the player that executes the skill, from a seed; its memory lasts for one execution.
+        over: Returns whether a transition reaches the skill's goal; then the skill ends.
         steps: Maximum number of steps.
-        idle: Returns whether nothing is left to do in a state; then it ends successfully without a step.
-        origin: Digest of the run that it comes from, if any.
+        idle: Returns whether nothing is left to do in a state; then the skill ends successfully at once.
+        origin: Digest of the run that the skill comes from; empty if none.
         evidence: Evidence level; None if no language model executes it.
     """
 
@@ -55,12 +55,12 @@ class Skill:
 
 
 class Subtask(Protocol):
-    """An environment's description of a skill that can be learnt in it, listed in ``subtasks``.
+    """An environment's description of a learnable skill, listed in the environment's ``subtasks``.
 
     Attributes:
         name: Name for the planner.
         steps: Maximum number of steps.
-        words: The action in the planner's environment for each action of the view, if they differ.
+        words: The planner's action for each action of the skill, where they differ.
     """
 
     @property
@@ -73,17 +73,17 @@ class Subtask(Protocol):
     def words(self) -> Mapping[str, str]: ...  # noqa: D102
 
     def reached(self, before: Any, after: Any) -> bool:
-        """Return whether a step from one ``State.raw`` to another reaches the skill's goal."""
+        """Return whether a step between two ``State.raw`` reaches the skill's goal."""
 
     def view(self, state: State) -> State:
         """Return what the skill observes in a state of the planner's environment."""
 
 
 def call_skill(skill: Skill, verb: Callable[..., T], *given: Any) -> T:
-    """Return the result of a part of a skill.
+    """Call a function of a skill and return its result.
 
     Raises:
-        HunchError: if it raises.
+        HunchError: if the function raises an error.
     """
     try:
         return verb(*given)
@@ -110,11 +110,11 @@ class FixedAction(Player):
         return [self.action] * len(states)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Do nothing: it has no memory."""
+        """Do nothing: the player has no memory."""
 
 
 def single(action: str, can: float = 1.0) -> Skill:
-    """Return an action, such as a macro-action, as a skill of one step that always works.
+    """Return an action, such as a macro-action, as a skill of one step that always succeeds.
 
     Args:
         action: The action.
@@ -130,15 +130,15 @@ def single(action: str, can: float = 1.0) -> Skill:
 
 @dataclass
 class Trained:
-    """A trained agent for skills: its player, and its values as probabilities of success.
+    """A trained agent for skills: it provides the players, and calibrated probabilities of success.
 
     Attributes:
         agent: The agent, which is not trained further.
-        calibration: Turns its value of a state into a probability of success.
-        origin: Digest of its run.
-        values: Predicted probability at the beginning of each held-out episode.
-        successes: Success of these episodes.
-        known: Probabilities of the views requested so far.
+        calibration: Maps the agent's value of a state to a probability of success.
+        origin: Digest of the agent's run.
+        values: Predicted probability of success at the start of each held-out episode.
+        successes: Success of each held-out episode, 0 or 1.
+        known: Probabilities computed so far, by the state of the skill.
     """
 
     agent: Agent
@@ -162,9 +162,9 @@ class Trained:
 
         Args:
             agent: An agent trained in environments like this one.
-            env: The environment in which it is tested.
-            origin: Digest of its run.
-            episodes: Number of episodes.
+            env: The environment in which the agent is tested.
+            origin: Digest of the agent's run.
+            episodes: Number of episodes, both halves together.
             seed: Seed of the episodes and the player.
         """
         told, came = _tried(agent, env, episodes, seed)
@@ -211,13 +211,13 @@ def _tried(agent: Agent, env: TextEnvironment, episodes: int, seed: int) -> tupl
 
 
 class Viewing(Player):
-    """Shows a trained player a subtask's view, and translates its actions for the environment."""
+    """A player of a skill: shows a trained player the skill's view, and translates its actions."""
 
     def __init__(self, inner: Player, subtask: Subtask) -> None:
         self.inner, self.subtask = inner, subtask
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Choose actions from the views."""
+        """Choose the skill's actions in its view, and translate them."""
         chosen = self.inner.act([self.subtask.view(state) for state in states])
         return [self.subtask.words.get(action, action) for action in chosen]
 
@@ -256,14 +256,14 @@ class Detector:
 
 
 def feedback(channels: Sequence[Channel], said: bool, state: State, skill: str, event: str) -> str:
-    """Return the feedback after a skill through the open channels, with one or more lines each.
+    """Return the feedback after a skill through the enabled channels, one or more lines each.
 
     Args:
-        channels: The open channels.
-        said: The detector's report.
+        channels: The enabled channels.
+        said: The detector's report: whether the skill worked.
         state: The state in which the skill ended.
         skill: Name of the skill.
-        event: What happened in its last step.
+        event: What happened in the skill's last step.
     """
     lines = []
     if "success" in channels:
@@ -279,7 +279,7 @@ def refuse_twins(skills: Sequence[Skill]) -> None:
     """Check that all skills have different names.
 
     Raises:
-        HunchError: if two have the same name.
+        HunchError: if two skills have the same name.
     """
     names = [skill.name for skill in skills]
     twin = next((name for name in names if names.count(name) > 1), None)

@@ -1,1 +1,1 @@
-"""The policy role: a distribution over actions that acts and is judged."""
+"""The policy role: a distribution over actions that is drawn from and trained."""

@@ -1,4 +1,4 @@
-"""The in-context policy role: the action that remembered episodes suggest.
+"""The in-context policy role: chooses actions by the example of remembered episodes.
 
 ======================== ==================================================================================
 policy                   how it chooses
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class InContextPolicy:
-    """A language model that sees the successes and continues an episode.
+    """A language model that sees the successful episodes and continues an episode.
 
-    The examples are all sequences of consecutive steps of every success. If the model gives no valid action,
-    a random one is taken.
+    The examples are all sequences of consecutive steps of every success. If the model gives no valid
+    action, a random one is taken.
 
     Args:
         completer: The model, and how its prompts are made.
         experience: The remembered episodes.
-        wording: The texts of the domain.
-        successful: Show only sequences whose own discounted return exceeds the domain's threshold.
+        wording: The wording of the domain in prompts.
+        successful: Show only sequences whose discounted return exceeds the domain's threshold.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class LookUpPolicy:
 
     Args:
         experience: The remembered episodes.
-        wording: The texts of the domain; not used.
+        wording: The wording of the domain; not used.
     """
 
     def __init__(self, experience: Experience, wording: Texts) -> None:
         self.latest = {step.state: step.action for episode in experience.episodes for step in episode}
 
     def choose(self, states: Sequence[str], rngs: Sequence[np.random.Generator]) -> list[str | None]:
-        """Return the last action in each state; None if there was none."""
+        """Return the latest action in each state; None if there was none."""
         return [self.latest.get(state) for state in states]

@@ -31,7 +31,7 @@ from hunch.roles.prior.language import prompt
 
 
 class ModelPolicy:
-    """What policies of a trained language model share: its weights, and a perceptron for the value.
+    """Base class of policies that train a language model: its weights, and a perceptron for the value.
 
     Args:
         lm: The model; it is reset and trained.
@@ -49,7 +49,7 @@ class ModelPolicy:
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """The evidence level of the model; L0 if it does not start with its own weights."""
+        """The evidence level of the model; L0 if it starts from shuffled or random weights."""
         return self.lm.evidence
 
     @property
@@ -59,7 +59,7 @@ class ModelPolicy:
 
     @property
     def base(self) -> str:
-        """Identifier of the model's files."""
+        """Identifier of the model's files, which changes with them."""
         revision: str = self.lm.model.revision
         return revision.partition(":")[0]
 
@@ -75,7 +75,7 @@ class ModelPolicy:
         """Restore a state from :meth:`state_dict`.
 
         Raises:
-            HunchError: if it is from another model or setting of ``train``, or has adapters of other weights.
+            HunchError: if the state is of another model or setting of ``train``, or adapters do not fit.
         """
         if self.lm.adapted and state["base"] != self.base:
             raise HunchError(f"These adapters were trained for other weights than those of {self.name}.")
@@ -84,13 +84,13 @@ class ModelPolicy:
 
 
 class LMPolicy(ModelPolicy, ListedPolicy):
-    """A language model whose probabilities of the action texts are the policy.
+    """A policy from a language model's probabilities of the action texts.
 
     Args:
         lm: The model; it is reset and trained.
         config: Settings of the policy.
         seed: Seed of the value's weights, and of shuffled or random initial weights.
-        apart: Compute the value from the model before training, with its adapters off, so that the value's
+        apart: Compute the value from the untrained model, with adapters off, so that the value's
             error does not train the model.
 
     Raises:
@@ -107,18 +107,18 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         self.config, self.apart = config, apart
 
     def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of the actions, padded with -inf, and values."""
+        """Return log-probabilities of the actions, shape (n, max. actions), padded with -inf, and values."""
         if self.apart:
             return super().both(states)
         answers = self._answers(states)
         return self._softmax(answers, states), self.head(torch.stack([a.state for a in answers]))[:, 0]
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
-        """Log-probabilities of the actions, shape (n, most actions)."""
+        """Return the log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
         return self._softmax(self._answers(states), states)
 
     def judge(self, states: Sequence[State]) -> Tensor:
-        """Values with gradients, shape (n,)."""
+        """Return the values with gradients, shape (n,)."""
         prompts = self._prompts(states)
         found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
         values: Tensor = self.head(found)[:, 0]
@@ -144,7 +144,7 @@ class LMPolicy(ModelPolicy, ListedPolicy):
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:
-    """Return a three-layer perceptron with one output, which starts near 0."""
+    """Return a three-layer perceptron with one output, whose initial outputs are near 0."""
     last = nn.Linear(width, 1)
     with torch.no_grad():
         last.weight.mul_(0.1)

@@ -19,7 +19,7 @@ from hunch.rl.q_learning import forward
 from hunch.roles.encoder.features import StateFeatures, TextTable, Vectors
 
 KNOWN = 10_000
-"""Number of states of which the features are kept."""
+"""Maximum number of states whose features are cached."""
 
 
 class PerceptronPolicy(ListedPolicy, Saved):
@@ -49,7 +49,7 @@ class PerceptronPolicy(ListedPolicy, Saved):
             self.critic = nn.Sequential(*perceptron(dim, hidden), orthogonal(hidden, 1, 1))
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
-        """Log-probabilities of the actions, shape (n, most actions)."""
+        """Return the log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
         every = [np.arange(len(state.options)) for state in states]
         seen, numbers = self._seen(states)
         scores = forward(self.actor, seen, numbers, every)
@@ -57,13 +57,13 @@ class PerceptronPolicy(ListedPolicy, Saved):
         return nn.utils.rnn.pad_sequence(list(rows), True, padding_value=-torch.inf).log_softmax(1)
 
     def judge(self, states: Sequence[State]) -> Tensor:
-        """Values with gradients, shape (n,)."""
+        """Return the values with gradients, shape (n,)."""
         seen, numbers = self._seen(states)
         found: Tensor = self.critic(torch.from_numpy(seen.vectors[numbers]))[:, 0]
         return found
 
     def see(self, states: Sequence[State]) -> None:
-        """Add states to mean and standard deviation; only between updates, because it changes the policy."""
+        """Add states to mean and standard deviation. This changes the policy, so call it between updates."""
         numbers = self.features.number(states)  # first, because it may replace the matrix by a larger one
         self.spread.add(self.features.vectors[numbers])
 
@@ -78,7 +78,7 @@ class PerceptronPolicy(ListedPolicy, Saved):
         return Seen(own.state_dim, own.action_dim, actions, vectors, own.matrix), place
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
-        """The weights of both."""
+        """Return the trained weights of both perceptrons."""
         return {"policy": list(self.actor.parameters()), "value": list(self.critic.parameters())}
 
 
@@ -93,12 +93,12 @@ class Seen:
     matrix: Vectors
 
     def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
-        """Rows of each state's candidates in the matrix."""
+        """Return the rows of each state's candidates in the matrix, shape (total candidates,)."""
         return np.concatenate([self.actions[i][own] for i, own in zip(states, candidates, strict=True)])
 
 
 class Scorer(nn.Module):
-    """Inner products of states and actions, each after a network of its own."""
+    """Inner products of states and actions, each mapped by a separate network."""
 
     def __init__(self, state_dim: int, action_dim: int, hidden: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Scorer(nn.Module):
 
 
 def perceptron(dim: int, hidden: int) -> list[nn.Module]:
-    """Return two tanh layers (CleanRL)."""
+    """Return the hidden part of a perceptron: two linear layers with tanh (CleanRL)."""
     return [orthogonal(dim, hidden, 2**0.5), nn.Tanh(), orthogonal(hidden, hidden, 2**0.5), nn.Tanh()]
 
 

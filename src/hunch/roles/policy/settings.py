@@ -1,4 +1,4 @@
-"""The settings of language models as policies, without their code, which imports torch."""
+"""The settings of policies that are language models; this module does not import torch."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ Start: TypeAlias = Literal["weights", "shuffled", "random"]
 
 @dataclass(frozen=True, kw_only=True)
 class LMPolicyConfig:
-    """A language model as a policy."""
+    """Settings of a language model as a policy over listed actions."""
 
     normalise: Normalisation = "sum"
-    """Divisor of an action's log-probability: none, its tokens or its words."""
+    """Divide an action's log-probability by nothing (sum), its number of tokens or its number of words."""
     temperature: PositiveFloat = 1.0
     """Temperature of the softmax over the admissible actions."""
     listed: bool = field(default=True, metadata=LATER)
-    """Name the admissible actions in the prompt; otherwise the prompt is the bare transcript, and the end of
-    an action's text counts."""
+    """List the admissible actions in the prompt. If off, the prompt is only the transcript, and the end token
+    of an action counts."""
     width: PositiveInt = 1024
     """Width of the two layers of the value's perceptron (paper)."""
     start: Start = "weights"
-    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
-    are controls."""
+    """Initial weights: those of the model, the same with shuffled vocabulary, or random. The last two are
+    controls."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextPolicyConfig:
-    """A language model that writes actions."""
+    """Settings of a language model that writes actions."""
 
     max_tokens: PositiveInt = 32
-    """Maximum number of tokens of a text, with its end."""
+    """Maximum number of tokens per text, including the end token."""
     width: PositiveInt = 128
-    """Width of the two layers of the value's perceptron."""
+    """Width of the two hidden layers of the value's perceptron (ours)."""
     start: Start = "weights"
-    """Initial weights: the model's own, these with its vocabulary shuffled, or random ones; the latter two
-    are controls."""
+    """Initial weights: those of the model, the same with shuffled vocabulary, or random. The last two are
+    controls."""

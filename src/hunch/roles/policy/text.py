@@ -1,10 +1,10 @@
-"""The policy role in free text: a language model writes the action, and each of its tokens is judged.
+"""The policy role in free text: a language model writes the action, and each of its tokens has a value.
 
     text   ~  p_LM(. | prompt(s)), up to the model's end token
     V      <- a perceptron on the hidden state from which each token was predicted
     apart  <- at each token, log p_LM minus that of a frozen reference
 
-The tokens are kept as they were drawn, because tokenising the text again may give others. The value's error
+The drawn tokens are stored, because tokenising the text again may give others. The value's error
 does not train the model: a small model would follow the value instead of the reward. Where actions are
 listed, the model chooses among them (:class:`hunch.roles.policy.language.LMPolicy`).
 
@@ -34,7 +34,7 @@ from hunch.roles.prior.language import prompt
 def transcript(state: State) -> Prompt:
     """Return task, history and observation, after which the model writes.
 
-    An observation without task and history is a prompt of its own; it may come with its messages as ``raw``.
+    An observation without task and history is the whole prompt; ``raw`` may hold it as chat messages.
     """
     if state.history or state.aim:
         return prompt(state, listed=False)
@@ -46,28 +46,28 @@ def _has_messages(raw: Any) -> bool:
 
 
 class TextPolicy(ModelPolicy):
-    """A language model that writes the action.
+    """A policy that writes actions with a language model.
 
     Args:
         lm: The model; it is reset and trained.
         config: Settings of the policy.
         seed: Seed of the value's weights, and of shuffled or random initial weights.
         prompt: Makes the prompt of a state.
-        reference: The model from which the divergence is measured: a frozen one, or ``start`` for this one
+        reference: The model from which the KL divergence is measured: a frozen one, or ``start`` for ``lm``
             before its training.
         allowed: Returns which tokens may follow those written so far; None allows all.
-        listed: Name listed actions in the prompt, before one is chosen.
+        listed: List the admissible actions in the prompt, if the state has some.
 
     Attributes:
-        within: The nucleus to which the tokens are limited; None for no limit.
+        within: The nucleus that limits the tokens; None for no limit.
 
     Raises:
-        UsageError: if the reference has another vocabulary, or a text cannot fit or end.
+        UsageError: if the reference has another vocabulary, or a text cannot fit into the context or end.
     """
 
     within: Nucleus | None = None
     settled: dict[str, Tensor] | None = None
-    """The weights of the reference, if it is this model at a later time than before its training."""
+    """Weights of the reference, if it is this model at a time after the start of training."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class TextPolicy(ModelPolicy):
     def sample(
         self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0
     ) -> list[Decision]:
-        """Write a text in each state with its own generator, or choose one where actions are listed."""
+        """Write a text in each state with a separate generator, or choose an action where some are listed."""
         if _listed(states):
             return self.chooser.sample(states, rngs)
         prompts = [self.prompt(state) for state in states]
@@ -110,7 +110,7 @@ class TextPolicy(ModelPolicy):
         part: Part = "both",
         pulled: bool = False,
     ) -> Evaluated:
-        """Judge texts by the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
+        """Evaluate texts under the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
         if _listed(states):
             return self.chooser.evaluate(states, decisions, part, pulled)
         with torch.set_grad_enabled(torch.is_grad_enabled() and part != "value"):
@@ -134,7 +134,7 @@ class TextPolicy(ModelPolicy):
             return self._judged(self.frozen.lm, states, decisions).logprobs
 
     def settle(self) -> dict[str, Tensor]:
-        """Make the model as it is now the reference, in place of that before its training; return it."""
+        """Make the current weights the reference in place of the initial ones, and return them."""
         self.settled = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
         return self.settled
 
@@ -142,7 +142,7 @@ class TextPolicy(ModelPolicy):
         return self.lm.held(self.settled) if self.frozen is self.chooser else nullcontext()
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return the probabilities of the listed actions of each state."""
+        """Return the probabilities of each state's listed actions, shape (number of actions,)."""
         return self.chooser.probabilities(states)
 
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> Tensor:

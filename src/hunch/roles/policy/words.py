@@ -1,4 +1,4 @@
-"""The policy role in texts that are shortened: a language model reads a text, and keeps or drops each word.
+"""The policy role in sentence compression: a language model reads a text, and keeps or drops each word.
 
     state of a word  <- the text is read twice; the state after the word in the second reading, where a
                         causal model knows the whole text
@@ -25,14 +25,14 @@ from hunch.roles.policy.language import ModelPolicy
 from hunch.roles.policy.settings import TextPolicyConfig
 
 KNOWN = 4096
-"""Number of texts whose places of words are kept."""
+"""Maximum number of texts whose word positions are cached."""
 
 
 def words_of(state: State) -> list[str]:
-    """Return the words to shorten: those after the last colon between spaces, or all of the observation.
+    """Return the words to shorten: those after the last colon between spaces, or else the whole observation.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if there are no words.
     """
     if not (words := state.observation.rpartition(" : ")[2].split()):
         raise UsageError(f"There are no words to keep in {state.observation!r}.")
@@ -40,12 +40,12 @@ def words_of(state: State) -> list[str]:
 
 
 class WordsPolicy(ModelPolicy):
-    """A language model that keeps or drops each word; a decision's tokens are 1 and 0.
+    """A policy that keeps or drops each word of a text; a decision's tokens are 1 (keep) and 0.
 
     Args:
         lm: The model; it is reset and trained.
         config: Settings of the policy.
-        seed: Seed of the weights on the states, and of shuffled or random initial weights.
+        seed: Seed of the weights w, and of shuffled or random initial weights.
     """
 
     def __init__(self, lm: Trainable, config: TextPolicyConfig, seed: int) -> None:
@@ -56,17 +56,17 @@ class WordsPolicy(ModelPolicy):
         self._ends = lru_cache(KNOWN)(self._ends_of)
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
-        """Return the weights of the model, and those on its states."""
+        """Return the weights of the model, and the weights w."""
         return {"policy": [*self.lm.parameters(), *self.head.parameters()], "value": []}
 
     def prompt(self, state: State) -> str:
-        """Return the text with what is asked, as the first reading."""
+        """Return the prompt for the first reading: the text with the request."""
         return state.observation
 
     def sample(
         self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0
     ) -> list[Decision]:
-        """Draw the words that are kept; at temperature 0 those that are likelier kept than not."""
+        """Draw which words are kept; at temperature 0 keep those with probability above 0.5."""
         with torch.no_grad():
             scores, _ = self._scores(states)
         found = []
@@ -85,7 +85,7 @@ class WordsPolicy(ModelPolicy):
         part: Part = "both",
         pulled: bool = False,
     ) -> Evaluated:
-        """Judge choices by the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
+        """Evaluate choices by the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
         scores, mask = self._scores(states)
         bits = torch.zeros_like(mask)
         for row, (state, own) in enumerate(zip(states, decisions, strict=True)):
@@ -101,7 +101,7 @@ class WordsPolicy(ModelPolicy):
         return None
 
     def values(self, states: Sequence[State]) -> FloatArray:
-        """Return zeros: the baseline is the text of the likeliest choices."""
+        """Return zeros, shape (n,): the baseline is the reward of the likeliest choices."""
         return np.zeros(len(states))
 
     def _scores(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
@@ -129,6 +129,6 @@ def kept(words: Sequence[str], bits: Sequence[bool]) -> str:
 
 
 def places_of(words: Sequence[str], text: str) -> tuple[int, ...]:
-    """Return 1 for each word that a text keeps, each taken as early as possible, and 0 for the others."""
+    """Return 1 for each word that a text keeps, matched as early as possible, and 0 for the others."""
     left = text.split()
     return tuple(int(bool(left) and word == left[0] and bool(left.pop(0))) for word in words)

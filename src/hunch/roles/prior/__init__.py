@@ -1,1 +1,1 @@
-"""The action prior role: p(a|s), a model's view of which admissible action comes next."""
+"""The action prior role: p(a|s), a language model's distribution over the next admissible action."""

@@ -15,12 +15,12 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, IntArray, State, UsageError
 
 ROUNDING, SHOWN = 1e-5, 8
-"""How far weights may be from the sum one, and how many of them an error shows."""
+"""Tolerance of the sum of weights, and the number of weights that an error message shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """C^k(s): the candidates that a prior proposes for a state.
+    """The candidates C^k(s) that a prior proposes for a state.
 
     k draws from p(a|s) may repeat an action. ``indices`` are the distinct candidates, ascending, as indices
     of ``state.actions``, and ``weights`` are their shares of the k draws.
@@ -28,7 +28,7 @@ class Proposal:
     Attributes:
         indices: Shape (m,) with 1 <= m <= k.
         weights: Shape (m,), positive, summing to one.
-        fallbacks: Share of draws that named no admissible action; nan if that cannot happen.
+        fallbacks: Share of draws that named no admissible action; nan if the prior always names one.
     """
 
     indices: IntArray

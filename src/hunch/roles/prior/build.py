@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hunch.roles.prior.language import MappedPrior
 
 TEMPERATURES = {"similarity": 0.1, "novelty": 0.1}
-"""Default temperature of the softmax of each kind, if it is not 1."""
+"""Default softmax temperatures of the kinds whose default is not 1."""
 
 
 def build_prior(
@@ -25,10 +25,10 @@ def build_prior(
     Args:
         config: Settings of the prior.
         lm: The model; ``uniform`` gives the uninformed prior.
-        table: Embeddings to share, used if they are this model's.
+        table: Embeddings to share; used if they come from the same model.
 
     Raises:
-        UsageError: if the model lacks the verb that this prior needs.
+        UsageError: if the model does not support the requests that this prior needs.
     """
     kind = choose_kind(config, lm)
     temperature = TEMPERATURES.get(kind, 1.0) if config.temperature is None else config.temperature
@@ -56,7 +56,7 @@ def build_prior(
 
 
 def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:
-    """Return the kind of prior for this model; ``auto`` depends on the model's verbs."""
+    """Return the kind of prior; ``auto`` chooses by the requests that the model supports."""
     if config.kind != "auto":
         return config.kind
     if lm.name == "uniform":

@@ -1,4 +1,4 @@
-"""The candidates of states: which proposals of a prior a learner uses, and when they are drawn."""
+"""The candidates of states: which proposals of a prior a learner may choose, and when they are drawn."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ When: TypeAlias = Literal["kept", "visited", "fresh"]
 
 
 class Arrival(NamedTuple):
-    """A state that awaits an action, by number, with its candidates."""
+    """The number of a state that awaits an action, and its candidates."""
 
     state: int
     proposal: Proposal
 
 
 class Candidates:
-    """C^k(s) of states that are numbered by their features.
+    """The candidates C^k(s) of states, which are numbered by their features.
 
     Args:
-        prior: Proposes.
+        prior: Proposes candidates.
         features: Numbers the states.
         k: Draws per state; None for all actions with a positive prior.
-        when: When they are drawn: once per state, on each arrival, or at each use.
+        when: When candidates are drawn: once per state, on each arrival in a state, or at each use.
 
     Attributes:
-        kept: The proposals of states, by their numbers.
+        kept: Proposals by the number of the state.
         here: The arrivals that await an action, by stream.
-        fallbacks: Shares of draws that named no action.
+        fallbacks: Shares of draws that named no action, since they were last read.
     """
 
     def __init__(self, prior: ActionPrior, features: StateFeatures, k: int | None, when: When) -> None:
@@ -43,7 +43,7 @@ class Candidates:
         self.fallbacks: list[float] = []
 
     def arrive(self, states: Sequence[State], rng: np.random.Generator) -> list[Arrival]:
-        """Number states and assign candidates: those of the arrival, kept ones, or newly drawn ones."""
+        """Number states and return their candidates: stored or new ones, as ``when`` says."""
         here = {i: a for i, s in enumerate(states) if (a := self.here.pop(s.stream, None)) is not None}
         new = [i for i in range(len(states)) if i not in here]
         numbers = self.features.number([states[i] for i in new])
@@ -64,21 +64,21 @@ class Candidates:
         return [known[key] for key in keys]
 
     def again(self, numbers: IntArray, rng: np.random.Generator) -> list[IntArray]:
-        """Return candidates of states that arrived before: kept ones, or new draws."""
+        """Return candidates of states that were visited before: stored ones, or new draws."""
         if self.keeps:
             return [self.kept[i].indices for i in numbers]
         states = [self.features.states[i] for i in numbers]
         return [proposal.indices for proposal in self.prior.propose(states, self.k, rng)]
 
     def drawn(self, states: Sequence[State], rng: np.random.Generator) -> list[Proposal]:
-        """Return candidates without a trace: kept ones, or new draws."""
+        """Return candidates without storing them: stored ones, or new draws."""
         kept = [self.kept.get(self.features.find(state)) if self.keeps else None for state in states]
         new = [state for state, own in zip(states, kept, strict=True) if own is None]
         drawn = iter(self.prior.propose(new, self.k, rng) if new else ())
         return [next(drawn) if own is None else own for own in kept]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but prior and features."""
+        """Return the state, except that of prior and features."""
         return {
             "kept": [(key, p.indices.tolist(), p.weights.tolist()) for key, p in self.kept.items()],
             "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
@@ -86,7 +86,7 @@ class Candidates:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], own: bool) -> None:
-        """Restore a state from :meth:`state_dict`; what is kept of another prior, not ``own``, is dropped."""
+        """Restore a state; ``own`` is False if it is from another prior, whose proposals are dropped."""
         self.kept = {key: Proposal(np.array(i), np.array(w)) for key, i, w in state["kept"] if own}
         self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
         self.fallbacks = list(state["fallbacks"])

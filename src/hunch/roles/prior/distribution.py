@@ -11,10 +11,10 @@ from hunch.roles.prior.action import ROUNDING, SHOWN, Proposal
 
 
 def require_distribution(probabilities: FloatArray, state: State) -> FloatArray:
-    """Return a prior's probabilities for a state.
+    """Return a prior's probabilities for a state after checking them.
 
     Raises:
-        UsageError: if they are not one finite number from 0 for each action, with the sum one.
+        UsageError: if there is not one finite, non-negative number per action, or their sum is not one.
     """
     try:
         p = np.asarray(probabilities, dtype=np.float64)
@@ -43,14 +43,14 @@ def _drawn(p: FloatArray, k: int | None, rng: np.random.Generator, state: State)
 
 
 class DistributionPrior:
-    """A prior with an explicit p(a|s); a proposal is k draws from it."""
+    """A prior with an explicit p(a|s); a proposal consists of k draws from this distribution."""
 
     def __init__(self, evidence: EvidenceLevel | None) -> None:
         self.evidence = evidence
         self._known: dict[State, FloatArray] = {}
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return p(a|s) over ``state.actions`` for each state; the model is asked once per state."""
+        """Return p(a|s) over ``state.actions`` for each state; the model gets one request per state."""
         new = [state for state in dict.fromkeys(states) if state not in self._known]
         if new:
             found = self._compute(new)

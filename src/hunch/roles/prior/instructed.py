@@ -13,12 +13,12 @@ from hunch.roles.prior.distribution import DistributionPrior
 
 
 class Instructed:
-    """A prior that is given an instruction as its task; it is asked once per state.
+    """A prior that reads an instruction as the task; it is asked once per state.
 
     Args:
-        prior: Any prior. If it can only draw, its probabilities are the shares of ``samples`` draws.
+        prior: Any prior. Without explicit probabilities, it is estimated from ``samples`` draws.
         instruction: The instruction; empty for the task itself.
-        samples: Number of draws, see ``prior``.
+        samples: Number of draws per state for such an estimate.
         floor: Share of the prior spread evenly over all actions, so that none has probability 0.
         seed: Seed of the draws.
     """

@@ -1,4 +1,4 @@
-"""Kinds of action priors: the ways to get p(a|s) from a language model.
+"""Kinds of action priors: methods to get p(a|s) from a language model.
 
 =========== ======== ====================================================================================
 prior       verb     p(a|s)
@@ -7,8 +7,8 @@ uniform     none     1 / number of admissible actions
 mapped      generate share of k free-form answers that a rule maps to a (Yan et al. 2025, section 3.1)
 likelihood  score    softmax over the actions' log-probabilities as continuations of the prompt
 labelled    label    softmax over the log-probabilities of letters that number the actions
-novelty     none     softmax with a penalty for actions just taken: a control
-similarity  embed    softmax over the similarity of a to task and history, minus that to actions just taken
+novelty     none     softmax with a penalty for recent actions: a control
+similarity  embed    softmax of the similarity to task and history, minus that to recent actions
 =========== ======== ====================================================================================
 
 Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025.
@@ -29,27 +29,27 @@ NEEDS: dict[str, tuple[Verb, ...]] = {
     "labelled": ("label", "score"),
     "similarity": ("embed",),
 }
-"""Verbs of which each kind needs one."""
+"""Requests of which each kind needs the model to support one."""
 
 
 @dataclass(frozen=True)
 class PriorConfig(AskConfig):
-    """How a language model becomes an action prior."""
+    """Settings of an action prior."""
 
     kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "labelled", "similarity"] = "auto"
-    """How p(a|s) is computed; auto takes the first that the model supports: generate, embed, score, label."""
+    """Computation of p(a|s); auto takes the first that the model supports: generate, embed, score, label."""
     temperature: PositiveFloat | None = None
-    """Temperature of softmax or sampling. Default: mapped 1 (released code), similarity 0.1, others 1 (our
+    """Temperature of softmax or sampling. Default: 1 (released code), for similarity and novelty 0.1 (our
     choice)."""
     history: NonNegativeFloat = 0.2
-    """similarity: weight of observed lines relative to the task (our choice)."""
+    """With similarity: weight of observed lines relative to the task (our choice)."""
     repeat: float = 1.0
-    """similarity, novelty: weight of the penalty for recent actions (our choice)."""
+    """With similarity or novelty: weight of the penalty for recent actions (our choice)."""
     normalise: Normalisation = "token"
-    """likelihood: divisor of a log-probability (TWOSOME compares the three)."""
+    """With likelihood: divide log-probabilities by nothing (sum), tokens or words (TWOSOME compares all)."""
     listed: bool = True
-    """mapped, likelihood: name the admissible actions in the prompt (paper), or leave the bare transcript."""
+    """With mapped or likelihood: list the admissible actions in the prompt (paper), or show none."""
     read: Literal["decided", "named"] = field(default="decided", metadata=LATER)
-    """mapped: the action that an answer decides on, or that it names most often (released code)."""
+    """With mapped: read the action that an answer decides on, or names most often (named, released code)."""
     structured: bool = field(default=False, metadata=LATER)
-    """mapped: the server makes each answer one of the actions, with a JSON schema (response_format)."""
+    """With mapped: the server restricts each answer to one of the actions (JSON schema, response_format)."""

@@ -1,4 +1,4 @@
-"""Action priors in words: a model continues a prompt, scores each action, or names one by a letter."""
+"""Action priors by text: a model continues a prompt, scores each action, or names one by a letter."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from hunch.roles.prior.action import Proposal
 from hunch.roles.prior.distribution import DistributionPrior
 
 ASKS = AskConfig()
-"""Temperature 1, as in training in the paper's released code, and the model's default length."""
+"""Default requests: temperature 1, as in training in the released code, and the model's default length."""
 
 
 def prompt(state: State, listed: bool = True) -> str:
     """Return the prompt that a language model continues with an action.
 
     Args:
-        state: Where an action is due.
-        listed: Name the admissible actions, as the paper does, or give the bare transcript, to the letter.
+        state: The state in which an action is to be chosen.
+        listed: List the admissible actions, as the paper does; otherwise return only the transcript.
     """
     if not listed:
         past = "".join(f"{seen}\n> {action}\n" for seen, action in state.history)
@@ -44,21 +44,21 @@ def prompt(state: State, listed: bool = True) -> str:
 
 
 def question(state: State) -> str:
-    """Return the prompt below which the admissible actions are listed with letters."""
+    """Return the prompt that is followed by the admissible actions with letters."""
     return f"Your task is to: {state.aim}\n{state.text()}\nWhich of these actions comes next?"
 
 
 class LikelihoodPrior(DistributionPrior):
-    """p(a|s) from how likely each action is as the continuation of the prompt.
+    """p(a|s) from the likelihood of each action as the continuation of the prompt.
 
     Args:
         lm: A model that scores.
-        normalise: ``sum`` (of token log-probabilities), per ``token`` or per ``word``.
+        normalise: Log-probabilities per action (``sum``), per ``token`` or per ``word``.
         temperature: Temperature of the softmax.
-        over: ``logprobs`` is the usual softmax over log-probabilities. ``probabilities`` is the paper's
-            definition, a softmax over probabilities; it is nearly uniform, because they are in [0, 1].
+        over: ``logprobs`` is a softmax over log-probabilities. ``probabilities`` is the paper's
+            definition, a softmax over probabilities; it is nearly uniform, because all are in [0, 1].
         listed: Name the admissible actions in the prompt.
-        asks: One's own prompt, if any.
+        asks: How the model is asked, possibly with a prompt file.
 
     Raises:
         UsageError: if the model cannot score or the temperature is not positive.
@@ -85,7 +85,7 @@ class LikelihoodPrior(DistributionPrior):
 
     @property
     def wording(self) -> str:
-        """The version of the prompt."""
+        """The version of the prompt, which changes with its text."""
         return version(prompt)
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
@@ -99,16 +99,16 @@ class LikelihoodPrior(DistributionPrior):
 class LabelledPrior(DistributionPrior):
     """p(a|s) from the probability of each action's letter as the answer; see :mod:`hunch.lm.scoring.choose`.
 
-    It suits chat models behind a server that lists the most likely first tokens.
+    This prior suits chat models behind a server that lists the most likely first tokens.
 
     Args:
         lm: A model that labels, or scores.
         temperature: Temperature of the softmax over the letters' log-probabilities.
-        rotations: Number of orders of the list to average over, since models favour some letters.
-        asks: One's own prompt, if any; the list with its letters follows it.
+        rotations: Number of orders of the list to average over, because models favour some letters.
+        asks: How the model is asked, possibly with a prompt file; the lettered list follows the prompt.
 
     Raises:
-        UsageError: if the model can do neither, or a number is not positive.
+        UsageError: if the model can neither label nor score, or a number is not positive.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class LabelledPrior(DistributionPrior):
 
     @property
     def wording(self) -> str:
-        """The version of the prompt."""
+        """The version of the prompt, which changes with its text."""
         return version(question)
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
@@ -146,14 +146,14 @@ class MappedPrior:
 
     Args:
         lm: A model that generates.
-        read: ``decided`` reads answers as people do (:func:`hunch.lm.answers.reading.read_option`);
+        read: ``decided`` takes the action decided on (:func:`hunch.lm.answers.reading.read_option`);
             ``named`` takes the action that an answer names most often, as the paper's released code does.
-        asks: How answers are sampled, and one's own prompt.
+        asks: How answers are sampled, possibly with a prompt file.
         listed: Name the admissible actions in the prompt.
-        structured: Let the server make each answer one of the actions, with a JSON schema.
+        structured: Let the server restrict each answer to one of the actions, with a JSON schema.
 
     Raises:
-        UsageError: if the model cannot generate, or does not know a setting.
+        UsageError: if the model cannot generate, or does not support a setting.
     """
 
     def __init__(
@@ -176,11 +176,11 @@ class MappedPrior:
 
     @property
     def wording(self) -> str:
-        """The version of the prompt."""
+        """The version of the prompt, which changes with its text."""
         return version(prompt)
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
-        """Sample k answers for each state and map them; see :class:`hunch.roles.prior.action.ActionPrior`.
+        """Sample k answers for each state and map them to actions; see :class:`ActionPrior`.
 
         Raises:
             UsageError: if ``k`` is None, because a sampled prior has no full distribution.
@@ -197,7 +197,7 @@ class MappedPrior:
         return self._asking.prompt(prompt(state, self.listed), **about(state))
 
     def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
-        """Return k answers for each state, by one call, or one per list that the server enforces."""
+        """Return k answers for each state, with one call, or one call per list of actions if structured."""
         sampling = self._asking.sampling
         if not self.structured:
             return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)
@@ -218,7 +218,7 @@ class MappedPrior:
         return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))
 
     def understood(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
-        """Return the action of an answer, or the last one, and whether the answer named it."""
+        """Return the index of the action that an answer names, else the last, and whether it names one."""
         if self.read == "named":
             return project(answer, options)
         index = read_option(answer, options)

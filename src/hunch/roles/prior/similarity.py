@@ -12,16 +12,16 @@ from hunch.roles.encoder.features import TextTable, Vectors, recency_weights
 from hunch.roles.prior.distribution import DistributionPrior
 
 SEEN_DECAY = 0.3
-"""similarity: weight of a line relative to the next more recent one."""
+"""Weight of an observed line relative to the next more recent one (ours)."""
 DONE_DECAY = 0.8
-"""similarity: weight of a past action relative to the next more recent one."""
+"""Weight of a past action relative to the next more recent one (ours)."""
 
 
 class NoveltyPrior(DistributionPrior):
-    """A prior that only avoids repeating recent actions. The control of the similarity prior's second term.
+    """A prior that only avoids recent actions: the control of the similarity prior's second term.
 
-    It is the same rule without a model: two actions are similar only if their texts are equal. Anything that
-    a similarity prior achieves beyond it is due to the embeddings.
+    It is the same rule without a model: two actions are similar only if their texts are equal. An
+    advantage of the similarity prior over it is due to the embeddings.
     """
 
     def __init__(self, *, temperature: float = 0.1, repeat: float = 1.0) -> None:
@@ -47,11 +47,11 @@ class SimilarityPrior(DistributionPrior):
 
         p(a|s) = softmax( [cos(q, a) - repeat * max_i 0.8^i max(0, cos(a, a_i))^4] / temperature )
 
-    The second term is needed because similarity ignores what has been done: without it the prior goes to the
-    receptacle that the task names and examines it for ever.
+    The second term is needed because similarity ignores past actions: without the term, the prior goes to the
+    named receptacle and examines it for ever.
 
     Args:
-        lm: A model that embeds, or a table over one.
+        lm: A model that embeds, or a :class:`~hunch.roles.encoder.features.TextTable` of its embeddings.
         temperature: Temperature of the softmax over cosines, which are in [-1, 1].
         history: Weight of observed lines relative to the task.
         repeat: Weight of the penalty for actions similar to recent ones.
@@ -113,6 +113,6 @@ def staleness(likeness: FloatArray) -> FloatArray:
 
 
 def cosines(rows: Vectors, columns: Vectors) -> FloatArray:
-    """Return the cosine of each row of one matrix with each row of the other."""
+    """Return the cosine of each row of one matrix with each row of the other, shape (rows, columns)."""
     lengths = np.linalg.norm(rows, axis=1)[:, None] * np.linalg.norm(columns, axis=1)
     return np.asarray(rows @ columns.T / np.maximum(lengths, 1e-12), dtype=np.float64)

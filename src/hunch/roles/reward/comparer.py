@@ -1,4 +1,4 @@
-"""Asks a language model which of two things is better: questions whose answer is 1, 2 or none."""
+"""Asks a language model which of two things is better; the verdict is 1, 2 or none."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from hunch.lm.scoring.choose import extended
 
 CHOICES: Final = ("1", "2", "none")
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
-"""Share of the preference that the first one gets for each verdict; 0 is a tie."""
+"""Preference for the first option, from 0 to 1, for each verdict; verdict 0 is a tie."""
 _VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
 
 
 class Comparer:
-    """Asks a language model questions whose answer is 1, 2 or none.
+    """Asks a language model for verdicts: 1, 2 or none.
 
     Attributes:
-        unread: Number of questions of the last call without an answer that could be read.
+        unread: Number of questions of the last call whose answers had no readable verdict.
 
     Args:
         lm: The model.
-        asking: How it is asked.
-        last: Use the last verdict in an answer, for models that explain first.
+        asking: How the model is asked.
+        last: Read the last verdict in an answer instead of the first, for models that explain first.
     """
 
     unread = 0
@@ -39,9 +39,9 @@ class Comparer:
         self.lm, self.asking, self.last = require(lm, "generate", needed_by="A judge of pairs"), asking, last
 
     def verdicts(self, questions: Sequence[Prompt | None]) -> list[int | None]:
-        """Ask all questions; 0 is a tie, as where there is no question, and None no verdict.
+        """Return the verdict on each question: 1, 2 or 0; None if the answer has none. No question is a tie.
 
-        A repeated question gets another sample of its answer, and one without a verdict is asked once more.
+        A repeated question gets another sample of the answer. One without a verdict is asked once more.
         """
         times: dict[Prompt, int] = {}
         asked: list[tuple[int, Prompt, int]] = []  # index, question, sample
@@ -76,9 +76,9 @@ class Comparer:
 
 
 def read_preference(answer: str, *, last: bool = False) -> int | None:
-    """Return 1 or 2 for the better one, 0 for none; None if an answer has no verdict.
+    """Return the verdict in an answer: 1, 2, or 0 for neither; None if there is no verdict.
 
-    An answer that names several without deciding counts by the first, or the last.
+    If an answer names several without deciding, the first counts, or with ``last`` the last.
     """
     decided = read_option(answer, CHOICES)
     if decided is not None:

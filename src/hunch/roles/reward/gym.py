@@ -41,9 +41,9 @@ class _Kept(Agent):
 
 
 class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment whose reward includes a source's, as in :class:`hunch.roles.Rewarded`.
+    """A text environment whose reward includes a source's rewards, like :class:`hunch.roles.Rewarded`.
 
-    ``info["extrinsic"]`` is the environment's own reward, ``info["intrinsic"]`` the transformed reward of the
+    ``info["extrinsic"]`` is the environment's reward, ``info["intrinsic"]`` the transformed reward of the
     source. One environment is one stream; to ask a source in batches, use the loop of this library.
 
     Args:
@@ -51,8 +51,8 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         source: The reward source.
         weight: Weight of the source's rewards.
         extrinsic: Weight of the environment's rewards.
-        shaping: How the source's rewards are transformed first; ``recall`` is not possible here, because it
-            changes the states of an agent.
+        shaping: How the source's rewards are transformed first; without ``recall``, which changes the
+            states of an agent and is not possible here.
         seed: Seed of the source.
 
     Raises:
@@ -89,7 +89,7 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take a step; the reward is the weighted sum of both."""
+        """Take a step; the reward is the weighted sum of the environment's and the source's reward."""
         before = self.state
         name = action if before.actions is None else action_name(action, before.actions)
         observation, reward, terminated, truncated, info = self.env.step(name)
@@ -101,7 +101,7 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
 
 class Vectors(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment with vectors and numbered actions, for learners without text input.
+    """A text environment whose observations are vectors and whose actions are numbers, for other libraries.
 
     The observation is the embedding of task and text; the action is an index of a fixed list.
 
@@ -132,10 +132,10 @@ class Vectors(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._vector(observation, info), info
 
     def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Take the action of this number.
+        """Take the action with this index.
 
         Raises:
-            InadmissibleActionError: if it is not admissible now.
+            InadmissibleActionError: if the action is not admissible now.
         """
         observation, reward, *ended, info = self.env.step(action_name(action, self.actions))
         return self._vector(observation, info), float(reward), ended[0], ended[1], info

@@ -25,24 +25,24 @@ from hunch.roles.reward.rewarded import RewardSource
 ANSWERS: Final = ("Yes", "No")
 KINDS: Final = ("yes", "no", "abstained")
 ALIKE: Final = 50
-"""Number of equal verdicts after which a warning says that the judge carries no information."""
+"""Number of equal verdicts after which a warning says that the judge is uninformative."""
 _BOTH: Final = re.compile(r"\b(?:yes (?:or|and) no|yes/no)\b", re.IGNORECASE)
 _VERDICT: Final = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig(AskConfig):
-    """How a judge is asked about an episode."""
+    """Settings of the questions to a judge about an episode."""
 
     objective: str | None = None
-    """The user's objective, with examples if there are any. Default: the environment's task; empty leaves
-    it out, as in the paper's blank prompt."""
+    """The user's objective, with examples if there are any. Default: the environment's task. If empty, the
+    prompt has no objective, like the paper's blank prompt."""
     question: str = "Does this outcome satisfy the objective?"
     """The question at the end of the prompt, answered with Yes or No."""
     how: Literal["answer", "score"] = "answer"
-    """Use the first yes or no of a written answer (paper), or the probability of Yes."""
+    """Read the first yes or no in a written answer (answer, paper), or use the probability of Yes (score)."""
     temperature: NonNegativeFloat = 0.0
-    """Temperature of a written answer (released code); above 0 the same episode is judged again each time."""
+    """Temperature of written answers (released code); above 0 an equal episode is judged anew each time."""
     max_tokens: PositiveInt | None = None
     """Maximum tokens of a written answer (released code: 256, for answers with an explanation). Default: 16,
     or more for a chat model."""
@@ -52,7 +52,7 @@ class Judge(RewardSource):
     """Rewards the end of an episode with 1 if a model says that it satisfies the objective, else with 0.
 
     All episodes that end in the same step are judged in one call. An answer without yes or no is an
-    abstention: its reward is 0, and it counts as a fallback of the model. If all verdicts are equal, there is
+    abstention: its reward is 0, and the model's fallbacks count it. If all verdicts are equal, there is
     a warning.
 
     Args:
@@ -60,7 +60,7 @@ class Judge(RewardSource):
         config: How the model is asked.
 
     Raises:
-        UsageError: if the model cannot answer in this way.
+        UsageError: if the model does not support this form of answer.
     """
 
     saved: ClassVar[tuple[str, ...]] = ("accounts", "asked", "verdicts", "since")
@@ -77,11 +77,11 @@ class Judge(RewardSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The config and the model."""
+        """The config, and the name of the model."""
         return {**asdict(self.config), "judge": self.lm.name, "wording": version(Judge.prompt)}
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all episodes."""
+        """Forget all episodes in progress."""
         self.accounts: dict[int, list[str]] = {}  # by stream
         self.asked: dict[Prompt, int] = {}  # number of requests per prompt, if answers are sampled
         self.verdicts = {"yes": 0, "no": 0, "abstained": 0, "agrees": 0}
@@ -89,7 +89,7 @@ class Judge(RewardSource):
         self.warned = False
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
-        """Return the verdict on each episode that ends, and 0 for other steps."""
+        """Return the verdict on each episode that ends with a transition, and 0 for all other steps."""
         rewards, ended = [0.0] * len(transitions), []
         for i, t in enumerate(transitions):
             account = self.accounts.setdefault(t.stream, [t.state.observation])
@@ -103,17 +103,17 @@ class Judge(RewardSource):
 
     @staticmethod
     def words(t: Transition) -> list[str]:
-        """Return the lines of a step in the account of an episode."""
+        """Return the lines that describe a step in the account of an episode."""
         return [f"> {t.action}", t.event or t.next_state.observation]
 
     def question(self, task: str, account: Sequence[str]) -> Prompt:
-        """Return the prompt in the role's words or in one's own."""
+        """Return the prompt about an episode: the built-in one, or that of a prompt file."""
         objective = task if self.config.objective is None else self.config.objective
         told = {"task": objective, "history": "\n".join(account[:-1]), "observation": account[-1]}
         return self._asking.prompt(self.prompt(task, account), **told, actions=listed(ANSWERS))
 
     def prompt(self, task: str, account: Sequence[str]) -> str:
-        """Return the prompt: situation and outcome, objective, question."""
+        """Return the built-in prompt: situation and outcome, objective, question."""
         objective = task if self.config.objective is None else self.config.objective
         parts = [
             "\n".join(account),
@@ -124,7 +124,7 @@ class Judge(RewardSource):
         return "\n\n".join(filter(None, parts)) + f"\n{listed}\nAnswer:"
 
     def judged(self, prompts: Sequence[Prompt]) -> list[float | None]:
-        """Ask the model; None if it abstains."""
+        """Ask the model; return a verdict per prompt, or None if it abstains."""
         if not prompts:
             return []
         if self.config.how == "score":
@@ -145,7 +145,7 @@ class Judge(RewardSource):
         return verdicts
 
     def written(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Return one answer per prompt; above temperature 0 a repeated prompt gets its next sample."""
+        """Return one answer per prompt; above temperature 0 a repeated prompt gets another sample."""
         sampling, samples = self._asking.sampling, list[int]()
         for prompt in prompts:
             samples.append(self.asked.get(prompt, 0))
@@ -185,9 +185,9 @@ class Judge(RewardSource):
 
 
 def read_verdict(answer: str) -> float | None:
-    """Return 1 if an answer says yes, 0 if no; None if neither, or "yes or no".
+    """Return 1 if an answer says yes, 0 if it says no; None if neither, or "yes or no".
 
-    An answer that names both without deciding counts by the first, as in the paper.
+    If an answer names both without deciding, the first counts, as in the paper.
     """
     decided = read_option(answer, ANSWERS)
     if decided is not None:

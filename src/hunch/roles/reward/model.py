@@ -1,11 +1,11 @@
 """A reward model: a language model with a linear head, fitted to compared texts.
 
-    pairs   <- texts that answer the same prompt, and which is preferred
+    pairs   <- texts that answer the same prompt, and which one is preferred
     r       <- w . (the state that predicts the text's end, the sum of all states, the text's log-likelihood)
-    descend on  -log sigmoid(r(preferred) - r(other)):  w to the end, then all weights for some passes
+    descend on  -log sigmoid(r(preferred) - r(other)):  w until convergence, then all weights for some passes
     r       <- r - its mean over all texts of the pairs
 
-A head on a frozen model first, and all weights only then, keeps what the model knows (Kumar et al.,
+Fitting the head first, and then all weights, preserves the pretrained features (Kumar et al.,
 "Fine-Tuning Can Distort Pretrained Features and Underperform Out-of-Distribution", ICLR 2022). The sum and
 the likelihood are ours. Source: Ouyang et al., "Training language models to follow instructions with human
 feedback" (NeurIPS 2022), section 3.5. An ensemble (Coste et al., "Reward Model Ensembles Help Mitigate
@@ -36,29 +36,29 @@ from hunch.roles.reward.rewarded import RewardSource
 from hunch.roles.reward.settings import RewardModelConfig
 
 HELD_OUT = 0.1
-"""Share of the pairs on which the fitted model is tested."""
+"""Share of the pairs that are held out to test the fitted model (ours)."""
 TOGETHER = 128
-"""Texts that are judged at once."""
+"""Texts per batch when texts are scored."""
 BATCH, CENTRE = 64, 0.01
-"""Pairs per update (InstructGPT), and the weight of the squared sum of a pair's rewards, which keeps them
+"""Pairs per update (InstructGPT), and the weight of the squared sum of a pair's rewards, which keeps both
 near 0 (Eisenstein et al., 2024)."""
 SHRINK = 3e-3
 """Weight of the squared length of the head, over standardised features (our choice)."""
 
 
 class RewardModel(RewardSource):
-    """Rewards a text by what preferences between other texts say.
+    """Rewards a text by a model that was fitted to preferences between other texts.
 
-    Until it is fitted it collects: two texts after equal states are a pair, and all rewards are 0. ``learn``
-    fits it once there are enough pairs. Pairs from a file need no collecting.
+    Before the fit it collects pairs, two texts after equal states, and all rewards are 0. ``learn``
+    fits the model when there are enough pairs. Pairs from a file need no collecting.
 
     Attributes:
         pairs: All compared texts so far.
-        fitted: Whether there are rewards.
+        fitted: Whether the model has been fitted.
         report: Results of the last fit, see :meth:`records`.
 
     Args:
-        spec: The model on which it is built, as for :func:`hunch.lm.trainable`.
+        spec: The model below the head, as for :func:`hunch.lm.trainable`.
         preferences: Compares texts; or a file, see :func:`hunch.roles.reward.preferences.read_pairs`.
         config: All settings.
     """
@@ -71,12 +71,12 @@ class RewardModel(RewardSource):
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weaker evidence level of the trunk and of who compares."""
+        """The weaker evidence level of the model below the head and of the source of preferences."""
         return weakest([self.members[0].lm.evidence, getattr(self.preferences, "evidence", None)])
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Who compares."""
+        """The source of the preferences."""
         known = self.preferences if isinstance(self.preferences, str) else type(self.preferences).__name__
         return {"preferences": known}
 
@@ -113,12 +113,12 @@ class RewardModel(RewardSource):
             self.drawn.append((other, t))
 
     def collect(self) -> None:
-        """Collect as many pairs again, and then fit to all of them."""
+        """Start to collect further pairs; the next fit uses all pairs."""
         self.fitted = False
         self.waiting.clear()
 
     def learn(self) -> dict[str, float]:
-        """Fit the model if there are enough pairs."""
+        """Fit the model if there are enough pairs, and return metrics."""
         if self.fitted or (not isinstance(self.preferences, str) and len(self.drawn) < self.wanted):
             return {}
         if isinstance(self.preferences, str):
@@ -138,7 +138,7 @@ class RewardModel(RewardSource):
         """Fit all members to pairs, and return the accuracy on those held out.
 
         Raises:
-            UsageError: if nothing can be learned from the pairs.
+            UsageError: if the pairs carry no information.
             HunchError: if a reward is not finite.
         """
         require_contrast(pairs)
@@ -168,7 +168,7 @@ class RewardModel(RewardSource):
         """Return the rewards of texts, shape (n,).
 
         Raises:
-            HunchError: if one is not finite.
+            HunchError: if a reward is not finite.
         """
         with torch.no_grad(), fitting(TOGETHER):
             each = torch.stack(
@@ -185,9 +185,9 @@ class RewardModel(RewardSource):
         return found - self.mean
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a record for each fit.
+        """Return one record per fit.
 
-        It holds the number of ``pairs``, and of those with ``equal`` texts; the share of preferences that are
+        A record holds the number of ``pairs``, and of those with ``equal`` texts; the share of preferences
         predicted, ``accuracy`` for those held out and ``accuracy_fitted`` for the others; and the standard
         ``deviation`` of the rewards.
         """
@@ -222,14 +222,14 @@ class Member:
     """One reward model of an ensemble.
 
     Args:
-        spec: The model on which it is built.
+        spec: The model below the head.
     """
 
     def __init__(self, spec: str) -> None:
         self.lm = trainable(spec)
 
     def begin(self, seed: int) -> None:
-        """Restore the model's initial weights, and draw those of the number at the end."""
+        """Restore the model's initial weights, and draw those of the head."""
         self.seed = seed
         self.lm.restart("weights", seed)
         with torch.random.fork_rng(devices=[]):
@@ -251,7 +251,7 @@ class Member:
         return torch.cat([last.float(), whole.float(), likely.float()], 1)
 
     def fit(self, pairs: Sequence[Compared], config: RewardModelConfig, rng: np.random.Generator) -> None:
-        """Fit to pairs, from the initial weights: the head, and then all weights."""
+        """Fit the initial weights to pairs: the head first, and then all weights."""
         self.begin(self.seed)
         n, prompts = len(pairs), [transcript(own.state) for own in pairs] * 2
         texts = [own.first for own in pairs] + [own.second for own in pairs]
@@ -292,7 +292,7 @@ class Member:
             self.head.bias[0] = -(weights * mean / spread).sum()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the weights and the words."""
+        """Return the weights and the vocabulary."""
         return {"lm": self.lm.state_dict(), "head": self.head.state_dict(), "words": list(self.lm.words)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

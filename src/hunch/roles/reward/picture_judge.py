@@ -17,30 +17,30 @@ from hunch.roles.reward.comparer import CHOICES, Comparer
 
 @dataclass(frozen=True, kw_only=True)
 class PictureAsking(AskConfig):
-    """How a judge is asked about two pictures."""
+    """Settings of the questions about two pictures."""
 
     prompt_fields = ("description",)
     goal: str = ""
-    """Goal that the judge looks for. Default: the environment's task."""
+    """Goal in the judge's prompt. Default: the environment's task."""
     describe: bool = True
-    """Ask first what both pictures show, and then for a verdict on this text alone (paper)."""
+    """First ask what both pictures show, and then ask for a verdict on this description alone (paper)."""
     temperature: NonNegativeFloat | None = 0.1
     """Temperature of descriptions and verdicts (our choice)."""
 
 
 class PictureJudge:
-    """Says which of two pictures is nearer to a goal.
+    """Decides which of two pictures is nearer to a goal.
 
     A model that writes is asked (Wang et al., ICML 2024): first what both pictures show and how they differ,
     then for a verdict. An answer without a verdict is requested once more. A model that embeds pictures and
-    texts, such as CLIP, prefers the picture that is more like the goal.
+    texts, such as CLIP, prefers the picture that is more similar to the goal.
 
     Args:
-        lm: A model that sees, and writes or embeds.
-        config: How it is asked.
+        lm: A model that reads pictures, and generates or embeds.
+        config: How the model is asked.
 
     Raises:
-        UsageError: if the model lacks its verbs.
+        UsageError: if the model does not support this.
     """
 
     def __init__(self, lm: LanguageModel, config: PictureAsking) -> None:
@@ -55,7 +55,7 @@ class PictureJudge:
             require(lm, "embed", needed_by="A judge of pictures that does not write")
 
     def verdicts(self, goal: str, pairs: Sequence[tuple[bytes, bytes]]) -> list[int | None]:
-        """Return 1 or 2 for the better picture of each pair, 0 if it is none, and None without a verdict.
+        """Return 1 or 2 for the better picture of each pair, 0 for neither, and None without a verdict.
 
         Args:
             goal: The goal, in words.
@@ -85,7 +85,7 @@ class PictureJudge:
 
 
 def described(goal: str) -> str:
-    """Return the first question, about two pictures."""
+    """Return the first question, which asks for a description of two pictures."""
     return (
         "Here are two pictures, 1 and 2.\nWhat does picture 1 show? What does picture 2 show?\n"
         f"The goal: {goal}\nHow do the two differ with regard to this goal?"
@@ -93,7 +93,7 @@ def described(goal: str) -> str:
 
 
 def question(goal: str, description: str) -> str:
-    """Return the question for a verdict, on a description of two pictures or with the pictures themselves."""
+    """Return the question for a verdict, about a description of two pictures or about the pictures."""
     return (
         f"{description}\nThe goal: {goal}\nIn which of the two pictures is it better achieved? "
         "Say none if this is not clear or there is no difference.\n- 1\n- 2\n- none\nAnswer:"

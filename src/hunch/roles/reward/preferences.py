@@ -1,6 +1,6 @@
-"""Who says which of two texts is better: the gold reward with noise, chance, a language model, or a file.
+"""Sources of preferences between two texts: the gold reward with noise, chance, a language model, or a file.
 
-A preference is the share that the first text gets: 1, 0, or 0.5 for a tie.
+A preference is a number: 1 if the first text is better, 0 if the second is, 0.5 for a tie.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from hunch.roles.reward.comparer import TARGETS, Comparer
 from hunch.roles.reward.settings import RewardModelConfig
 
 JUDGED: Final = ("judge", "mixed")
-"""Labels that a language model gives, all or half of them."""
+"""Values of ``labels`` for which a language model compares all pairs, or half of them."""
 PRINCIPLES: Final = ("Choose the answer that does better what was asked.",)
 
 
 Pairs: TypeAlias = Sequence[tuple[Transition, Transition]]
-"""Pairs of steps from equal states."""
+"""Pairs of steps that were taken in equal states."""
 
 
 class Compared(NamedTuple):
-    """Two texts in the same state, and the share of the preference that the first gets."""
+    """Two texts in the same state, and the preference for the first, from 0 to 1."""
 
     state: State
     first: str
@@ -37,12 +37,12 @@ class Compared(NamedTuple):
 
 
 class Preferences(Protocol):
-    """Compares texts."""
+    """A source of preferences between texts."""
 
     evidence: EvidenceLevel | None
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
-        """Return for each pair the share of the preference for the first."""
+        """Return the preference for the first step of each pair, from 0 to 1."""
 
 
 class Gold(Preferences):
@@ -50,7 +50,7 @@ class Gold(Preferences):
 
     Args:
         temperature: The first of two steps is preferred with probability
-            1 / (1 + exp((reward of the second - that of the first) / temperature)); 0 is without noise.
+            1 / (1 + exp((reward of the second - that of the first) / temperature)); 0 means no noise.
     """
 
     evidence = None
@@ -68,20 +68,20 @@ class Gold(Preferences):
 
 
 class Shuffled(Gold):
-    """The control: preferences of gold, each assigned to another pair, so that they tell nothing."""
+    """The control: preferences of :class:`Gold`, shuffled over the pairs, so that they are uninformative."""
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
-        """Draw preferences and shuffle them."""
+        """Draw preferences by the gold reward, and shuffle them."""
         return [float(share) for share in rng.permutation(super().compare(pairs, rng))]
 
 
 class Judged(Preferences):
-    """Asks a language model, by a principle drawn for each pair (Bai et al., "Constitutional AI", 2022).
+    """Asks a language model to compare by a principle, drawn per pair (Bai et al., Constitutional AI, 2022).
 
     Args:
         lm: A model that generates.
-        principles: Sentences that say what is better.
-        config: How it is asked.
+        principles: Sentences that state which text is better.
+        config: How the model is asked.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Judged(Preferences):
         self.comparer = Comparer(lm, Asking(lm, own, tokens=16, temperature=0.1, stop=()))
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
-        """Ask about all pairs; equal texts are a tie without a question."""
+        """Ask the model about all pairs; equal texts are a tie without a question."""
         drawn = [self.principles[int(i)] for i in rng.integers(len(self.principles), size=len(pairs))]
         asked = [
             None if one.action == other.action else self.prompt(one, other, principle)
@@ -110,10 +110,10 @@ class Judged(Preferences):
 
 
 class Mixed(Preferences):
-    """Half of the pairs are compared by one, half by another, such as people and a judge by principles.
+    """Compares each pair by one of two sources, such as people and a model, each for half of the pairs.
 
     Args:
-        one: Compares for one half.
+        one: Source for one half.
         lm: The model that compares for the other half.
         principles: As for :class:`Judged`.
     """
@@ -122,7 +122,7 @@ class Mixed(Preferences):
         self.one, self.other, self.lm, self.evidence = one, Judged(lm, principles), lm, lm.evidence
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
-        """Let each compare its half, drawn by chance."""
+        """Draw half of the pairs at random for each source, and let both compare."""
         order = rng.permutation(len(pairs))
         halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
         shares = np.zeros(len(pairs))
@@ -135,7 +135,7 @@ def read_principles(file: str) -> tuple[str, ...]:
     """Read principles, one per line.
 
     Raises:
-        UsageError: if there are none.
+        UsageError: if the file has no principles.
     """
     try:
         lines = tuple(line.strip() for line in Path(file).read_text().splitlines() if line.strip())
@@ -147,10 +147,10 @@ def read_principles(file: str) -> tuple[str, ...]:
 
 
 def read_pairs(file: str) -> list[Compared]:
-    """Read compared texts in TRL's columns: a line of JSON each, with ``prompt``, ``chosen``, ``rejected``.
+    """Read compared texts from JSON lines in TRL's columns: ``prompt``, ``chosen`` and ``rejected``.
 
     Raises:
-        UsageError: if there are none, or a line is not of this kind.
+        UsageError: if there are none, or a line has other columns.
     """
     found = list[Compared]()
     for number, row in enumerate(read(file, "chosen"), 1):
@@ -162,7 +162,7 @@ def read_pairs(file: str) -> list[Compared]:
 
 
 def require_contrast(pairs: Sequence[Compared]) -> None:
-    """Refuse pairs from which nothing can be learned, before a model is fitted to them.
+    """Check that pairs carry information before a model is fitted to them.
 
     Raises:
         UsageError: if there are none, all have equal texts, or all preferences are ties.
@@ -176,10 +176,10 @@ def require_contrast(pairs: Sequence[Compared]) -> None:
 
 
 def check_labels(config: RewardModelConfig) -> None:
-    """Refuse files that cannot be used, before a model is loaded.
+    """Check the files of the settings before a model is loaded.
 
     Raises:
-        UsageError: naming the file.
+        UsageError: if a file cannot be used; the message names it.
     """
     if config.principles and config.labels not in JUDGED:
         raise UsageError("principles are for a judge: set labels to judge.")
@@ -190,7 +190,7 @@ def check_labels(config: RewardModelConfig) -> None:
 
 
 def preferences_of(config: RewardModelConfig, judge: LanguageModel | None) -> Preferences | str:
-    """Return who compares, or the file with what was compared."""
+    """Return the source of preferences, or the file of compared texts."""
     if config.labels in JUDGED:
         if judge is None:
             raise UsageError(f"labels={config.labels} needs a language model that compares.")

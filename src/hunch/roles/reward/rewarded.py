@@ -14,7 +14,7 @@ from hunch.roles.wrapper import Wrapper
 
 
 class RewardSource(Source, Protocol):
-    """Returns rewards of transitions. If only finished episodes are judged, all other steps have reward 0."""
+    """Returns rewards of transitions. Sources that judge whole episodes return 0 before the end."""
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the intrinsic reward of each transition, with one call for all streams."""
@@ -22,37 +22,37 @@ class RewardSource(Source, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Shaping:
-    """How a source's rewards are transformed before an agent sees them, in this order."""
+    """Transformations of a source's rewards, applied in this order before an agent sees them."""
 
     standardise: bool = False
     """Subtract the mean of the source's rewards so far, and divide by their standard deviation."""
     quantile: Share | None = None
-    """Set rewards to 0 that are not above this quantile of the source's ``known`` rewards; none for no
+    """Set rewards up to this quantile of the source's ``known`` rewards to 0; none for no
     threshold."""
     beta: NonNegativeFloat = 0.0
-    """Divide by N(event)^beta, where N counts the event in this episode."""
+    """Divide rewards by N(event)^beta, where N counts the event in this episode; 0 for no division."""
     once: bool = False
-    """Reward each event only once per episode."""
+    """Reward each event at most once per episode."""
     recall: bool = False
-    """Show the agent, below its task, which of the events that were ever rewarded have occurred in this
-    episode. Otherwise a reward that depends on them is not a function of the state."""
+    """Show the agent, below the task, which of the events that were ever rewarded have occurred in this
+    episode. Otherwise a reward that depends on past events is not a function of the state."""
 
 
 class Rewarded(Wrapper):
     """An agent that learns from a source's rewards in addition to, or instead of, the environment's.
 
-    Only here are the two combined. The recorded return and success of episodes stay the environment's; the
-    mean of the source's rewards is the metric ``intrinsic``. Recorded data are relabelled.
+    The two rewards are combined only in this class. Recorded return and success remain the environment's; the
+    mean of the source's rewards is the metric ``intrinsic``. Recorded data get the new rewards.
 
     Args:
         agent: Any agent; it sees the weighted sum of both rewards.
         source: The reward source.
         weight: Weight of the source's rewards.
-        extrinsic: Weight of the environment's rewards; 0 leaves them out.
+        extrinsic: Weight of the environment's rewards; 0 ignores them.
         shaping: How the source's rewards are transformed first.
 
     Raises:
-        UsageError: if a setting is out of range, or ``shaping`` has a quantile and the source no ``known``.
+        UsageError: if a setting is out of range, or a quantile is set and the source has no ``known``.
     """
 
     source: RewardSource
@@ -80,7 +80,7 @@ class Rewarded(Wrapper):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The agent's settings, and how the rewards are combined."""
+        """The agent's settings, and how the two rewards are combined."""
         return {**super().settings, "weights": [self.weight, self.extrinsic], **asdict(self.shaping)}
 
     def _forget(self) -> None:
@@ -92,7 +92,7 @@ class Rewarded(Wrapper):
         self.recalled = Recalled()
 
     def begin(self, world: World, seed: int) -> None:
-        """Begin source and agent, with relabelled rewards of recorded data."""
+        """Begin source and agent; recorded data get the combined rewards."""
         self._forget()
         if hasattr(self.source, "begin"):
             self.source.begin(world, seed)
@@ -101,7 +101,7 @@ class Rewarded(Wrapper):
         self.recent_rewards, self.counts = [], {}
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Let the agent act."""
+        """Let the agent act; with ``recall``, its states list past rewarded events."""
         return self.agent.act([self._told(state) for state in states])
 
     def _told(self, state: State) -> State:
@@ -129,7 +129,7 @@ class Rewarded(Wrapper):
         return self.recalled.seen(joined)
 
     def paid(self, t: Transition, reward: float) -> Transition:
-        """Return a step with both rewards."""
+        """Return a step whose reward is the weighted sum of both rewards."""
         return replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
 
     def _shaped(self, transitions: Sequence[Transition], rewards: Sequence[float]) -> list[float]:
@@ -164,14 +164,14 @@ class Rewarded(Wrapper):
         return self.agent.explain(self._told(state))
 
     def learn(self) -> dict[str, float]:
-        """Let the agent learn; add the mean intrinsic reward since the last call."""
+        """Let the agent and the source learn; add the mean intrinsic reward since the last call."""
         told, self.recent_rewards = self.recent_rewards, []
         mean = {"intrinsic": sum(told) / len(told)} if told else {}
         return {**super().learn(), **mean}
 
 
 class Recalled(Saved):
-    """Which of the events that were ever rewarded have occurred in the episode of each stream.
+    """Records which of the events that were ever rewarded have occurred in the episode of each stream.
 
     Args:
         paying: The events that were ever rewarded.
@@ -184,7 +184,7 @@ class Recalled(Saved):
         self.past_events: dict[int, dict[str, None]] = {}  # by stream
 
     def with_events(self, state: State) -> State:
-        """Return a state that lists these events below its task."""
+        """Return a state that lists these events below the task."""
         before = sorted(
             event for event in self.past_events.get(state.stream, ()) if event and event in self.paying
         )
@@ -205,25 +205,25 @@ class Recalled(Saved):
 
 
 class RecallingPlayer:
-    """A player that sees which rewarded events have occurred in its episode."""
+    """A player whose states list the rewarded events of the episode."""
 
     def __init__(self, player: Player, recalled: Recalled) -> None:
         self.player, self.recalled = player, Recalled(recalled.paying)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Let the player act."""
+        """Let the player act in such states."""
         return self.player.act([self.recalled.with_events(state) for state in states])
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Let the player observe the transitions."""
+        """Let the player observe the transitions, with such states."""
         self.player.observe(self.recalled.seen(transitions))
 
 
 class Running(Saved):
-    """Running mean and standard deviation.
+    """Running mean and standard deviation of numbers.
 
     Args:
-        values: The first values.
+        values: The first numbers.
     """
 
     saved = ("n", "total", "squares")
@@ -233,17 +233,17 @@ class Running(Saved):
         self.add(values)
 
     def add(self, values: Sequence[float]) -> None:
-        """Add values."""
+        """Add numbers."""
         self.n += len(values)
         self.total += float(sum(values))
         self.squares += float(sum(value * value for value in values))
 
     @property
     def mean(self) -> float:
-        """The mean; 0 without values."""
+        """The mean; 0 without numbers."""
         return self.total / max(1, self.n)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation."""
+        """The standard deviation; 0 without numbers."""
         return float(np.sqrt(max(0.0, self.squares / max(1, self.n) - self.mean**2)))

@@ -1,4 +1,4 @@
-"""The settings of a reward model, without its code, which imports torch."""
+"""The settings of a reward model; this module does not import torch."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, Positi
 
 @dataclass(frozen=True, kw_only=True)
 class RewardModelConfig:
-    """A reward model that is fitted to compared texts."""
+    """Settings of a reward model that is fitted to compared texts."""
 
     pairs: PositiveInt = 600
     """Pairs of texts to compare, written by the policy in the first steps of the run (InstructGPT: 33,000
     prompts)."""
     labels: str = "gold"
-    """Who compares: gold (the environment's reward with noise), shuffled (the control), judge (a language
+    """Source of comparisons: gold (the environment's reward with noise), shuffled (control), judge (language
     model), mixed (gold and judge, half each), or a file in TRL's columns prompt, chosen and rejected, which
     replaces the pairs."""
     noise: NonNegativeFloat = 0.5
-    """labels=gold: temperature of the preferences; 0 prefers the higher reward always (our choice)."""
+    """With labels gold: temperature of the preferences; 0 always prefers the higher reward (our choice)."""
     judge: str = "uniform"
-    """labels=judge: the model that compares."""
+    """With labels judge or mixed: the model that compares."""
     principles: str = ""
-    """labels=judge: file with principles, one per line, of which one is drawn for each pair."""
+    """With labels judge or mixed: file of principles, one per line; one is drawn for each pair."""
     ensemble: PositiveInt = 1
     """Number of reward models, trained with different seeds (Coste et al., ICLR 2024: 5)."""
     combine: Literal["mean", "worst"] = "mean"

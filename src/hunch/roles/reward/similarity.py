@@ -1,4 +1,4 @@
-"""Similarity of events and goals, as a reward source and as a test of goals.
+"""Similarity of events and goals, as a reward source and as a test whether goals are reached.
 
 Source: Du et al., "Guiding Pretraining in Reinforcement Learning with Large Language Models", ICML 2023.
 """
@@ -17,13 +17,13 @@ from hunch.roles.reward.rewarded import RewardSource
 
 
 class Similarity(RewardSource):
-    """The largest cosine between a step's event and a goal of the state, if it reaches a threshold.
+    """Rewards the largest cosine between a step's event and a goal of the state, if it reaches a threshold.
 
-    A step without an event has reward 0, so a failed action should have none. A text is embedded once.
+    A step without an event has reward 0, so failed actions should have no event. Each text is embedded once.
 
     Args:
         encoder: A model that embeds.
-        threshold: Cosines below it count as 0 and reach no goal (released code: 0.99 in Crafter).
+        threshold: Cosines below the threshold count as 0 and reach no goal (released code: 0.99 in Crafter).
 
     Raises:
         UsageError: if the model cannot embed.
@@ -40,7 +40,7 @@ class Similarity(RewardSource):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The encoder and the threshold."""
+        """The encoder's name and the threshold."""
         return {"encoder": self.table.lm.name, "threshold": self.threshold}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The experience of in-context roles: finished episodes as texts."""
+"""The memory of in-context roles: finished episodes as texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Example(NamedTuple):
         state: The text of the state.
         action: Name of the action.
         reward: Reward of the step.
-        done: True if the domain itself ended here; a step limit does not count.
+        done: True if the episode terminated here; a step limit does not count.
         next_state: The text of the next state.
     """
 
@@ -29,7 +29,7 @@ Episode: TypeAlias = tuple[Example, ...]
 
 
 class Experience:
-    """The finished episodes of an agent, and the latest successful ones.
+    """The finished episodes of an agent, and the latest successful ones separately.
 
     Attributes:
         episodes: All episodes, oldest first.
@@ -63,10 +63,10 @@ class Experience:
 
 
 def gained(steps: Sequence[Example], gamma: float) -> float:
-    """Return the sum of gamma^t r_t over some steps."""
+    """Return the sum of gamma^t r_t over steps."""
     return discounted_return([step.reward for step in steps], gamma)
 
 
 def discounted_return(rewards: Sequence[float], gamma: float) -> float:
-    """Return the sum of gamma^t r_t."""
+    """Return the sum of gamma^t r_t over rewards."""
     return float(sum(gamma**t * reward for t, reward in enumerate(rewards)))

@@ -19,7 +19,7 @@ from hunch.roles.writer.search import Thompson
 from hunch.sandbox import ProgramError
 
 NO_WAY = " But by these programs there is no way to a reward from where the mission begins."
-"""Feedback on a program that explains all steps but violates optimism."""
+"""Feedback on a program that explains all steps but does not satisfy optimism."""
 _TASKS = {
     "transition": ("dynamics", ("state", "action"), "the next state, of the same form"),
     "reward": ("reward", ("state", "action", "next_state"), "(reward, done): a float and a bool"),
@@ -27,7 +27,7 @@ _TASKS = {
 
 
 class CodedModel:
-    """A world model of ``transition(state, action)`` and ``reward(state, action, next_state)``."""
+    """A world model of two programs, ``transition(state, action)`` and ``reward(state, action, next)``."""
 
     def __init__(self, transition: Patient, reward: Patient) -> None:
         self.transition, self.reward = transition, reward
@@ -35,7 +35,7 @@ class CodedModel:
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
     ) -> list[Prediction]:
-        """Predict the next states, then their rewards; nothing is predicted if either program fails."""
+        """Predict the next states, then their rewards; a prediction is empty if either program fails."""
         pairs = list(zip(states, actions, strict=True))
         after = [state_or_none(value) for value in self.transition.map(pairs)]
         known = [i for i, state in enumerate(after) if state is not None]
@@ -48,7 +48,7 @@ class CodedModel:
 
 
 def earning(value: Any) -> tuple[float | None, bool | None]:
-    """Return the result of a reward program if it is a pair of a number and a bool."""
+    """Return reward and end from a reward program's result, if it is a number and a bool; else two Nones."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None, None
     reward, done = number(value[0]), value[1]
@@ -56,7 +56,7 @@ def earning(value: Any) -> tuple[float | None, bool | None]:
 
 
 def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) -> Problem:
-    """Return the problem for one of the two functions."""
+    """Return the design problem of one of the two functions."""
     what, parameters, returns = _TASKS[function]
     return Problem(
         f"Write the {what} of this environment as a program: {mission}.",
@@ -72,14 +72,14 @@ def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) 
 
 @dataclass
 class Piece:
-    """One of the two functions, with the programs tried for it.
+    """One of the two functions, with the programs that were tried for it.
 
     Attributes:
-        problem: The problem that it solves.
+        problem: The design problem whose solution is the function.
         attempts: All programs, in order.
-        search: Chooses the program to refine; restarted when new steps come.
+        search: Chooses the program to refine; restarted when new steps arrive.
         current: The current program: the latest of those that explain most.
-        since: Number of the attempt with which the search began.
+        since: Number of the first attempt of the current search.
     """
 
     problem: Problem
@@ -89,7 +89,7 @@ class Piece:
     since: int = 0
 
     def add(self, attempt: Attempt, rng: np.random.Generator) -> None:
-        """Add a program that was tried on the steps so far."""
+        """Add a program that was evaluated on the steps so far."""
         self.attempts.append(attempt)
         self.search.tell([attempt], rng)
         if self.current is None or _fitness(attempt) >= _fitness(self.current):
@@ -106,7 +106,7 @@ def _fitness(attempt: Attempt) -> float:
 
 
 def tried(attempt: Attempt, problem: Problem, steps: Sequence[Step]) -> Attempt:
-    """Return the attempt with the share of steps that its program explains, its only component."""
+    """Return the attempt with the share of steps that its program explains, as its only component."""
     if wrong := problem.flaw(attempt.program):
         return replace(attempt, fitness=None, error=wrong, components={})
     try:
@@ -126,7 +126,7 @@ def arguments(function: str, step: Step) -> tuple[Any, ...]:
 
 
 def judged(function: str, answers: Sequence[Any], steps: Sequence[Step]) -> tuple[float, str]:
-    """Return the share of steps that a function's values explain, and describe the first that they do not."""
+    """Return the share of steps that a function's results explain, and describe the first wrong one."""
     wrong = [
         (answer, step, pieces)
         for answer, step in zip(answers, steps, strict=True)

@@ -31,45 +31,45 @@ from hunch.ranges import NonNegativeFloat, PositiveInt, Share
 T = TypeVar("T")
 
 CONTEXT: Final = 4000
-"""Context in tokens if a model does not state it: that of code-davinci-002, in the released code."""
+"""Context in tokens for models that do not state theirs: that of code-davinci-002 (released code)."""
 RESERVE: Final = 100
 """Tokens of the context left free in addition to the completion, as in the released code."""
 SPECIAL: Final = 4
-"""Tokens for the special tokens with which a model begins a text, which no count of a text includes."""
+"""Tokens for the special tokens at the beginning of a model's input, which token counts leave out."""
 STEP: Final = 16
-"""The room for answers is a multiple of this, so that prompts rarely change with it."""
+"""The tokens reserved for answers are a multiple of this, so that prompts rarely change with them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptConfig(AskConfig):
-    """How prompts of examples are made and their answers sampled."""
+    """Settings of prompts with examples, and of the sampled answers."""
 
     answers: Literal["write", "choose"] = "write"
-    """Let the model write (released code), or draw by likelihood among the possible answers: actions, ends,
-    and the rewards that were seen. Next states are always written."""
+    """Let the model write answers (released code), or draw by likelihood among the possible ones: actions,
+    ends, and rewards seen so far. Next states are always written."""
     resamples: PositiveInt = 3
     """Maximum completions per prediction (released code)."""
     prompt_draws: PositiveInt = 5
-    """Maximum attempts to find an order of the examples that this prediction has not used (released code)."""
+    """Maximum shuffles of the examples to find a prompt that is new for this prediction (released code)."""
     prompts: Literal["per-prediction", "per-episode"] = "per-prediction"
     """Shuffle examples for every prediction (released code), or once per episode, for prefix caches."""
     balance: bool = True
-    """Balance the outcomes of examples in prompts for end and reward (released code)."""
+    """Give all outcomes equal shares of the examples, in prompts for end and reward (released code)."""
     action_constraint: bool = True
     """Show the world model only examples with the same action (released code)."""
     policy_hints: bool = True
-    """Show the policy states with hints, if the environment has hints (released code)."""
+    """Show the policy states with the environment's hints, if it has any (released code)."""
     context: PositiveInt | None = None
-    """Context in tokens; prompts leave max_tokens + 100 free, or less where answers are shorter. Default: the
-    model's, at most 4000."""
+    """Context in tokens; prompts leave max_tokens + 100 free, or less for shorter answers. Default: that
+    of the model, at most 4000."""
     max_tokens: PositiveInt = 100
-    """Maximum tokens per completion (released code); a chat model has at least those that thoughts need."""
+    """Maximum tokens per completion (released code); for a chat model at least enough for its thoughts."""
     temperature: NonNegativeFloat = 0.1
     """Sampling temperature (released code)."""
     policy_temperature: NonNegativeFloat | None = None
-    """Sampling temperature of actions; 1 samples the model's own distribution. Default: as all answers."""
+    """Sampling temperature of actions; 1 samples the model's distribution. Default: as for all answers."""
     top_p: Share = 1.0
-    """top-p of the sampling (released code)."""
+    """Probability mass of the tokens to sample from, 0 to 1; 1 for all tokens (released code)."""
 
 
 @dataclass(slots=True)
@@ -80,9 +80,9 @@ class Counts:
         completions: Number of answers.
         unread: Answers that could not be read.
         failed: Predictions without a readable answer.
-        bare: Failed predictions that had no example to show.
+        bare: Failed predictions without any example in the prompt.
         prompts: Number of prompts.
-        cut: Prompts that lost examples because of the context.
+        cut: Prompts that lost examples because the context was full.
     """
 
     completions: int = 0
@@ -95,14 +95,14 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A query, its groups of examples, and a random generator.
+    """A query to complete, with the groups of examples and a random generator.
 
     Attributes:
         query: The end of the prompt.
         groups: Examples; each of several groups has an equal share of the prompt.
         rng: Orders the examples.
-        epoch: Number of finished episodes, on which a prompt kept for an episode also depends.
-        options: All possible answers in full; empty where they are not known.
+        epoch: Number of finished episodes; a prompt that is kept for an episode depends on it.
+        options: All possible answers in full; empty if they are unknown.
     """
 
     query: str
@@ -113,13 +113,13 @@ class Blank:
 
 
 class Completer:
-    """Completes queries with a model.
+    """Completes queries with a language model.
 
     Attributes:
-        context: Tokens of the context.
+        context: Size of the context in tokens.
         answer: Maximum tokens of an answer.
-        room: Tokens that a prompt may have whatever the answer; :meth:`spare` says when it may have more.
-        counts: Statistics since the beginning.
+        room: Tokens that any prompt may have; :meth:`spare` may allow more.
+        counts: Statistics since the start.
 
     Args:
         lm: A model that generates.
@@ -155,16 +155,16 @@ class Completer:
         read: Callable[[str], T | None],
         temperature: float | None = None,
     ) -> list[T | None]:
-        """Ask for all blanks together, and again for those whose answers cannot be read.
+        """Complete all queries in one batch, and ask again for those whose answers cannot be read.
 
         Args:
-            blanks: The queries to complete.
-            stop: The end of an answer.
+            blanks: The queries, with their examples.
+            stop: Text at which an answer ends.
             read: Parses an answer.
-            temperature: Sampling temperature. Default: the setting's.
+            temperature: Sampling temperature. Default: that of the settings.
 
         Returns:
-            The parsed answers; ``None`` for those that could not be read.
+            The parsed answers; ``None`` for answers that could not be read.
         """
         answers: list[T | None] = [None] * len(blanks)
         open_ = [i for i, blank in enumerate(blanks) if any(blank.groups)]
@@ -197,11 +197,11 @@ class Completer:
         return replace(own, max_tokens=most, temperature=temperature, top_p=self.config.top_p, stop=ends)
 
     def spare(self, blanks: Sequence[Blank]) -> int:
-        """Return the tokens to leave free for answers: twice the longest possible one, at most the setting's.
+        """Return the tokens to reserve for answers: twice the longest possible answer, at most the setting.
 
-        An answer is one of the options, or shorter than an example, which has one. ``SPECIAL`` of the tokens
-        are for the model's own, so an answer has the rest. If the model does not state its context,
-        tokens are estimates, and the released code's reserve stays.
+        An answer is one of the options, or shorter than an example containing one. ``SPECIAL`` of the tokens
+        are for the model's special tokens, the rest for the answer. If the model does not state its context,
+        token counts are estimates, and the released code's reserve is kept.
         """
         reserve = self.answer + RESERVE
         if self.lm.context is None or self._asking.chats:
@@ -260,7 +260,7 @@ def _chatted(text: str, read: Callable[[str], T | None], stop: str, blank: Blank
 
 
 def balanced(groups: Sequence[Sequence[T]], rng: np.random.Generator) -> list[T]:
-    """Shuffle groups of examples with equal shares.
+    """Return examples in random order, with equal shares for all groups.
 
     A shuffled group is repeated from its beginning up to the size of the largest group. A single group is
     only shuffled.
@@ -279,7 +279,7 @@ def shuffled(items: Sequence[T], rng: np.random.Generator) -> list[T]:
 
 
 def assemble(examples: Sequence[str], query: str, room: int, tokens: Callable[[str], int]) -> tuple[str, int]:
-    """Join examples and query; if they do not fit, the first examples are left out.
+    """Join examples and query; if they do not fit into ``room``, the first examples are left out.
 
     Args:
         examples: The examples in order.

@@ -34,18 +34,18 @@ class TextWorldModel(WorldModel, Protocol):
     """A world model over texts that is based on experience."""
 
     def ready(self, actions: Sequence[str]) -> bool:
-        """Return whether the experience is sufficient for all of these actions."""
+        """Return whether the experience suffices to predict all of these actions."""
 
 
 class InContextWorldModel:
-    """A language model that sees remembered steps and completes another one.
+    """A language model that completes a step, given remembered steps as examples.
 
     ========== ==================================== ==================
     prompt     examples                             balanced
     ========== ==================================== ==================
     end        steps with the same action           last steps, others
-    reward     of these, those that end as predicted one group per reward
-    next state of these, those that are not last     no
+    reward     of these, the same predicted end     per reward
+    next state of these, not the last steps         no
     ========== ==================================== ==================
 
     Without the action constraint, all steps are examples in all prompts. Each stage is one call of the model
@@ -54,7 +54,7 @@ class InContextWorldModel:
     Args:
         completer: The model, and how its prompts are made.
         experience: The remembered episodes.
-        wording: The texts of the domain.
+        wording: The wording of the domain in prompts.
     """
 
     def __init__(self, completer: Completer, experience: Experience, wording: Texts) -> None:
@@ -159,12 +159,12 @@ class _Case:
 
 
 def question(state: str, action: str, wording: Texts) -> str:
-    """Return the end of a prompt that asks for a part of a step."""
+    """Return the end of a prompt that asks for a part of a step: the end, the reward or the next state."""
     return state + wording.actions[action]
 
 
 def example(step: Example, told: str, wording: Texts) -> str:
-    """Return a remembered step including that part."""
+    """Return a remembered step as an example, with this part (``told``) at its end."""
     return question(step.state, step.action, wording) + told + "\n"
 
 
@@ -175,7 +175,7 @@ class LookUpWorldModel(LookUp):
 
     Args:
         experience: The remembered episodes.
-        wording: The texts of the domain; not used.
+        wording: The wording of the domain; not used.
     """
 
     def __init__(self, experience: Experience, wording: Texts) -> None:

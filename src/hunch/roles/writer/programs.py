@@ -1,8 +1,8 @@
 """The program role: a writer writes programs, and a search chooses their parents.
 
 A writer sees a problem, parents with their results, and feedback in words. A search returns requests and is
-told about attempts; it never reads a program's text. So every search works with every writer, and the
-controls of a search change only what the writer is shown.
+gets the attempts; it never reads a program's text. So every search works with every writer, and the
+controls of a search only change what the writer sees.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hunch.lm.prompts import Prompt as AnyPrompt
 from hunch.lm.registry import require
 
 Feedback = Literal["own", "blind", "shuffled", "fresh"]
-"""Feedback shown to a writer: its parents' own; none; that of another program; or no parents at all."""
+"""Feedback that a writer sees: that of its parents (own), or a control: none, another's, or no parents."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Attempt:
     Attributes:
         number: Number of the attempt in the run, from 0.
         program: Text of the program.
-        fitness: Its fitness; None if it failed.
-        feedback: Feedback of its trial.
-        error: Why it failed; empty if it did not.
-        scores: Its score on each input, if there are several.
+        fitness: Fitness of the program; None if it failed.
+        feedback: Feedback of the evaluation, in words.
+        error: Why the program failed; empty if it did not.
+        scores: Score on each input, if there are several.
         components: Parts of the fitness by name.
-        parents: Numbers of the attempts that its writer was shown.
-        shown: The feedback that its writer was shown.
-        group: Label for the search, such as its island or operation; -1 for all or none.
+        parents: Numbers of the attempts that the writer saw.
+        shown: The feedback that the writer saw.
+        group: Label of the search, such as an island or operation; -1 for all or none.
     """
 
     number: int
@@ -56,13 +56,13 @@ class Attempt:
     group: int = 0
 
     def outcome_text(self) -> str:
-        """The result in words, whether or not it failed; empty if it was not tried."""
+        """The result in words, also of a failed program; empty before the evaluation."""
         if self.fitness is None:
             return f"The program failed. {why}" if (why := self.error or self.feedback) else ""
         return f"fitness: {self.fitness:.6g}\n{self.feedback}".strip()
 
     def after(self, trial: Trial) -> Attempt:
-        """Return the attempt with its result."""
+        """Return the attempt with the result of its trial."""
         return replace(
             self,
             fitness=trial.fitness,
@@ -84,11 +84,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Request:
-    """A search's request for a program.
+    """A request of a search for a new program.
 
     Attributes:
-        parents: Attempts to start from, the most important last; empty for a program from scratch.
-        group: Label of the attempt for the search.
+        parents: Attempts to improve, the most important last; empty for a program from scratch.
+        group: Label of the search, which the attempt keeps.
     """
 
     parents: tuple[Attempt, ...] = ()
@@ -96,7 +96,7 @@ class Request:
 
 
 class Search(Protocol):
-    """Chooses the parents of the next programs. All randomness comes from ``rng``."""
+    """Chooses the parents of the next programs. All random choices use ``rng``."""
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Return n requests for programs."""
@@ -106,7 +106,7 @@ class Search(Protocol):
 
 
 class Writer(Protocol):
-    """Writes programs. The answer depends only on the request and its number."""
+    """Writes programs. The result depends only on the request and the number of the draw."""
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -129,7 +129,7 @@ class Writer(Protocol):
 # ---- writers ----------------------------------------------------------------------------------------------
 
 Prompt = Callable[[Problem, Sequence[Attempt], str], str]
-"""Makes the prompt of a request."""
+"""Function that makes the prompt of a request."""
 
 
 def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
@@ -152,13 +152,13 @@ class ModelWriter:
 
     Args:
         lm: A model that generates.
-        prompt: Makes the prompt of a request; each method uses its paper's.
-        asks: How answers are sampled, by default with up to 2048 tokens; and one's own prompt, with the
+        prompt: Makes the prompt of a request; each method passes the prompt of its paper.
+        asks: How answers are sampled, by default with up to 2048 tokens, and possibly a prompt file with the
             fields ``{task}`` (the problem), ``{examples}`` (the programs to start from) and
-            ``{observation}`` (the result of the last).
+            ``{observation}`` (the result of the last program).
 
     Raises:
-        UsageError: if the model does not generate, or does not know a setting.
+        UsageError: if the model does not generate, or does not support a setting.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class ModelWriter:
         """Ask the model, and extract all code from its answers.
 
         Raises:
-            HunchError: if too many answers in a row hold no code.
+            HunchError: if too many answers in a row contain no code.
         """
         return self._written(problem, [self._prompt(problem, parents, feedback)], n, first)
 
@@ -192,7 +192,7 @@ class ModelWriter:
 
         Args:
             problem: The problem.
-            requests: Parents and feedback of each.
+            requests: Parents and feedback of each request.
 
         Raises:
             HunchError: as for :meth:`write`.
@@ -215,7 +215,7 @@ class ModelWriter:
 class Mutator:
     """A writer that randomly changes the parents' syntax trees: genetic programming without a model.
 
-    Without parents it changes the problem's first program.
+    Without parents it changes the problem's initial program.
     """
 
     evidence: EvidenceLevel | None = None
@@ -223,7 +223,7 @@ class Mutator:
     def write(
         self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
     ) -> list[str]:
-        """Change the last parent, using pieces of the others."""
+        """Return programs that change the last parent, using pieces of the others."""
         if not problem.start and not parents:
             raise UsageError("A mutator needs a problem with a first program to change.")
         programs = [parent.program for parent in parents] or [problem.start]
@@ -239,13 +239,13 @@ class Mutator:
 def shown(
     request: Request, told: Sequence[Attempt], kind: Feedback, rng: np.random.Generator
 ) -> tuple[tuple[Attempt, ...], str]:
-    """Return parents and feedback as shown to a writer: unchanged, or changed by a control.
+    """Return the parents and the feedback that a writer sees: unchanged, or changed by a control.
 
     Args:
         request: The request.
         told: All attempts so far.
         kind: ``own`` for the method, else a control.
-        rng: Chooses the other program of ``shuffled``.
+        rng: Chooses the other program, for ``shuffled``.
     """
     if kind == "fresh" or not request.parents:
         return (), ""
@@ -259,7 +259,7 @@ def shown(
 
 
 def best(attempts: Iterable[Attempt]) -> Attempt | None:
-    """Return the fittest attempt, the first among equals; None if all failed."""
+    """Return the attempt with the highest fitness, the first among equals; None if all failed."""
     fit = [attempt for attempt in attempts if attempt.fitness is not None]
     return max(fit, key=lambda a: (a.fitness, -a.number), default=None)
 

@@ -13,11 +13,11 @@ from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, Request, best
 
 Within = Literal["short", "any", "latest"]
-"""Program drawn from a cluster of equal scores."""
+"""Which program is drawn from a cluster of equal scores: preferably short, any, or the latest."""
 
 
 class BestOfN:
-    """Single shot: every program is written from scratch, and the best is kept. The control of every loop."""
+    """Every program is written from scratch, and the best one counts: the control of all other searches."""
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Return requests without parents."""
@@ -33,12 +33,12 @@ class OneParent:
     parent: Attempt | None = None
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Return requests with the parent, once there is one."""
+        """Return requests with the parent, if there is one yet."""
         return [Request((self.parent,) if self.parent else ())] * n
 
 
 class Refinement(OneParent):
-    """Linear refinement: one lineage, in which each program is written from the one before, failed or not."""
+    """Linear refinement: each program is written from the one before, whether that failed or not."""
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """The last attempt is the next parent."""
@@ -46,9 +46,9 @@ class Refinement(OneParent):
 
 
 class Greedy(OneParent):
-    """Batches: the best of a batch is the parent of the whole next batch (Eureka).
+    """Search by batches: the best program of a batch is the parent of the whole next batch (Eureka).
 
-    If a whole batch failed, the parent stays the same, so its request is repeated.
+    If a whole batch failed, the parent and thus the request stay the same.
 
     Args:
         size: Programs per batch.
@@ -67,10 +67,10 @@ class Greedy(OneParent):
 
 
 class HillClimbing(OneParent):
-    """The best so far is the parent; among equals the latest, so that it can drift along a plateau."""
+    """The best program so far is the parent; among equals the latest, so that the search can drift."""
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Move to an attempt that is not worse."""
+        """Make an attempt the parent if it is not worse than the current one."""
         for attempt in attempts:
             if attempt.fitness is not None and attempt.fitness >= _fitness(self.parent):
                 self.parent = attempt
@@ -81,16 +81,16 @@ def _fitness(attempt: Attempt | None) -> float:
 
 
 SCRATCH = -1
-"""The arm that writes from scratch; programs have the numbers of their attempts."""
+"""The number that stands for writing from scratch; programs have the numbers of their attempts."""
 
 
 class Thompson:
-    """Do what a draw from a Beta distribution favours: refine a program, or write one from scratch.
+    """Thompson sampling by Beta distributions: refine a program, or write one from scratch.
 
-    This is the rule of WorldCoder's released code (Tang et al. 2024). For a program with fitness rho, from 0
-    to 1, it is Beta(1 + C rho, 1 + C (1 - rho)) at first, and Beta(1, 1) for writing from scratch. Every
-    imperfect program that comes of it adds one to the second parameter. A program that failed, has fitness 0
-    or is there already is not refined.
+    This is the rule of WorldCoder's released code (Tang et al. 2024). A program with fitness rho, from 0
+    to 1, has Beta(1 + C rho, 1 + C (1 - rho)) at first, and Beta(1, 1) for writing from scratch. Every
+    imperfect program that results adds one to the second parameter. A program that failed, has fitness 0
+    or exists already is not refined.
 
     Args:
         weight: C, the weight of the fitness.
@@ -119,7 +119,7 @@ class Thompson:
         return 1 + self.weight * share, 1 + self.weight * (1 - share) + failures
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Add programs, and count failures against what they came of; a group of -1 came of nothing here."""
+        """Add programs, and count imperfect ones against their parents, if they were written from any."""
         for attempt in attempts:
             if _fitness(attempt) < 1.0 and attempt.group >= 0:
                 self.failures.update(attempt.parents or (SCRATCH,))
@@ -147,13 +147,13 @@ class Island:
 
 
 class Islands:
-    """Islands with clusters (FunSearch, Romera-Paredes et al. 2023).
+    """Search over islands with clusters (FunSearch, Romera-Paredes et al. 2023).
 
     A request draws an island, then clusters with replacement by a softmax over their fitness, and from each a
     program, by default short ones more often. Parents are in ascending order of fitness. The temperature of
     the softmax falls from ``temperature`` to 0 over ``period`` programs of the island, and starts again.
     After every ``reset_every`` attempts the worse half of the islands is emptied, and each restarts with the
-    best program of a surviving one. Attempts are counted instead of hours, so that a run can be repeated.
+    best program of a remaining one. Attempts are counted instead of hours, so that a run can be repeated.
 
     Args:
         islands: Number of islands.
@@ -162,7 +162,7 @@ class Islands:
         period: Programs per island over which the temperature falls.
         reset_every: Attempts between resets; 0 for none.
         samples: Programs written per request.
-        within: Program drawn from a cluster: ``short`` ones more often, ``any``, or the ``latest``.
+        within: Drawn from a cluster: preferably ``short`` programs, ``any``, or the ``latest``.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Islands:
         self.trials_told = 0
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
-        """Draw requests, each for several programs if enough are wanted together."""
+        """Draw requests; equal ones follow each other if several programs are written per request."""
         return [
             request for _ in range(0, n, self.samples) for request in [self._request(rng)] * self.samples
         ][:n]
@@ -200,7 +200,7 @@ class Islands:
         return Request(tuple(sorted(chosen, key=_fitness)), group)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Add programs to the islands for which they were written; the first one to all islands."""
+        """Add programs to their islands; the first program is added to all islands."""
         for attempt in attempts:
             self.trials_told += 1
             if attempt.fitness is not None:
