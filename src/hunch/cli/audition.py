@@ -36,7 +36,8 @@ class AuditionOptions:
     lm: tuple[str, ...] = ()
     """Specs of the models to test."""
     roles: tuple[str, ...] = ()
-    """Roles to test: prior, policy, judge, preference, goal, planner, world-model, writer. Default: all."""
+    """Roles to test: prior, policy, judge, preference, goal, planner, world-model, writer, reader,
+    formaliser, text-judge. Default: all."""
     env: str = ""
     """Environment in which to ask. Default: those of each role."""
     data: Path | None = None
