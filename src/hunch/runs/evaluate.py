@@ -84,9 +84,9 @@ class Score:
     figures: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        told = "".join(f", {name} {value:.3g}" for name, value in self.figures.items())
+        n, told = self.episodes, "".join(f", {name} {value:.3g}" for name, value in self.figures.items())
         return (
-            f"success {self.success} on {self.episodes:,} episodes of {self.tasks} tasks, "
+            f"success {self.success} on {n:,} episode{'s' * (n != 1)} of {self.tasks} tasks, "
             f"return {self.episode_return:.2f}{told}; {ledger(self.usage)}; {self.seconds:.0f} s; "
             f"evidence level {self.evidence or 'none'}"
         )

@@ -109,9 +109,9 @@ class Result:
         return tables.of_summary(self.summary(), self.requested, str(self.success), self.call_name)
 
     def __str__(self) -> str:
+        n = len(self.episodes or self.evaluations)
         return (
-            f"{self._rate()} in the last quarter of {self.requested:,} steps, "
-            f"{len(self.episodes or self.evaluations):,} episodes; "
+            f"{self._rate()} in the last quarter of {self.requested:,} steps, {n:,} episode{'s' * (n != 1)}; "
             f"{ledger(self.usage, self.call_name)}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
         )
