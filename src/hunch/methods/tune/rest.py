@@ -42,7 +42,7 @@ class ReSTConfig(WritingConfig):
     updates: PositiveInt = 200
     """Updates per round, from the initial weights (our choice)."""
     batch_size: PositiveInt = 64
-    """Texts per update."""
+    """Texts per update, in whole episodes."""
     learning_rate: PositiveFloat = 3e-3
     """Adam learning rate at the beginning of a round, from where it falls linearly to 0, for a model under a
     million weights (our choice)."""
@@ -76,10 +76,10 @@ class ReST(WritingAgent):
             self.best.add(text_of(self.policy.prompt(episode[0].transition.state)), episode)
         kept = self.best.episodes()
         told = {"kept": float(len(kept)), **figures([episode for [episode] in groups])}
-        return {**told, "loss": self.improve([step for own in kept for step in own])} if kept else told
+        return {**told, "loss": self.improve(kept)} if kept else told
 
-    def improve(self, kept: Sequence[Step]) -> float:
-        """Imitate texts, from the initial weights on; return the last loss."""
+    def improve(self, kept: Sequence[list[Step]]) -> float:
+        """Imitate the texts of episodes, from the initial weights on; return the last loss."""
         from hunch.lm.training import Learner
         from hunch.rl.preference_losses import likelihood
 
@@ -87,7 +87,9 @@ class ReST(WritingAgent):
         self.lm.restart(c.start, self.seed)
         learner = Learner.adam(self.lm.parameters())
         for update in range(c.updates):
-            few = [kept[i] for i in self.rng.integers(len(kept), size=c.batch_size)]
+            few = list[Step]()
+            while len(few) < c.batch_size:  # whole episodes, whose prompts continue each other
+                few += kept[int(self.rng.integers(len(kept)))]
             states, decisions = [t.state for t, _ in few], [own for _, own in few]
             found = self.policy.evaluate(states, decisions, part="policy")
             loss = learner.update(likelihood(found), c.learning_rate * (1 - update / c.updates))
