@@ -69,6 +69,7 @@ DENIED: Final = re.compile(
     r"(?:leads?|led|falls?|runs?|gets?|got|puts?|ends?|walks?|bumps?|(?:would )?means?)\b[^.,;]*\b"
     r"(?:holes?|stuck|nowhere|traps?|walls?|lava|lake|water|death|lost)\b|"
     r"would (?:lose|fail|end|waste|undo|hurt)\b|(?:fails|loses)\b|makes no sense)|"
+    r"\) *[=≈:] *-?\.?\d|"
     r"[\"'`* ]*[:=(–—-]+ *(?:illegal|invalid|impossible|forbidden|fatal|not (?:allowed|possible))\b(?! to)|"
     r"[\"'`*, –—-]+(?:(?:sorry|oops|no)[ ,.]+(?:wait|i mean\w*)|i mean\w*|make that|scratch that)\b",
     _I,
@@ -101,12 +102,14 @@ UNREAL: Final = re.compile(r"\W*(?:had (?:i|we|it|the|there)|if only)\b", _I)
 """Beginning of a hypothetical sentence, which says what would be done in another case."""
 FIRST: Final = re.compile(r"\b(?:first|step (?:1|one)|start (?:by|with)|begin (?:by|with))\b", _I)
 OTHER: Final = re.compile(
-    r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
-    r"prior|wrong|bad|worst|blocked|dangerous|unsafe|reject(?:ed)?|excluded?|discard(?:ed)?|ruled? out)"
-    r"(?:[ _]\w+){0,3}[*_\"'` ]*(?::.*$|\Z)",
+    r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
+    r"prior|wrong|bad|worst|blocked|dangerous|unsafe|reject(?:ed)?|excluded?|discard(?:ed)?|ruled? out)|"
+    r"(?:(?!best\b|chosen\b|final\b|safest\b|only\b)\w+[ _]){0,2}(?:legal|possible|available|admissible|"
+    r"allowed|valid|candidates?|tried|history|risky|least \w+|losing|poor|weak|before|so far))"
+    r"(?:[ _]\w+){0,3}[*_\"'` ]*(?::[^.!?\n]*|\Z)",
     _I,
 )
-"""A line, or its label, that names an action that is not the choice."""
+"""A sentence, or its label, that names an action that is not the choice."""
 LABELLED: Final = re.compile(
     r"\A\W*+(?:(?:the|my|your|best|next|chosen|selected|final|recommended|optimal|correct|new|this|direction|heading|"
     r"turn|way|step|pick|selection|suggestion|recommendation|motion|movement|walk|result|solution|reply|agent|"
