@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,11 +55,6 @@ class Backend:
     def takes_argument(self) -> bool:
         """True if the spec has an argument after a colon."""
         return ":" in self.pattern
-
-    def load(self) -> Callable[..., LanguageModel]:
-        """Import and return the function that builds the model."""
-        found: Callable[..., LanguageModel] = resolve_name(self.loader)
-        return found
 
 
 _OURS: Final = (
@@ -158,12 +154,13 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
         HunchError: if the model cannot be loaded.
     """
     backend, model = build(spec, options)
-    file = answers_file(backend) if cache is PER_USER else cache
-    return Cached(model, opened(file))
+    return Cached(model, answers(backend, cache))
 
 
-def opened(file: str | Path | None) -> Store | None:
-    """Return the answers in a file, which is read at first use; None if there is none."""
+def answers(backend: Backend, file: str | Path | None = PER_USER) -> Store | None:
+    """Return the answers in a file, which is read at first use; by default those kept for this kind."""
+    if file is PER_USER:
+        file = per_user() if backend.costly else None
     if file is None:
         return None
     from hunch.lm.answers.store import Store
@@ -189,7 +186,7 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
 def _called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[Backend, Any]:
     """Call the loader of a kind, or what it can check before heavy libraries are imported, with options."""
     backend, (kind, _, argument) = backend_of(head), head.partition(":")
-    loader = backend.load()
+    loader = resolve_name(backend.loader)
     check_options(kind, loader, chosen)
     if check and not backend.check:
         return backend, None
@@ -252,20 +249,15 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
 def split(spec: str) -> tuple[str, dict[str, Any]]:
     """Split off ``?key=value&...``; values are read as JSON if possible, otherwise as text."""
     head, _, query = spec.partition("?")
-    options = {}
+    options: dict[str, Any] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
         if not (key and equals):
             raise UsageError(f"The options of the spec {spec!r} should read '?key=value&key=value'.")
-        options[key] = _value(value)
+        options[key] = value
+        with suppress(ValueError):
+            options[key] = json.loads(value)
     return head, options
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
@@ -283,11 +275,6 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
             from hunch.suggest import suggest
 
             raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
-
-
-def answers_file(backend: Backend) -> Path | None:
-    """Return the file that keeps a model's answers between runs; None if they are not kept."""
-    return per_user() if backend.costly else None
 
 
 def per_user() -> Path:

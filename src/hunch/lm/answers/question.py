@@ -65,11 +65,7 @@ class Answering:
         Raises:
             UsageError: if a prompt has no options, or a blank one.
         """
-        from hunch.lm.speech import choices
-
-        asked = [Question("score", pair) for pair in choices(self._seen(prompts), options)]
-        known = self._answers(asked)
-        return [known[question] for question in asked]
+        return self._choosing("score", prompts, options)
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Return the log-probability of each label of a prompt as the next output.
@@ -81,9 +77,12 @@ class Answering:
         Raises:
             UsageError: if a prompt has no labels, or a blank one.
         """
+        return self._choosing("label", prompts, labels)
+
+    def _choosing(self, verb: Verb, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Any]:
         from hunch.lm.speech import choices
 
-        asked = [Question("label", pair) for pair in choices(self._seen(prompts), labels)]
+        asked = [Question(verb, pair) for pair in choices(self._seen(prompts), options)]
         known = self._answers(asked)
         return [known[question] for question in asked]
 
