@@ -91,10 +91,6 @@ class Metered:
     def __init__(self) -> None:
         self.usage, self.heard = Usage(), Heard()
 
-    def take_loading(self) -> Usage:
-        """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
-        return Usage()
-
     @contextmanager
     def counted(self, calls: int, read: int = 0) -> Iterator[Usage]:
         """Count calls that read ``read`` tokens; what is written can be added to the usage within."""

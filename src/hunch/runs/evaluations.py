@@ -110,9 +110,9 @@ def evaluate(training: Training, evaluation: Evaluation) -> list[Finished]:
             players := Players(agent),
             evaluation.places,
             evaluation.episodes,
-            training.seed + EVALUATION_SEED,
+            training.config.seed + EVALUATION_SEED,
             episodes_per_player=evaluation.episodes_per_player,
-            lifetime=training.lifetime,
+            lifetime=training.config.lifetime,
             task_seed=training.rollout.task_seed if training.rollout else None,
             raw=reads_raw(agent),
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hunch import methods
 from hunch.core import Agent, Episode, UsageError
-from hunch.lm.base import LanguageModel
+from hunch.lm.base import LanguageModel, threads
 from hunch.lm.tally import Tally
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
@@ -23,7 +23,7 @@ from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
 from hunch.runs.fit import require_fit
-from hunch.runs.folder import RunFolder, refuse_other
+from hunch.runs.folder import RunFolder, held, refuse_foreign
 from hunch.runs.loop import Watch
 from hunch.runs.models import Asked, Loaded, asked_by, is_ours, light, refuse_known_games
 from hunch.runs.result import Result
@@ -106,7 +106,8 @@ def execute(
         raise UsageError(f"out is the path of a folder, not {out!r}.")
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
-        refuse_other(path, config.settings())
+        refuse_foreign(path)
+        held(path, config.settings())
         if (path / "summary.json").exists():  # most runs are new
             from hunch.runs.stored import finished
 
@@ -221,18 +222,23 @@ def _run(
     try:
         if folder:
             folder.begin(config.record(asked))
-        tally = _tally(asked, budget, folder)
+        tally = Tally(asked)
+        if budget:
+            from hunch.lm.budget import Ledger
+
+            tally = Ledger(asked, budget, folder.journal() if folder else None)
         with tally.enforced():  # the first reset may ask a model
-            rollout = _rollout(config, places.envs, agent) if places.envs else None
+            if places.envs:
+                how: dict[str, Any] = {"raw": raw, "group": getattr(agent, "group", 1)}
+                how |= {name: getattr(config, name) for name in ("task_seed", "lifetime", "processes")}
+                rollout = Rollout(places.envs, config.seed, **how)
         data = places.data
         if data and not raw:
             from hunch.rl.dataset import without_raw
 
             data = without_raw(data)
         env = next(iter(places.all), None)
-        world = (agent, rollout, env, data, config.seed, config.steps)
-        training = Training(*world, tally, folder, asked, config.lifetime)
-        training.keep_every, training.keep_last = config.keep_every, config.keep_last
+        training = Training(agent, rollout, env, data, config, tally, folder, asked)
         tally.add(asked)  # a model that is trained may be new after begin
         if folder and folder.begun:
             from hunch.runs.resume import resume
@@ -257,39 +263,6 @@ def _run(
             rollout.close()
         if folder:
             folder.close()
-
-
-def _tally(asked: Asked, budget: Budget | None, folder: RunFolder | None) -> Tally:
-    if not budget:
-        return Tally(asked)
-    from hunch.lm.budget import Ledger
-
-    return Ledger(asked, budget, folder.journal() if folder else None)
-
-
-def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], agent: Agent) -> Rollout:
-    return Rollout(
-        envs,
-        config.seed,
-        task_seed=config.task_seed,
-        lifetime=config.lifetime,
-        processes=config.processes,
-        raw=methods.reads_raw(agent),
-        group=getattr(agent, "group", 1),
-    )
-
-
-@contextmanager
-def threads(n: int) -> Iterator[None]:
-    """Set the number of torch threads for a while."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

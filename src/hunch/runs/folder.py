@@ -154,17 +154,6 @@ class RunFolder:
             shutil.rmtree((self.path / file_of(earlier)).parent)
 
 
-def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
-    """Check that a folder holds no other run and no other files, without changing it.
-
-    Raises:
-        UsageError: if it does, or it is the current folder.
-        HunchError: if it is unclear which run it holds, or the folder is impossible.
-    """
-    refuse_foreign(folder)
-    held(folder, settings)
-
-
 def refuse_foreign(folder: Path) -> None:
     """Check that a folder is not the current one, and holds no other files than a run's.
 

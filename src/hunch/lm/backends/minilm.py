@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
-from hunch.lm.base import Float32Array, unit
+from hunch.lm.base import Float32Array, threads, unit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ class MiniLM(EncoderModel):
             HunchError: if the folder's weights are not the published ones; nothing is loaded then.
         """
         verify(folder)
-        with weights.one_thread():
+        with threads(1):
             super().__init__("minilm", folder)
         # The last bits of a vector depend on the version of torch, and runs must repeat bit for bit.
         how = "-packed" * self._reader.packs
@@ -55,7 +55,7 @@ class MiniLM(EncoderModel):
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
-        with weights.one_thread():
+        with threads(1):
             return super().embed(texts)
 
     def _pooled(self, states: Tensor) -> Float32Array:

@@ -133,19 +133,6 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit torch to one thread, so that answers do not depend on the number of threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def brief(error: Exception) -> str:
     """Return the first line of an error."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
