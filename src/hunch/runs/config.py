@@ -142,21 +142,17 @@ def check(config: RunConfig) -> None:
     """
     config.check_types()
     check_prompts(config)
+    data = bool(config.data or "data" in config.objects)
     if config.keep_last and not config.keep_every:
         raise UsageError("--keep-last needs --keep-every; without it no checkpoint is kept.")
     if not 0 <= config.processes <= config.envs:
         raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
     require_whole_groups(config.streams, group_of(config.options))
-    if config.online and not (config.data or "data" in config.objects):
+    if config.online and not data:
         raise UsageError("--online needs --data; without data every run takes steps in the environment.")
-    if "agent" not in config.objects:
-        _check_method(config)
-
-
-def _check_method(config: RunConfig) -> None:
-    """Check that the method can use the data and the models."""
+    if "agent" in config.objects:
+        return
     method = methods.find(config.method)
-    data = bool(config.data) or "data" in config.objects
     if data and method.data == "none":
         raise UsageError(f"{config.method} does not learn from recorded data; leave --data out.")
     if not data and method.data == "needed":

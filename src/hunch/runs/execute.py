@@ -32,7 +32,7 @@ from hunch.runs.writing import CHECKPOINT, write_json
 
 if TYPE_CHECKING:
     from hunch.lm.budget import Budget
-    from hunch.rl.dataset import Dataset, Recorded
+    from hunch.rl.dataset import Recorded
     from hunch.runs.callbacks import Callback
     from hunch.runs.evaluations import Evaluation
 
@@ -160,15 +160,20 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     envs = [] if config.offline else list(given.envs or ())
     if not envs and not config.offline and "env" not in config.objects:
         envs = environments(config, config.streams, stored)
-    places = Places(envs, data, given.evaluation or _evaluation(config, given, stored))
+    judge = given.evaluation
+    # a method that only learns from a data set is always evaluated, because there is nothing else to see
+    if not judge and (config.eval_every or (config.offline and given.agent is None and stored is not None)):
+        from hunch.runs.evaluations import planned
+
+        judge = planned(config, given.envs or (), stored)
+    places = Places(envs, data, judge)
     if not envs and not data:
         raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
     if {id(env.unwrapped) for env in envs} & {id(env.unwrapped) for env in places.all[len(envs) :]}:
         raise UsageError("An evaluation needs environments of its own, not those of the training.")
     if config.processes and any(map(asked_by, envs)):
-        raise UsageError(
-            "The environment asks a model, which is counted in this process: leave processes out."
-        )
+        counted = "The environment asks a model, which is counted in this process"
+        raise UsageError(f"{counted}: leave processes out.")
     if given.agent is None or "agent" not in config.objects:
         for env in places.all[:1]:
             require_fit(config.method, env)
@@ -179,33 +184,17 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     return places
 
 
-def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Evaluation | None:
-    """Return when to evaluate, in environments like those of the run; None if it does not.
-
-    A method that only learns from a data set is always evaluated, because there is nothing else to see.
-    """
-    always = config.offline and given.agent is None and stored is not None
-    every = config.eval_every or (max(1, config.steps // 10) if always else 0)
-    if not every:
-        return None
-    from hunch.runs.evaluations import Evaluation, copies
-
-    n = min(config.streams, config.eval_episodes)
-    envs = copies(given.envs or (), n) if "env" in config.objects else environments(config, n, stored)
-    return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
-
-
 def _made(config: RunConfig, given: Given, loaded: Loaded) -> tuple[Agent, Mapping[str, LanguageModel]]:
     """Return the agent and the models to be metered besides its own."""
-    if given.agent is None:
-        parts = {}
-        if getattr(config.options, "skills", ()):
-            from hunch.runs.loading import parts_of
+    if given.agent is not None:
+        return given.agent, given.models or {}
+    parts = {}
+    if getattr(config.options, "skills", ()):
+        from hunch.runs.loading import parts_of
 
-            parts = parts_of(config)
-        agent, models = build(config, lm=given.lm, loaded=loaded, parts=parts)
-        return agent, models if given.models is None else given.models
-    return given.agent, given.models or {}
+        parts = parts_of(config)
+    agent, models = build(config, lm=given.lm, loaded=loaded, parts=parts)
+    return agent, models if given.models is None else given.models
 
 
 def _run(
@@ -232,12 +221,11 @@ def _run(
                 how: dict[str, Any] = {"raw": raw, "group": getattr(agent, "group", 1)}
                 how |= {name: getattr(config, name) for name in ("task_seed", "lifetime", "processes")}
                 rollout = Rollout(places.envs, config.seed, **how)
-        data = places.data
+        data, env = places.data, next(iter(places.all), None)
         if data and not raw:
             from hunch.rl.dataset import without_raw
 
             data = without_raw(data)
-        env = next(iter(places.all), None)
         training = Training(agent, rollout, env, data, config, tally, folder, asked)
         tally.add(asked)  # a model that is trained may be new after begin
         if folder and folder.begun:

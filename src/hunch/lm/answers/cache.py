@@ -26,7 +26,6 @@ import numpy as np
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.base import LanguageModel, OptionScores
-from hunch.lm.prompts import Prompt
 from hunch.lm.usage import Metered, Usage, counters
 
 if TYPE_CHECKING:
@@ -168,7 +167,13 @@ class Cached(Answering, Metered):
         if stream:
             yield from stream(questions, partial(self._attempt, begun))
             return
-        yield dict(zip(questions, ask(self.model, questions), strict=True))
+        if questions[0].verb == "embed":
+            answers: Sequence[Any] = list(self.model.embed([question.request[0] for question in questions]))
+        else:
+            from hunch.lm.answers.speaking import ask
+
+            answers = ask(self.model, questions)
+        yield dict(zip(questions, answers, strict=True))
         begun.update(questions)
         self._count(Usage(calls=len(questions)), len(questions))
 
@@ -229,37 +234,3 @@ class Cached(Answering, Metered):
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])
         return hashlib.sha256(full.encode()).hexdigest(), question.sample
-
-
-def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
-    """Ask a model several questions of one verb as one batch, and return its answers in order."""
-    verb = questions[0].verb
-    if verb == "embed":
-        return list(model.embed([question.request[0] for question in questions]))
-    if not getattr(model, "messages", False):
-        from hunch.lm.speech import text_of
-
-        questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
-    if verb == "generate":
-        return _write(model, questions)
-    prompts, options = zip(*(question.request for question in questions), strict=True)
-    return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
-
-
-def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
-    """Generate the missing samples; prompts that miss the same samples go together."""
-    from hunch.lm.speech import Sampling
-
-    sampling = Sampling(*questions[0].request[1])
-    samples: dict[Prompt, list[int]] = {}
-    for question in questions:
-        samples.setdefault(question.request[0], []).append(question.sample)
-    spans: dict[tuple[int, int], list[Prompt]] = {}
-    for prompt, own in samples.items():
-        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
-    texts: dict[tuple[Prompt, int], str] = {}
-    for (first, end), prompts in spans.items():
-        written = model.generate(prompts, end - first, sampling, first)
-        for prompt, own_texts in zip(prompts, written, strict=True):
-            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
-    return [texts[question.request[0], question.sample] for question in questions]

@@ -61,7 +61,9 @@ class TransformerModel(Model):
 
     def _files(self, folder: Path) -> str:
         """Return an identifier of the files."""
-        return weights.fingerprint(folder)
+        from hunch.lm.backends.folders import fingerprint
+
+        return fingerprint(folder)
 
     def _evidence(self) -> EvidenceLevel:
         stated = getattr(self.network.config, "hunch_evidence", "L3")

@@ -1,10 +1,9 @@
-"""Identifies and reads folders of model files; :mod:`hunch.lm.backends.folders` finds them."""
+"""Reads folders of model files; :mod:`hunch.lm.backends.folders` finds and identifies them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,17 +15,7 @@ CARD = "trained_on.jsonl"
 """File in a model's folder with a line per training; it is not among those that make the revision."""
 SUMS = "checksums.sha256"
 """File with the checksums of the files that were written into a folder, as ``sha256sum`` reads them."""
-READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
-
-
-def fingerprint(folder: Path) -> str:
-    """Return an identifier of a model's files: the hub's commit, or else a hash of names and contents."""
-    if folder.parent.name == "snapshots" and re.fullmatch("[0-9a-f]{40}", folder.name):
-        return folder.name[:16]
-    files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)
-    parts = [f"{file.name} {file.stat().st_size} {sha256(file)}" for file in files]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def trained_on(folder: Path) -> list[dict[str, Any]]:
