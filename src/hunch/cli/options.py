@@ -177,12 +177,9 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
     """
     given, hidden = given or {}, [*method.fixed, "lm"]
     if hasattr(method.config_class, "learner"):
-        from hunch.cli import learner
+        from hunch.cli.learner import unseen_by
 
-        picked = ["--learner", str(given["learner"])] if "learner" in given else []
-        own = learner.chosen(method, [*picked, *arguments])
-        learner.refuse_other_learners(method, own, arguments)
-        hidden += learner.unseen(own)
+        hidden += unseen_by(method, arguments, given)
     start = usual = replace(method.config_class(), **method.fixed)
     if given:
         from hunch.runs.settings_file import changed

@@ -122,7 +122,6 @@ _OURS: Final = (
         "a model of the Anthropic API",
     ),
 )
-OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
 OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
 
 
@@ -215,16 +214,9 @@ def backend_of(head: str) -> Backend:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend
-    if kind in OF_STUDIES:
-        from hunch.extras import of_studies
+    from hunch.lm.wrong import unknown
 
-        raise of_studies(f"The model {head!r}")
-    if not argument and "/" in head:
-        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
-    from hunch.suggest import suggest
-
-    patterns = {name: known.pattern for name, known in kinds().items()}
-    raise UsageError(f"There is no model called {head!r}; {suggest(kind, patterns)}")
+    raise unknown(head, {name: known.pattern for name, known in kinds().items()})
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
@@ -236,13 +228,10 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     if not hasattr(model, "verbs"):
         raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
-        able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
-        why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")
-        raise UsageError(
-            f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has "
-            f"{', '.join(sorted(model.verbs))}; {verb!r} is offered by {able}."
-            + (f" Tried when it was loaded: {why}" if why else "")
-        )
+        from hunch.lm.wrong import incapable
+
+        able = [backend.pattern for backend in kinds().values() if verb in backend.verbs]
+        raise incapable(model, verb, needed_by, able)
     return model
 
 
@@ -270,11 +259,10 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return  # the loader checks them itself
     known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    for option in chosen:
-        if option not in known:
-            from hunch.suggest import suggest
+    if wrong := next((option for option in chosen if option not in known), ""):
+        from hunch.suggest import suggest
 
-            raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
+        raise UsageError(f"The model {kind!r} has no option {wrong!r}; {suggest(wrong, known)}")
 
 
 def per_user() -> Path:
