@@ -15,7 +15,7 @@ from hunch.plugins import version_of
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
-from hunch.runs.models import Asked, about, check_specs
+from hunch.runs.models import Asked, check_specs
 from hunch.runs.writing import plain
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
@@ -115,10 +115,14 @@ class RunConfig(Setting):
     def record(self, asked: Asked) -> dict[str, Any]:
         """Return the contents of ``config.json``: settings, models, versions and evidence level."""
         versions = {name: version_of(name) for name in _PACKAGES}
+        models = {}
+        for name, model in asked:
+            revision = getattr(model, "revision", None)  # one that is trained may have none
+            models[name] = {"name": model.name, "revision": revision, "evidence": model.evidence}
         return {
             "run": self.settings(),
             "evidence": asked.evidence,
-            "models": about(asked),
+            "models": models,
             "versions": {"python": platform.python_version(), **versions},
         }
 

@@ -156,14 +156,6 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     return found
 
 
-def about(models: Iterable[tuple[str, LanguageModel]]) -> dict[str, dict[str, str | None]]:
-    """Return name, revision and evidence level of each model; one that is trained may have no revision."""
-    return {
-        name: {"name": model.name, "revision": getattr(model, "revision", None), "evidence": model.evidence}
-        for name, model in models
-    }
-
-
 def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Sequence[Verb]]) -> None:
     """Check from their specs that models exist and support what a method needs, before one is loaded.
 
