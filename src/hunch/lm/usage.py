@@ -124,10 +124,5 @@ def counters(model: object) -> Usage:
         getattr(model, name, 0) for name in ("tokens_read", "tokens_written", "retries", "refusals")
     )
     price_in, price_out = prices(model)
-    return Usage(
-        prompt_tokens=read,
-        completion_tokens=written,
-        retries=retries,
-        refusals=refusals,
-        cost=(read * price_in + written * price_out) / 1e6,
-    )
+    cost = (read * price_in + written * price_out) / 1e6
+    return Usage(prompt_tokens=read, completion_tokens=written, retries=retries, refusals=refusals, cost=cost)

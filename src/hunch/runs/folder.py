@@ -142,17 +142,6 @@ class RunFolder:
         """Write the agent of the best evaluation so far."""
         write_checkpoint(self.path / BEST, state)
 
-    def keep(self, step: int, state: dict[str, Any], last: int | None) -> None:
-        """Keep the agent of a step, and of all kept ones only the ``last``."""
-        from hunch.runs.files import file_of, kept_steps
-
-        file = self.path / file_of(step)
-        with writing(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(file, state)
-        for earlier in kept_steps(self.path)[:-last] if last else ():
-            shutil.rmtree((self.path / file_of(earlier)).parent)
-
 
 def refuse_foreign(folder: Path) -> None:
     """Check that a folder is not the current one, and holds no other files than a run's.

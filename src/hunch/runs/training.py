@@ -183,7 +183,9 @@ class Training:
         """Keep the agent if the steps since ``before`` passed a multiple of ``keep_every``."""
         every = self.config.keep_every
         if self.folder and every and self.steps // every > before // every:
-            self.folder.keep(self.steps, self._state(), self.config.keep_last)
+            from hunch.runs.kept import keep  # most runs keep none
+
+            keep(self.folder.path, self.steps, self._state(), self.config.keep_last)
 
     def write_best(self) -> None:
         """Write the agent of the best evaluation so far, if it is a new one."""
