@@ -42,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = warn
     if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it
         sys.path.append(os.getcwd())
-    arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
-    if arguments[:1] == ["help"]:
+    while arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
         from hunch.cli.commands import usage

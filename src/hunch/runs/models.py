@@ -167,10 +167,11 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     Raises:
         UsageError: if one does not; the message names the model.
     """
-    if cache := os.environ.get("HUNCH_CACHE"):
+    cache = Path(os.environ.get("HUNCH_CACHE") or os.devnull).expanduser()
+    if cache.is_file() and cache.suffix not in (".sqlite", ".db"):
         from hunch.lm.answers.salvage import require_answers
 
-        require_answers(Path(cache).expanduser())
+        require_answers(cache)
     for name, spec in specs.items():
         head = spec.partition("?")[0]
         able = check_spec(spec).verbs & set(needs[name])

@@ -24,8 +24,6 @@ def require_answers(path: Path) -> None:
     Raises:
         UsageError: if it is.
     """
-    if path.suffix in (".sqlite", ".db") or not path.is_file():
-        return
     with open(path, "rb") as file:
         if (start := file.read(len(_SQLITE))) and start != _SQLITE:
             raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
