@@ -29,7 +29,8 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
 from hunch.runs import folder, loop, resume, writing
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import file_of, kept_steps, read_checkpoint, read_lines
+from hunch.runs.files import read_checkpoint, read_lines
+from hunch.runs.kept import file_of, kept_steps
 from hunch.runs.stored import finished
 from hunch.runs.writing import BEST, CHECKPOINT
 

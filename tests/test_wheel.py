@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hunch.lm.backends.weights import fingerprint
+from hunch.lm.backends.folders import fingerprint
 
 ROOT = Path(__file__).parent.parent
 MEGABYTE = 1_000_000

@@ -117,8 +117,11 @@ def named(hint: Any) -> str:
 def _check_number(name: str, value: Real, hint: Any) -> None:
     if not math.isfinite(value):
         raise UsageError(f"{name} must be a finite number, not {value}.")
+    number: Any = value
     for limit in _limits(hint):
-        if not _within(value, limit):
+        least, above, most = (getattr(limit, bound, None) for bound in ("ge", "gt", "le"))
+        low = (least is not None and number < least) or (above is not None and number <= above)
+        if low or (most is not None and number > most):
             raise UsageError(f"{name} must be {_WORDS[type(limit)].format(limit)}, not {value}.")
 
 
@@ -130,18 +133,4 @@ def _limits(hint: Any) -> list[Any]:
     return [limit for each in inner for limit in _limits(each)] if origin in (Union, UnionType) else []
 
 
-_WORDS = {
-    Gt: "above {0.gt}",
-    Ge: "at least {0.ge}",
-    Le: "at most {0.le}",
-    Interval: "from {0.ge} to {0.le}",
-}
-
-
-def _within(value: Any, limit: Any) -> bool:
-    least, above, most = (getattr(limit, name, None) for name in ("ge", "gt", "le"))
-    return (
-        (least is None or value >= least)
-        and (above is None or value > above)
-        and (most is None or value <= most)
-    )
+_WORDS = {Gt: "above {0.gt}", Ge: "at least {0.ge}", Le: "at most {0.le}", Interval: "from {0.ge} to {0.le}"}

@@ -17,7 +17,8 @@ import numpy as np
 from hunch.core import HunchError
 from hunch.envs import make
 from hunch.lm import registry, require
-from hunch.lm.backends.weights import libraries, one_thread
+from hunch.lm.backends.weights import libraries
+from hunch.lm.base import threads
 from hunch.rl.episodes import play
 from hunch.runs.processes import environment, thread_limits
 from hunch_studies.priors import PICK, dqn_prior
@@ -93,7 +94,7 @@ def measure(encoder: str, sample: Sequence[str]) -> Cost:
     _, model = registry.build(encoder, {})
     require(model, "embed", needed_by="An encoder")
     libraries()  # any encoder's memory is that of a process with them
-    with one_thread():
+    with threads(1):
         model.embed(sample[:1])
         start = time.perf_counter()
         model.embed(sample)

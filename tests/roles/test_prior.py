@@ -14,7 +14,8 @@ from hunch.roles.prior.build import build_prior
 from hunch.roles.prior.distribution import UniformPrior, draw
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
-from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
+from hunch.roles.prior.novelty import NoveltyPrior
+from hunch.roles.prior.similarity import SimilarityPrior
 
 STATE = State(
     "The fridge 1 is closed.",

@@ -9,7 +9,8 @@ from benchmarks.kills import same
 import hunch
 from hunch.core import HunchError, UsageError
 from hunch.runs.cluster import pack, unpack
-from hunch.runs.files import file_of, kept_steps, read_checkpoint
+from hunch.runs.files import read_checkpoint
+from hunch.runs.kept import file_of, kept_steps
 from hunch.runs.writing import CHECKPOINT
 
 LAKE = "hunch/FrozenLake-v0"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 from hunch.cli.words import last
 from hunch.core import UsageError
@@ -17,19 +18,14 @@ def chosen(method: Method, arguments: Sequence[str]) -> str:
     return found if found in LEARNERS else str(method.config_class.learner)
 
 
-def unseen(learner: str) -> list[str]:
-    """Return the settings, with dotted names, that belong to other learners and do not apply to this one."""
-    every = (entry.name for entry in fields(LEARNERS[learner].config_class))
-    hidden = [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
-    return [*(name for name in LEARNERS if name != learner), *hidden]
-
-
-def refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]) -> None:
-    """Refuse an option of another learner than the one that a command line chooses.
+def unseen_by(method: Method, arguments: Sequence[str], given: Mapping[str, Any]) -> list[str]:
+    """Return the settings that do not apply to a command line, given the settings of a file.
 
     Raises:
-        UsageError: if there is such an option; the message names it.
+        UsageError: if it has an option of another learner.
     """
+    picked = ["--learner", str(given["learner"])] if "learner" in given else []
+    learner = chosen(method, [*picked, *arguments])
     for token in arguments:
         other, dot, _ = token.removeprefix("--").removeprefix(f"{method.prefix}.").partition(".")
         if token.startswith("--") and dot and other in LEARNERS and other != learner:
@@ -37,3 +33,11 @@ def refuse_other_learners(method: Method, learner: str, arguments: Sequence[str]
                 f"{token.partition('=')[0]} belongs to the learner {other}, and the learner is {learner}: "
                 f"add --learner {other}."
             )
+    return unseen(learner)
+
+
+def unseen(learner: str) -> list[str]:
+    """Return the settings of learners, with dotted names, that are no options beside this learner."""
+    every = (entry.name for entry in fields(LEARNERS[learner].config_class))
+    hidden = [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
+    return [*(name for name in LEARNERS if name != learner), *hidden]

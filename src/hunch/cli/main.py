@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
 
 from hunch.core import HunchError, UsageError
 from hunch.warned import warn
@@ -19,7 +17,6 @@ BUILT_IN = (
     *("methods", "envs", "cache", "completion", "lm"),
 )
 """The built-in commands; :mod:`hunch.cli.commands` describes each."""
-MEMORY = "These settings need more memory than there is."
 PLAIN = ("methods", "envs", "lm", "completion")
 """Commands without options."""
 
@@ -45,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = warn
     if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it
         sys.path.append(os.getcwd())
-    arguments = ["--help"] if arguments in (["help"], ["help", "help"]) else arguments
-    if arguments[:1] == ["help"]:
+    while arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
         from hunch.cli.commands import usage
@@ -66,25 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as stopped:
         _leave(str(stopped) or "stopped.", 130)
     except HunchError as error:
-        said = MEMORY if _is_memory(error.__cause__) else str(error)
-        _leave(said, 2 if isinstance(error, UsageError) else 1)
+        from hunch.cli.unexpected import known
+
+        _leave(known(error), 2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
         os._exit(0)
     except Exception as error:
         if os.environ.get("HUNCH_DEBUG"):
             raise
-        if _is_memory(error):
-            _leave(MEMORY, 1)
         from hunch.cli.unexpected import sentence
 
         _leave(sentence(error), 1)
-
-
-def _is_memory(error: BaseException | None) -> bool:
-    """Return whether memory ran out; on a CPU torch raises a RuntimeError with the system's own words."""
-    torch: Any = sys.modules.get("torch")
-    on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-    return on_device or isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error)
 
 
 def _leave(sentence: str, code: int) -> None:

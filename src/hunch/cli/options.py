@@ -62,8 +62,7 @@ def read(cls: Any, **options: Any) -> Any:
 def _unknown(cls: Any, arguments: Sequence[str]) -> str:
     """Say that a command line has an option that a dataclass lacks; empty if it has none."""
     names, given = ["help", *_names(cls)], (token for token in arguments if token.startswith("--"))
-    for token in given:
-        flag = token.partition("=")[0]
+    for flag in (token.partition("=")[0] for token in given):
         if (name := flag[2:].replace("_", "-")) not in names:
             near = ", ".join(f"--{each}" for each in get_close_matches(name, names))
             return f"There is no option {flag}" + (f"; similar are {near}" if near else "")
@@ -176,17 +175,12 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
         UsageError: if the arguments have an option of another learner than the one that they choose, or the
             file has an option that the method lacks.
     """
-    given = given or {}
-    hidden = [*method.fixed, "lm"]
+    given, hidden = given or {}, [*method.fixed, "lm"]
     if hasattr(method.config_class, "learner"):
-        from hunch.cli import learner
+        from hunch.cli.learner import unseen_by
 
-        picked = ["--learner", str(given["learner"])] if "learner" in given else []
-        own = learner.chosen(method, [*picked, *arguments])
-        learner.refuse_other_learners(method, own, arguments)
-        hidden += learner.unseen(own)
-    usual = replace(method.config_class(), **method.fixed)
-    start = usual
+        hidden += unseen_by(method, arguments, given)
+    start = usual = replace(method.config_class(), **method.fixed)
     if given:
         from hunch.runs.settings_file import changed
 
@@ -218,11 +212,10 @@ def _without(start: Any, hidden: Sequence[str]) -> Any:
 
 def _again(cls: Any, options: Any) -> Any:
     """Return options of a derived type as their dataclass, with those inside."""
-    default = cls()
-    values = {}
-    for entry in fields(cls):
-        value, ours = getattr(options, entry.name), getattr(default, entry.name)
-        values[entry.name] = _again(type(ours), value) if is_dataclass(ours) else value
+    usual, values = cls(), {entry.name: getattr(options, entry.name) for entry in fields(cls)}
+    for name, value in values.items():
+        if is_dataclass(inner := getattr(usual, name)):
+            values[name] = _again(type(inner), value)
     return cls(**values)
 
 
@@ -239,10 +232,8 @@ def default_folder(configs: Sequence[RunConfig], more: object = None) -> Path:
     """Return a folder under ``runs/`` that is the same for the same command only."""
     text = json.dumps([[asdict(config) for config in configs], more], sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    named = (
-        f"{'+'.join(config.method for config in configs)}_{configs[0].env.removeprefix('hunch/')}_{digest}"
-    )
-    return Path("runs") / re.sub(r"[/:]", "-", named)
+    parts = "+".join(config.method for config in configs), configs[0].env.removeprefix("hunch/"), digest
+    return Path("runs") / re.sub(r"[/:]", "-", "_".join(parts))
 
 
 def _default(cls: Any) -> Any:

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hunch import methods
-from hunch.cli.options import (
-    Launch,
-    budget_of,
-    default_folder,
-    options_of,
-    parse,
-    run_config,
-    split_config,
-    with_defaults,
-)
+from hunch.cli import options
 from hunch.core import HunchError, UsageError
 from hunch.runs.config import check, loading
 
@@ -23,7 +14,7 @@ MORE = "The same command with a larger budget continues it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Launch):
+class RunOptions(options.Launch):
     """Options of ``hunch run``: settings of the run, and the folder for it."""
 
     seed: int = 0
@@ -32,7 +23,7 @@ class RunOptions(Launch):
 
 def run(arguments: Sequence[str]) -> None:
     """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
-    names, rest, given = split_config(arguments)
+    names, rest, given = options.split_config(arguments)
     if {"-h", "--help", "--help-all"} & set(rest):
         from hunch.cli.help import of_run
 
@@ -45,15 +36,15 @@ def run(arguments: Sequence[str]) -> None:
     if any(token.startswith(("--env.", "--reader")) for token in rest):  # most runs leave them out
         from hunch.cli.environment import split_environment
 
-        rest, options = split_environment(rest)
-        env_options |= options
-    own = options_of(method, rest, given.pop("options", {}))
-    parts = {"where_": with_defaults(RunOptions, given), "method_": own}
-    parsed = parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
+        rest, more = split_environment(rest)
+        env_options |= more
+    own = options.options_of(method, rest, given.pop("options", {}))
+    parts = {"where_": options.with_defaults(RunOptions, given), "method_": own}
+    parsed = options.parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
-    config = run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
+    config = options.run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
     check(config)
-    budget = budget_of(where.budget)
+    budget = options.budget_of(where.budget)
     if where.dry_run:
         from hunch.cli.estimate import dry_run
 
@@ -61,7 +52,7 @@ def run(arguments: Sequence[str]) -> None:
     from hunch.runs.execute import execute, interruptible  # a wrong option is told before these are read
     from hunch.runs.progress import RunProgress
 
-    out = where.out or default_folder([config])
+    out = where.out or options.default_folder([config])
     try:
         with interruptible() as stop, RunProgress(method.name, config.steps, loading(config)) as progress:
             result = execute(

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from typing import Any
+
+from hunch.core import HunchError
 from hunch.extras import install
 
 EXTRAS = {
@@ -12,12 +18,27 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 """Packages that a command may lack, with the extra of ``pip install 'hunch[...]'`` that installs each."""
+MEMORY = "These settings need more memory than there is."
+
+
+def known(error: HunchError) -> str:
+    """Return the sentence of an error of ours, which memory that ran out may have caused."""
+    return MEMORY if _is_memory(error.__cause__) else str(error)
 
 
 def sentence(error: Exception) -> str:
     """Return a sentence for an unexpected error: an unusable file, a missing package, or a bug in Hunch."""
+    if _is_memory(error):
+        return MEMORY
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"This needs {error.name}: {install(EXTRAS[error.name])}."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    """Return whether memory ran out; on a CPU torch raises a RuntimeError with the system's own words."""
+    torch: Any = sys.modules.get("torch")
+    on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
+    return on_device or isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error)

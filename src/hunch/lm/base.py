@@ -9,7 +9,8 @@ computes the options of a prompt together, and sample i of a prompt has its own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias
 
@@ -163,3 +164,16 @@ class Model:
 def unit(vector: Float32Array) -> Float32Array:
     """Return a vector scaled to length 1; a zero vector is returned unchanged."""
     return vector / max(np.float32(np.linalg.norm(vector)), np.float32(1e-12))
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Set the number of torch threads for a while; the last digits of an answer may depend on it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,11 +55,6 @@ class Backend:
     def takes_argument(self) -> bool:
         """True if the spec has an argument after a colon."""
         return ":" in self.pattern
-
-    def load(self) -> Callable[..., LanguageModel]:
-        """Import and return the function that builds the model."""
-        found: Callable[..., LanguageModel] = resolve_name(self.loader)
-        return found
 
 
 _OURS: Final = (
@@ -126,7 +122,6 @@ _OURS: Final = (
         "a model of the Anthropic API",
     ),
 )
-OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
 OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
 
 
@@ -158,12 +153,13 @@ def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> C
         HunchError: if the model cannot be loaded.
     """
     backend, model = build(spec, options)
-    file = answers_file(backend) if cache is PER_USER else cache
-    return Cached(model, opened(file))
+    return Cached(model, answers(backend, cache))
 
 
-def opened(file: str | Path | None) -> Store | None:
-    """Return the store of answers in a file, which is opened at first use; None without a file."""
+def answers(backend: Backend, file: str | Path | None = PER_USER) -> Store | None:
+    """Return the store of answers in a file, opened at first use; by default the one for this kind."""
+    if file is PER_USER:
+        file = per_user() if backend.costly else None
     if file is None:
         return None
     from hunch.lm.answers.store import Store
@@ -189,7 +185,7 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
 def _called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[Backend, Any]:
     """Call the loader of a kind, or what it can check before heavy libraries are imported, with options."""
     backend, (kind, _, argument) = backend_of(head), head.partition(":")
-    loader = backend.load()
+    loader = resolve_name(backend.loader)
     check_options(kind, loader, chosen)
     if check and not backend.check:
         return backend, None
@@ -218,16 +214,9 @@ def backend_of(head: str) -> Backend:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend
-    if kind in OF_STUDIES:
-        from hunch.extras import of_studies
+    from hunch.lm.wrong import unknown
 
-        raise of_studies(f"The model {head!r}")
-    if not argument and "/" in head:
-        raise UsageError(f"There is no model called {head!r}; did you mean 'hf:{head}'?")
-    from hunch.suggest import suggest
-
-    patterns = {name: known.pattern for name, known in kinds().items()}
-    raise UsageError(f"There is no model called {head!r}; {suggest(kind, patterns)}")
+    raise unknown(head, {name: known.pattern for name, known in kinds().items()})
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
@@ -239,33 +228,25 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     if not hasattr(model, "verbs"):
         raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
-        able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
-        why = getattr(getattr(model, "model", model), "lacking", {}).get(verb, "")
-        raise UsageError(
-            f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has "
-            f"{', '.join(sorted(model.verbs))}; {verb!r} is offered by {able}."
-            + (f" Tried when it was loaded: {why}" if why else "")
-        )
+        from hunch.lm.wrong import incapable
+
+        able = [backend.pattern for backend in kinds().values() if verb in backend.verbs]
+        raise incapable(model, verb, needed_by, able)
     return model
 
 
 def split(spec: str) -> tuple[str, dict[str, Any]]:
     """Split off ``?key=value&...``; values are read as JSON if possible, otherwise as text."""
     head, _, query = spec.partition("?")
-    options = {}
+    options: dict[str, Any] = {}
     for part in query.split("&") if query else ():
         key, equals, value = part.partition("=")
         if not (key and equals):
             raise UsageError(f"The options of the spec {spec!r} should read '?key=value&key=value'.")
-        options[key] = _value(value)
+        options[key] = value
+        with suppress(ValueError):
+            options[key] = json.loads(value)
     return head, options
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, Any]) -> None:
@@ -278,16 +259,10 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return  # the loader checks them itself
     known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    for option in chosen:
-        if option not in known:
-            from hunch.suggest import suggest
+    if wrong := next((option for option in chosen if option not in known), ""):
+        from hunch.suggest import suggest
 
-            raise UsageError(f"The model {kind!r} has no option {option!r}; {suggest(option, known)}")
-
-
-def answers_file(backend: Backend) -> Path | None:
-    """Return the file that stores a model's answers between runs; None if they are not stored."""
-    return per_user() if backend.costly else None
+        raise UsageError(f"The model {kind!r} has no option {wrong!r}; {suggest(wrong, known)}")
 
 
 def per_user() -> Path:

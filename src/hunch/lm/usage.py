@@ -91,10 +91,6 @@ class Metered:
     def __init__(self) -> None:
         self.usage, self.heard = Usage(), Heard()
 
-    def take_loading(self) -> Usage:
-        """Return the usage while the model was loaded on the first call, and an empty usage afterwards."""
-        return Usage()
-
     @contextmanager
     def counted(self, calls: int, read: int = 0) -> Iterator[Usage]:
         """Count calls that read ``read`` tokens; what is written can be added to the usage within."""
@@ -128,10 +124,5 @@ def counters(model: object) -> Usage:
         getattr(model, name, 0) for name in ("tokens_read", "tokens_written", "retries", "refusals")
     )
     price_in, price_out = prices(model)
-    return Usage(
-        prompt_tokens=read,
-        completion_tokens=written,
-        retries=retries,
-        refusals=refusals,
-        cost=(read * price_in + written * price_out) / 1e6,
-    )
+    cost = (read * price_in + written * price_out) / 1e6
+    return Usage(prompt_tokens=read, completion_tokens=written, retries=retries, refusals=refusals, cost=cost)

@@ -115,27 +115,15 @@ def reads_raw(agent: Agent) -> bool:
     return method is None or "raw" in method.reads
 
 
-def _named(name: str) -> Any:
-    """Return a class of a method, its config, or a part of the checker, by its name."""
-    if name == "METHODS":
-        return registered()
-    if name in ("check", "AgentError"):
-        return getattr(import_module(f"{__name__}.checker"), name)
-    plain = name.lower().removesuffix("config")
-    for file in sorted(OURS, key=lambda file: file.replace("-", "") != plain):  # the likely one first
-        for found in _classes(file):
-            if found.__name__ == name:
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _classes(name: str) -> tuple[type[Any], type[Any]]:
-    return _ours(name).agent_class, _ours(name).config_class
-
-
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(cls.__name__ for name in OURS for cls in _classes(name))})
+    from hunch.methods.by_name import classes
+
+    return sorted({*__all__, *(cls.__name__ for cls in classes(*OURS))})
 
 
 if not TYPE_CHECKING:  # so that a wrong name is an error of types
-    __getattr__ = _named
+
+    def __getattr__(name: str) -> Any:
+        from hunch.methods.by_name import named
+
+        return named(name)

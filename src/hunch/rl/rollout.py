@@ -193,15 +193,10 @@ class Rollout:
         return {"episode": number} if task_seed is None else {"episode": number, "task_seed": task_seed}
 
     def _reset(self, due: dict[int, tuple[int, int]]) -> None:
-        answers = self._ask(
-            {
-                i: ("reset", (), {"seed": seed, "options": self._options(i, number)})
-                for i, (number, seed) in due.items()
-            }
-        )
-        self.players = self.players or max(
-            (self._players(i, info) for i, (_, info) in answers.items()), default=1
-        )
+        calls = {i: ("reset", (), {"seed": s, "options": self._options(i, n)}) for i, (n, s) in due.items()}
+        answers = self._ask(calls)
+        players = [self._players(i, info) for i, (_, info) in answers.items()]
+        self.players = self.players or max(players, default=1)
         for i, (observation, info) in answers.items():
             running = self.running[i] = _Running(*due[i])
             running.state = self._read(i, observation, info, info.get("player", 0))
@@ -228,10 +223,9 @@ class Rollout:
     def _read(self, i: int, observation: Any, info: dict[str, Any], player: int, over: bool = False) -> State:
         shown = info if self.raw else {**info, "raw": None}
         state = State.read(observation, shown, i * self.players + int(player), int(player))
-        actions = state.actions
-        if actions == () and not over:
+        if state.actions == () and not over:
             raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
-        faults.require_texts(observation, info, actions)
+        faults.require_texts(observation, info, state.actions)
         return state
 
     def step(self, actions: Sequence[str]) -> list[Transition]:
@@ -266,10 +260,8 @@ class Rollout:
             if not isinstance(action, str):
                 raise InadmissibleActionError(f"An action must be text, not {action!r}.")
             if state.actions is not None and action not in state.actions:
-                raise InadmissibleActionError(
-                    f"The action {action!r} is not admissible here; admissible are: "
-                    f"{', '.join(state.actions)}."
-                )
+                said = f"The action {action!r} is not admissible here"
+                raise InadmissibleActionError(f"{said}; admissible are: {', '.join(state.actions)}.")
 
     def _advance(self, i: int, action: str, outcome: Any) -> list[Transition]:
         """Record the outcome of an action; return the transitions that it completes."""
@@ -293,23 +285,15 @@ class Rollout:
         for stream in complete:
             before, taken, events = running.open.pop(stream)
             after = self._read(i, observation, info, stream - first, terminated) if done else running.state
-            transitions.append(
-                Transition(before, taken, running.due.pop(stream), after, *ends, "\n".join(events))
-            )
+            gained, told = running.due.pop(stream), "\n".join(events)
+            transitions.append(Transition(before, taken, gained, after, *ends, told))
         return transitions
 
     def _end(self, i: int, success: bool) -> Finished:
         ended = self.running.pop(i)
-        return Finished(
-            seed=ended.seed,
-            step=self.steps,
-            episode_return=ended.total,
-            length=len(ended.actions),
-            success=success,
-            actions=tuple(ended.actions),
-            number=ended.number,
-            task_seed=self._task_seed(i, ended.number),
-        )
+        actions, task_seed = tuple(ended.actions), self._task_seed(i, ended.number)
+        outcome = ended.total, len(actions), success
+        return Finished(ended.seed, self.steps, *outcome, actions, ended.number, task_seed)
 
     def take_finished(self) -> list[Finished]:
         """Return the episodes that ended since the last call, in the order in which they ended."""
@@ -318,13 +302,8 @@ class Rollout:
 
     def state_dict(self) -> dict[str, Any]:
         """Return counters, and the seeds and actions of the unfinished episodes."""
-        return {
-            "steps": self.steps,
-            "begun": list(self.begun),
-            "running": {
-                i: (r.number, r.seed, list(r.actions), r.state.observation) for i, r in self.running.items()
-            },
-        }
+        running = {i: (r.number, r.seed, [*r.actions], r.state.observation) for i, r in self.running.items()}
+        return {"steps": self.steps, "begun": list(self.begun), "running": running}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the unfinished episodes by replaying them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def world_of(
         streams=rollout.streams if rollout else 0,
         steps=steps,
         data=data,
-        copy=_Copies(env, rollout.seed if rollout else 0),
+        copy=partial(_copied, env, np.random.SeedSequence([rollout.seed if rollout else 0, 2**31])),
         lifetime=rollout.lifetime if rollout else lifetime,
         **{name: getattr(inner, name) for name in _TOLD if hasattr(inner, name)},
     )
@@ -59,13 +60,8 @@ def name_of(env: TextEnvironment) -> str:
     return env.spec.id if env.spec else type(env.unwrapped).__name__
 
 
-class _Copies:
-    """Makes copies of an environment, each with its own randomness."""
-
-    def __init__(self, env: TextEnvironment, seed: int) -> None:
-        self.env, self.seeds = env, np.random.SeedSequence([seed, 2**31])
-
-    def __call__(self) -> TextEnvironment:
-        twin = copy.deepcopy(self.env)
-        twin.reset(seed=int(self.seeds.spawn(1)[0].generate_state(1)[0]))
-        return twin
+def _copied(env: TextEnvironment, seeds: np.random.SeedSequence) -> TextEnvironment:
+    """Return a copy of an environment, with its own randomness."""
+    twin = copy.deepcopy(env)
+    twin.reset(seed=int(seeds.spawn(1)[0].generate_state(1)[0]))
+    return twin

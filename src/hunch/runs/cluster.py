@@ -20,8 +20,8 @@ from hunch.core import HunchError
 from hunch.extras import library
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
-from hunch.runs.files import file_of, kept_steps
 from hunch.runs.folder import STREAMS, RunFolder
+from hunch.runs.kept import file_of, kept_steps
 from hunch.runs.processes import thread_limits
 from hunch.runs.writing import BEST, CHECKPOINT, write_atomically
 

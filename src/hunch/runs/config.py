@@ -15,7 +15,7 @@ from hunch.plugins import version_of
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.rollout import require_whole_groups
 from hunch.roles.prior.kinds import NEEDS
-from hunch.runs.models import Asked, about, check_specs
+from hunch.runs.models import Asked, check_specs
 from hunch.runs.writing import plain
 
 _PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
@@ -115,10 +115,14 @@ class RunConfig(Setting):
     def record(self, asked: Asked) -> dict[str, Any]:
         """Return the contents of ``config.json``: settings, models, versions and evidence level."""
         versions = {name: version_of(name) for name in _PACKAGES}
+        models = {}
+        for name, model in asked:
+            revision = getattr(model, "revision", None)  # one that is trained may have none
+            models[name] = {"name": model.name, "revision": revision, "evidence": model.evidence}
         return {
             "run": self.settings(),
             "evidence": asked.evidence,
-            "models": about(asked),
+            "models": models,
             "versions": {"python": platform.python_version(), **versions},
         }
 
@@ -142,21 +146,17 @@ def check(config: RunConfig) -> None:
     """
     config.check_types()
     check_prompts(config)
+    data = bool(config.data or "data" in config.objects)
     if config.keep_last and not config.keep_every:
         raise UsageError("--keep-last needs --keep-every; without it no checkpoint is kept.")
     if not 0 <= config.processes <= config.envs:
         raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
     require_whole_groups(config.streams, group_of(config.options))
-    if config.online and not (config.data or "data" in config.objects):
+    if config.online and not data:
         raise UsageError("--online needs --data; without data every run takes steps in the environment.")
-    if "agent" not in config.objects:
-        _check_method(config)
-
-
-def _check_method(config: RunConfig) -> None:
-    """Check that the method can use the data and the models."""
+    if "agent" in config.objects:
+        return
     method = methods.find(config.method)
-    data = bool(config.data) or "data" in config.objects
     if data and method.data == "none":
         raise UsageError(f"{config.method} does not learn from recorded data; leave --data out.")
     if not data and method.data == "needed":

@@ -24,7 +24,8 @@ from hunch.runs.build import refuse_object
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.differences import differences, leaves
 from hunch.runs.evaluations import EVALUATION_SEED, Players
-from hunch.runs.files import Checkpoint, file_of, read_json
+from hunch.runs.files import read_json
+from hunch.runs.kept import Checkpoint, file_of
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.recorded import tasks

@@ -13,8 +13,11 @@ import gymnasium as gym
 from hunch.core import Agent, Player, UsageError
 from hunch.methods import reads_raw
 from hunch.rl.comparison import difference
+from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import evaluate as play
 from hunch.rl.rollout import Finished, TextEnvironment
+from hunch.runs.build import environments
+from hunch.runs.config import RunConfig
 from hunch.runs.result import mean_return
 from hunch.runs.training import Training
 
@@ -66,6 +69,20 @@ class Players:
         return {name: sum(own[name] for own in told) / len(told) for name in (told[0] if told else {})}
 
 
+def planned(config: RunConfig, given: Sequence[TextEnvironment], stored: Dataset | None) -> Evaluation:
+    """Return when to evaluate a run, in environments like its own: by default ten times.
+
+    Args:
+        config: The run.
+        given: Its environments, if they were made in Python.
+        stored: Its data set, if there is one.
+    """
+    n = min(config.streams, config.eval_episodes)
+    envs = copies(given, n) if "env" in config.objects else environments(config, n, stored)
+    every = config.eval_every or max(1, config.steps // 10)
+    return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
+
+
 def copies(envs: Sequence[TextEnvironment], n: int) -> list[TextEnvironment]:
     """Copy environments that were given as objects, for evaluations.
 
@@ -110,9 +127,9 @@ def evaluate(training: Training, evaluation: Evaluation) -> list[Finished]:
             players := Players(agent),
             evaluation.places,
             evaluation.episodes,
-            training.seed + EVALUATION_SEED,
+            training.config.seed + EVALUATION_SEED,
             episodes_per_player=evaluation.episodes_per_player,
-            lifetime=training.lifetime,
+            lifetime=training.config.lifetime,
             task_seed=training.rollout.task_seed if training.rollout else None,
             raw=reads_raw(agent),
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hunch import methods
 from hunch.core import Agent, Episode, UsageError
-from hunch.lm.base import LanguageModel
+from hunch.lm.base import LanguageModel, threads
 from hunch.lm.tally import Tally
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs import loop
@@ -23,7 +23,7 @@ from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.config import check
 from hunch.runs.fit import require_fit
-from hunch.runs.folder import RunFolder, refuse_other
+from hunch.runs.folder import RunFolder, held, refuse_foreign
 from hunch.runs.loop import Watch
 from hunch.runs.models import Asked, Loaded, asked_by, is_ours, light, refuse_known_games
 from hunch.runs.result import Result
@@ -32,7 +32,7 @@ from hunch.runs.writing import CHECKPOINT, write_json
 
 if TYPE_CHECKING:
     from hunch.lm.budget import Budget
-    from hunch.rl.dataset import Dataset, Recorded
+    from hunch.rl.dataset import Recorded
     from hunch.runs.callbacks import Callback
     from hunch.runs.evaluations import Evaluation
 
@@ -106,7 +106,8 @@ def execute(
         raise UsageError(f"out is the path of a folder, not {out!r}.")
     if out is not None:
         path = out.path if isinstance(out, RunFolder) else Path(out)
-        refuse_other(path, config.settings())
+        refuse_foreign(path)
+        held(path, config.settings())
         if (path / "summary.json").exists():  # most runs are new
             from hunch.runs.stored import finished
 
@@ -159,15 +160,20 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     envs = [] if config.offline else list(given.envs or ())
     if not envs and not config.offline and "env" not in config.objects:
         envs = environments(config, config.streams, stored)
-    places = Places(envs, data, given.evaluation or _evaluation(config, given, stored))
+    judge = given.evaluation
+    # a method that only learns from a data set is always evaluated, because there is nothing else to see
+    if not judge and (config.eval_every or (config.offline and given.agent is None and stored is not None)):
+        from hunch.runs.evaluations import planned
+
+        judge = planned(config, given.envs or (), stored)
+    places = Places(envs, data, judge)
     if not envs and not data:
         raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
     if {id(env.unwrapped) for env in envs} & {id(env.unwrapped) for env in places.all[len(envs) :]}:
         raise UsageError("An evaluation needs environments of its own, not those of the training.")
     if config.processes and any(map(asked_by, envs)):
-        raise UsageError(
-            "The environment asks a model, which is counted in this process: leave processes out."
-        )
+        counted = "The environment asks a model, which is counted in this process"
+        raise UsageError(f"{counted}: leave processes out.")
     if given.agent is None or "agent" not in config.objects:
         for env in places.all[:1]:
             require_fit(config.method, env)
@@ -178,33 +184,17 @@ def places_of(config: RunConfig, given: Given = NOTHING) -> Places:
     return places
 
 
-def _evaluation(config: RunConfig, given: Given, stored: Dataset | None) -> Evaluation | None:
-    """Return when to evaluate, in environments like those of the run; None if it does not.
-
-    A method that only learns from a data set is always evaluated, because there is nothing else to see.
-    """
-    always = config.offline and given.agent is None and stored is not None
-    every = config.eval_every or (max(1, config.steps // 10) if always else 0)
-    if not every:
-        return None
-    from hunch.runs.evaluations import Evaluation, copies
-
-    n = min(config.streams, config.eval_episodes)
-    envs = copies(given.envs or (), n) if "env" in config.objects else environments(config, n, stored)
-    return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
-
-
 def _made(config: RunConfig, given: Given, loaded: Loaded) -> tuple[Agent, Mapping[str, LanguageModel]]:
     """Return the agent and the models to be metered besides its own."""
-    if given.agent is None:
-        parts = {}
-        if getattr(config.options, "skills", ()):
-            from hunch.runs.loading import parts_of
+    if given.agent is not None:
+        return given.agent, given.models or {}
+    parts = {}
+    if getattr(config.options, "skills", ()):
+        from hunch.runs.loading import parts_of
 
-            parts = parts_of(config)
-        agent, models = build(config, lm=given.lm, loaded=loaded, parts=parts)
-        return agent, models if given.models is None else given.models
-    return given.agent, given.models or {}
+        parts = parts_of(config)
+    agent, models = build(config, lm=given.lm, loaded=loaded, parts=parts)
+    return agent, models if given.models is None else given.models
 
 
 def _run(
@@ -221,18 +211,22 @@ def _run(
     try:
         if folder:
             folder.begin(config.record(asked))
-        tally = _tally(asked, budget, folder)
+        tally = Tally(asked)
+        if budget:
+            from hunch.lm.budget import Ledger
+
+            tally = Ledger(asked, budget, folder.journal() if folder else None)
         with tally.enforced():  # the first reset may ask a model
-            rollout = _rollout(config, places.envs, agent) if places.envs else None
-        data = places.data
+            if places.envs:
+                how: dict[str, Any] = {"raw": raw, "group": getattr(agent, "group", 1)}
+                how |= {name: getattr(config, name) for name in ("task_seed", "lifetime", "processes")}
+                rollout = Rollout(places.envs, config.seed, **how)
+        data, env = places.data, next(iter(places.all), None)
         if data and not raw:
             from hunch.rl.dataset import without_raw
 
             data = without_raw(data)
-        env = next(iter(places.all), None)
-        world = (agent, rollout, env, data, config.seed, config.steps)
-        training = Training(*world, tally, folder, asked, config.lifetime)
-        training.keep_every, training.keep_last = config.keep_every, config.keep_last
+        training = Training(agent, rollout, env, data, config, tally, folder, asked)
         tally.add(asked)  # a model that is trained may be new after begin
         if folder and folder.begun:
             from hunch.runs.resume import resume
@@ -257,39 +251,6 @@ def _run(
             rollout.close()
         if folder:
             folder.close()
-
-
-def _tally(asked: Asked, budget: Budget | None, folder: RunFolder | None) -> Tally:
-    if not budget:
-        return Tally(asked)
-    from hunch.lm.budget import Ledger
-
-    return Ledger(asked, budget, folder.journal() if folder else None)
-
-
-def _rollout(config: RunConfig, envs: Sequence[TextEnvironment], agent: Agent) -> Rollout:
-    return Rollout(
-        envs,
-        config.seed,
-        task_seed=config.task_seed,
-        lifetime=config.lifetime,
-        processes=config.processes,
-        raw=methods.reads_raw(agent),
-        group=getattr(agent, "group", 1),
-    )
-
-
-@contextmanager
-def threads(n: int) -> Iterator[None]:
-    """Set the number of torch threads within a ``with`` block."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

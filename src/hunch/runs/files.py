@@ -7,27 +7,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
-
-from annotated_types import Ge
+from typing import Any
 
 from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.runs.writing import BEST, CHECKPOINT, KEPT_AT
+from hunch.runs.writing import CHECKPOINT
 from hunch.seal import checked, fits, read_sealed_json
-
-Checkpoint: TypeAlias = Literal["last", "best"] | Annotated[int, Ge(1)]
-"""Which checkpoint: the last one, that of the best evaluation, or that of a step (a number)."""
-
-
-def file_of(checkpoint: Checkpoint) -> Path:
-    """Return the file of a checkpoint in a run's folder."""
-    return {"last": CHECKPOINT, "best": BEST}.get(str(checkpoint), KEPT_AT / str(checkpoint) / "agent.pt")
-
-
-def kept_steps(folder: Path) -> list[int]:
-    """Return the steps whose checkpoints a run has kept, in ascending order."""
-    there = (file.parent.name for file in (folder / KEPT_AT).glob("*/agent.pt"))
-    return sorted(int(name) for name in there if name.isdecimal())
 
 
 def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:

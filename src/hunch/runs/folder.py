@@ -142,28 +142,6 @@ class RunFolder:
         """Write the agent of the best evaluation so far."""
         write_checkpoint(self.path / BEST, state)
 
-    def keep(self, step: int, state: dict[str, Any], last: int | None) -> None:
-        """Keep the agent of a step in a separate folder, and only the ``last`` latest of these."""
-        from hunch.runs.files import file_of, kept_steps
-
-        file = self.path / file_of(step)
-        with writing(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        write_checkpoint(file, state)
-        for earlier in kept_steps(self.path)[:-last] if last else ():
-            shutil.rmtree((self.path / file_of(earlier)).parent)
-
-
-def refuse_other(folder: Path, settings: dict[str, Any]) -> None:
-    """Check that a folder holds neither another run nor other files.
-
-    Raises:
-        UsageError: if it does, or is the current folder.
-        HunchError: if the run in it cannot be identified, or the path cannot be a folder.
-    """
-    refuse_foreign(folder)
-    held(folder, settings)
-
 
 def refuse_foreign(folder: Path) -> None:
     """Check that a folder is not the current one, and holds no other files than a run's.

@@ -15,7 +15,8 @@ from hunch.rl.world import world_of
 from hunch.runs.build import build, environments
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
-from hunch.runs.files import Checkpoint, file_of, kept_steps, read_checkpoint, restoring
+from hunch.runs.files import read_checkpoint, restoring
+from hunch.runs.kept import Checkpoint, file_of, kept_steps
 from hunch.runs.models import Loaded
 from hunch.runs.stored import read_run
 from hunch.runs.training import who

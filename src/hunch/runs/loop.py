@@ -57,7 +57,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
     The run is saved every ten seconds. A run with a budget may end in the middle of a step, so it is also
     saved with every line of metrics.
     """
-    steps, every, ended = training.requested, max(1, training.requested // LINES), ""
+    steps, every, ended = training.config.steps, max(1, training.config.steps // LINES), ""
     while training.steps < steps and not ended:
         before = training.steps
         try:

@@ -20,7 +20,7 @@ from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import answers_file, backend_of, build, check_spec, opened
+from hunch.lm.registry import answers, backend_of, build, check_spec
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
 
@@ -52,7 +52,7 @@ def load_models(
     for name, spec in specs.items():
         if spec not in bare:
             backend, model = getattr(join, "build", build)(spec, {})  # a dry run needs no server
-            bare[spec] = model, opened(answers_file(backend)), Memory()
+            bare[spec] = model, answers(backend), Memory()
         model, store, memory = bare[spec]
         found[name] = join(model, store) if join else Cached(model, store, memory)
     return found
@@ -60,10 +60,8 @@ def load_models(
 
 def light(specs: Iterable[str]) -> Loaded:
     """Load the models that need no heavy library, so that their errors are found early."""
-    loaded = Loaded()
-    load_models(
-        {spec: spec for spec in specs if not backend_of(spec.partition("?")[0]).imports}, loaded=loaded
-    )
+    loaded, heads = Loaded(), {spec: spec.partition("?")[0] for spec in specs}
+    load_models({spec: spec for spec, head in heads.items() if not backend_of(head).imports}, loaded=loaded)
     return loaded
 
 
@@ -158,14 +156,6 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     return found
 
 
-def about(models: Iterable[tuple[str, LanguageModel]]) -> dict[str, dict[str, str | None]]:
-    """Return name, revision and evidence level of each model; a trained model may have no revision."""
-    return {
-        name: {"name": model.name, "revision": getattr(model, "revision", None), "evidence": model.evidence}
-        for name, model in models
-    }
-
-
 def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Sequence[Verb]]) -> None:
     """Check from specs that models exist and support what a method needs, before any is loaded.
 
@@ -177,7 +167,11 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     Raises:
         UsageError: if a model does not; the message names it.
     """
-    check_cache()
+    cache = Path(os.environ.get("HUNCH_CACHE") or os.devnull).expanduser()
+    if cache.is_file() and cache.suffix not in (".sqlite", ".db"):
+        from hunch.lm.answers.salvage import require_answers
+
+        require_answers(cache)
     for name, spec in specs.items():
         head = spec.partition("?")[0]
         able = check_spec(spec).verbs & set(needs[name])
@@ -201,20 +195,3 @@ def refuse_known_games(asked: Asked) -> None:
                     f"{model.name} was trained on {len(both)} of the {len(games)} games to play, such as "
                     f"{both[0]}: choose other games, for example with another pool_seed."
                 )
-
-
-def check_cache() -> None:
-    """Check that HUNCH_CACHE is not another program's file, which would be renamed as damaged.
-
-    Raises:
-        UsageError: if it is.
-    """
-    path = Path(os.environ.get("HUNCH_CACHE") or os.devnull).expanduser()
-    if path.suffix in (".sqlite", ".db") or not path.is_file():
-        return
-    with open(path, "rb") as file:
-        if (start := file.read(len(_SQLITE))) and start != _SQLITE:
-            raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
-
-
-_SQLITE = b"SQLite format 3\0"

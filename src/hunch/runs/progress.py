@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from hunch.runs.result import money
 
@@ -35,9 +35,7 @@ class Bars:
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.tasks: dict[str, TaskID] = {
-            label: self.progress.add_task(label, total=total, note=waiting) for label in labels
-        }
+        self.tasks = {label: self.progress.add_task(label, total=total, note=waiting) for label in labels}
         self.printed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -55,10 +53,8 @@ class Bars:
             if label in done:
                 self.progress.update(task, completed=done[label], note=notes[label])
         if self.console.is_jupyter:
-            line = "; ".join(
-                f"{x}: {done[x]:,}/{self.total:,} steps {notes[x]}" for x in self.tasks if x in done
-            )
-            print(f"\r{line}", end="", flush=True)
+            parts = (f"{x}: {done[x]:,}/{self.total:,} steps {notes[x]}" for x in self.tasks if x in done)
+            print("\r" + "; ".join(parts), end="", flush=True)
         elif not self.console.is_terminal and time.monotonic() - self.printed > PLAIN_SECONDS:
             self.printed = time.monotonic()
             for label in self.tasks:

@@ -109,9 +109,10 @@ class Result:
         return tables.of_summary(self.summary(), self.requested, str(self.success), self.call_name)
 
     def __str__(self) -> str:
+        rate = f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
         n = len(self.episodes or self.evaluations)
         return (
-            f"{self._rate()} in the last quarter of {self.requested:,} steps, {n:,} episode{'s' * (n != 1)}; "
+            f"{rate} in the last quarter of {self.requested:,} steps, {n:,} episode{'s' * (n != 1)}; "
             f"{ledger(self.usage, self.call_name)}; "
             f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
         )
@@ -121,29 +122,14 @@ class Result:
         """The name of the calls in texts; without a model in a role, only an encoder was called."""
         return "model calls" if self.evidence else "encoder calls"
 
-    def _rate(self) -> str:
-        """The success rate in words, also if no episode ended in the last quarter of the steps."""
-        return f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
-
 
 def ledger(usage: Mapping[str, float], calls: str = "model calls") -> str:
     """Summarise the use of the models in one line; counts other than calls and cache hits only if not 0."""
-    counts = {
-        calls: "calls",
-        "cache hits": "cache_hits",
-        "tokens read": "prompt_tokens",
-        "tokens written": "completion_tokens",
-        "retries": "retries",
-        "refusals": "refusals",
-        "fallbacks": "fallbacks",
-        "of them in long rows": "silent",
-    }
-    always = ("calls", "cache_hits")
-    parts = [
-        f"{int(usage.get(name, 0)):,} {words}"
-        for words, name in counts.items()
-        if name in always or usage.get(name)
-    ]
+    words = {"calls": calls, "cache_hits": "cache hits"}
+    told = {"prompt_tokens": "tokens read", "completion_tokens": "tokens written", "retries": "retries"}
+    told |= {"refusals": "refusals", "fallbacks": "fallbacks", "silent": "of them in long rows"}
+    words |= {name: word for name, word in told.items() if usage.get(name)}
+    parts = [f"{int(usage.get(name, 0)):,} {word}" for name, word in words.items()]
     parts.append(f"{usage.get('seconds', 0):.0f} s in models")
     return ", ".join(parts + ([money(usage)] if usage.get("cost") else []))
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from hunch import methods
 from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel
+from hunch.lm.base import threads as limited
 from hunch.lm.budget import Budget
 from hunch.methods.settings import configure
 from hunch.rl import episodes as whole
@@ -22,7 +23,6 @@ from hunch.runs.config import RunConfig, group_of, loading
 from hunch.runs.describe import can_be_loaded, describe
 from hunch.runs.evaluations import Evaluation
 from hunch.runs.execute import Given, execute
-from hunch.runs.execute import threads as limited
 from hunch.runs.places import Place, identify, places
 from hunch.runs.result import Result
 from hunch.runs.settings_file import changed

@@ -17,6 +17,7 @@ from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
 from hunch.rl.world import advance, name_of, world_of
 from hunch.runs.board import Boards
+from hunch.runs.config import RunConfig
 from hunch.runs.folder import RunFolder
 from hunch.runs.models import Asked, shown
 from hunch.runs.result import Result, late_success, mean_return, read_episode
@@ -32,28 +33,20 @@ class Training:
         rollout: The streams; None if there are only recorded data.
         env: An environment like those of the streams or of the data, if there is one.
         data: Recorded episodes.
-        seed: Seed of the agent.
-        requested: Number of steps requested.
+        config: The settings of the run.
         tally: Records the use of the language models.
         folder: Folder of the run; None if it is not kept.
         models: All models of the run.
-        lifetime: Episodes that share one task, in evaluations too.
-        keep_every: Steps between checkpoints that are kept; None keeps none.
-        keep_last: Number of kept checkpoints, the latest ones; None for all.
     """
 
     agent: Agent
     rollout: Rollout | None
     env: TextEnvironment | None
     data: Sequence[Episode]
-    seed: int
-    requested: int
+    config: RunConfig
     tally: Tally
     folder: RunFolder | None
     models: Asked
-    lifetime: int = 1
-    keep_every: int | None = None
-    keep_last: int | None = None
     updates: int = 0
     recorded: int = 0
     kept: dict[str, str] = field(default_factory=dict)
@@ -72,8 +65,8 @@ class Training:
         self.identity = self._identity()
         self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
         with self.failing("begin"):
-            world = world_of(self.rollout, self.env, self.requested, self.data, self.lifetime)
-            self.agent.begin(world, self.seed)
+            world = world_of(self.rollout, self.env, self.config.steps, self.data, self.config.lifetime)
+            self.agent.begin(world, self.config.seed)
 
     @property
     def steps(self) -> int:
@@ -142,14 +135,9 @@ class Training:
         recent = episodes[-WINDOW:]
         line: dict[str, Any] = {"step": self.steps, "episodes": len(episodes)}
         if recent:
-            line["success"] = sum(e.success for e in recent) / len(recent)
-            line |= mean_return(recent)
-        line |= _means(self.pending)
-        line |= {
-            "seconds": round(self.seconds, 3),
-            "usage": self.tally.total(),
-            "models": self.tally.by_name(),
-        }
+            line |= {"success": sum(e.success for e in recent) / len(recent), **mean_return(recent)}
+        line |= {**_means(self.pending), "seconds": round(self.seconds, 3)}
+        line |= {"usage": self.tally.total(), "models": self.tally.by_name()}
         self.pending.clear()
         if self.folder:
             self.folder.append("metrics.jsonl", line)
@@ -193,9 +181,11 @@ class Training:
 
     def keep(self, before: int) -> None:
         """Write a checkpoint that stays if the steps since ``before`` passed a multiple of ``keep_every``."""
-        every = self.keep_every
+        every = self.config.keep_every
         if self.folder and every and self.steps // every > before // every:
-            self.folder.keep(self.steps, self._state(), self.keep_last)
+            from hunch.runs.kept import keep  # most runs keep none
+
+            keep(self.folder.path, self.steps, self._state(), self.config.keep_last)
 
     def write_best(self) -> None:
         """Write the agent of the best evaluation so far, if it is a new one."""
@@ -214,18 +204,22 @@ class Training:
 
     def _identity(self) -> dict[str, Any]:
         """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
-        states = self.rollout.states if self.rollout else []
+        states, envs = (self.rollout.states, self.rollout.fleet.envs) if self.rollout else ([], [])
         first = [(s.observation, s.task, s.actions, s.history) for s in states]
-        envs = [(name_of(env), shown(env)) for env in self.rollout.fleet.envs] if self.rollout else []
+        data, lifetime = "", self.config.lifetime
+        if self.data:
+            from hunch.rl.dataset import digest
+
+            data = digest(self.data)
         return plain(
             {
                 **who(self.agent),
-                "seed": self.seed,
-                "environments": envs,
+                "seed": self.config.seed,
+                "environments": [(name_of(env), shown(env)) for env in envs],
                 "task_seed": self.rollout.task_seed if self.rollout else None,
-                **({"lifetime": self.lifetime} if self.lifetime > 1 else {}),
+                **({"lifetime": lifetime} if lifetime > 1 else {}),
                 "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
-                "data": _digest(self.data),
+                "data": data,
             }
         )
 
@@ -233,8 +227,8 @@ class Training:
         """Return the result so far; ``stopped`` says why the run ended early, if it did."""
         return Result(
             steps=self.steps,
-            requested=self.requested,
-            success=late_success(self.episodes, self.evaluations, self.requested),
+            requested=self.config.steps,
+            success=late_success(self.episodes, self.evaluations, self.config.steps),
             episodes=self.episodes,
             evaluations=self.evaluations,
             usage=self.tally.total(),
@@ -244,14 +238,6 @@ class Training:
             stopped=stopped,
             agent=self.agent,
         )
-
-
-def _digest(data: Sequence[Episode]) -> str:
-    if not data:
-        return ""
-    from hunch.rl.dataset import digest
-
-    return digest(data)
 
 
 def who(agent: Agent) -> dict[str, Any]:

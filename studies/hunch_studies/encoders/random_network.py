@@ -15,7 +15,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.bag_of_words import word_hash, words
-from hunch.lm.base import Float32Array, Model, Verb, unit
+from hunch.lm.base import Float32Array, Model, Verb, threads, unit
 
 SIZES = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
 VOCABULARY = 30_522
@@ -50,7 +50,7 @@ class RandomNetwork(Model):
         self.network = _draw(seed)
         from hunch.lm.backends.packing import Reader
 
-        with weights.one_thread():
+        with threads(1):
             self._reader = Reader(self.network, pack=True)
         self.revision += ":packed" * self._reader.packs
         self.parameters = sum(weight.numel() for weight in self.network.parameters())
@@ -59,7 +59,7 @@ class RandomNetwork(Model):
         """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
         rows = [tokens(text) for text in texts]
         self.tokens_read += sum(map(len, rows))
-        with weights.one_thread():
+        with threads(1):
             vectors = [unit(states.mean(dim=0).numpy()) for states in self._reader.states(rows)]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 

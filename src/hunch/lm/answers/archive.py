@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.answers.keys import checksum
-from hunch.lm.answers.store import _text
+from hunch.lm.answers.table import checksum, text
 from hunch.suggest import suggest
 
 WAIT_SECONDS = 5.0
@@ -175,7 +174,7 @@ class Archive:
         try:
             uri = f"{self.path.as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)) as link:
-                link.text_factory = _text
+                link.text_factory = text
                 yield link
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise HunchError(f"{self.path} {_reason(error)}; it was left unchanged.") from error

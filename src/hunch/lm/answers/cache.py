@@ -16,7 +16,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,13 +25,12 @@ import numpy as np
 
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.base import LanguageModel, OptionScores, Verb
-from hunch.lm.prompts import Prompt
+from hunch.lm.base import LanguageModel, OptionScores
 from hunch.lm.usage import Metered, Usage, counters
 
 if TYPE_CHECKING:
-    from hunch.lm.answers.keys import Key
     from hunch.lm.answers.store import Store
+    from hunch.lm.answers.table import Key
 
 REQUESTS_A_COMMIT = 32
 REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
@@ -49,10 +48,8 @@ class Cached(Answering, Metered):
     Attributes:
         model: The wrapped model.
         store: The file of answers on disk; None for memory only.
-        dim: Length of an embedding; 0 if the model does not embed.
-        context: Maximum number of tokens that the model reads; None if unknown.
-        answer_tokens: See :class:`hunch.lm.base.Model`.
-        takes: See :class:`hunch.lm.base.Model`.
+
+    Its other attributes are those of the model, see :class:`hunch.lm.base.Model`.
     """
 
     def __init__(
@@ -101,7 +98,9 @@ class Cached(Answering, Metered):
     def _asked(self, missing: list[Question]) -> dict[Question, Any]:
         """Ask the model the questions that no other process is asking, in batches."""
         answers: dict[Question, Any] = {}
-        most = self._most(missing[0].verb)
+        most = getattr(self.model, "at_once", {}).get(missing[0].verb, REQUESTS_A_COMMIT)
+        if hasattr(self.model, "stream"):
+            most = REQUESTS_OVER_A_NETWORK
         for start in range(0, len(missing), most):
             with self._mine(missing[start : start + most]) as mine:
                 answers |= self._fresh(mine)
@@ -121,13 +120,6 @@ class Cached(Answering, Metered):
         finally:
             self.store.leases.release(holder)
 
-    def _most(self, verb: Verb) -> int:
-        """Return how many questions are sent to the model at once."""
-        if hasattr(self.model, "stream"):
-            return REQUESTS_OVER_A_NETWORK
-        at_once: Mapping[Verb, int] = getattr(self.model, "at_once", {})
-        return at_once.get(verb, REQUESTS_A_COMMIT)
-
     def _stored(self, questions: Sequence[Question]) -> dict[Question, Any]:
         if self.store is None or not questions:
             return {}
@@ -143,7 +135,10 @@ class Cached(Answering, Metered):
         if not questions:
             return answers
         self._let_through(len(questions))
-        self._watch(+1)
+        with _LOCK:
+            if not self._asking:
+                self._counted = counters(self.model)
+            self._asking += 1  # threads; meanwhile _count adds the model's own counters
         start, begun = time.perf_counter(), set[Question]()
         try:
             for part in self._arriving(questions, begun):
@@ -155,7 +150,8 @@ class Cached(Answering, Metered):
         finally:
             self._count(Usage(seconds=time.perf_counter() - start), len(questions) - len(begun))
             begun.update(questions)
-            self._watch(-1)
+            with _LOCK:
+                self._asking -= 1
         return answers
 
     def _let_through(self, requests: int) -> None:
@@ -171,7 +167,13 @@ class Cached(Answering, Metered):
         if stream:
             yield from stream(questions, partial(self._attempt, begun))
             return
-        yield dict(zip(questions, ask(self.model, questions), strict=True))
+        if questions[0].verb == "embed":
+            answers: Sequence[Any] = list(self.model.embed([question.request[0] for question in questions]))
+        else:
+            from hunch.lm.answers.speaking import ask
+
+            answers = ask(self.model, questions)
+        yield dict(zip(questions, answers, strict=True))
         begun.update(questions)
         self._count(Usage(calls=len(questions)), len(questions))
 
@@ -190,40 +192,35 @@ class Cached(Answering, Metered):
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Store answers at once; if another process was first, its answer is used."""
-        if all(question.verb != "generate" for question in answers):
-            return self._store(answers)
-        from hunch.lm.speech import Uncached
+        passing: dict[Question, Any] = {}
+        if any(question.verb == "generate" for question in answers):
+            from hunch.lm.speech import Uncached
 
-        passing = {question: str(value) for question, value in answers.items() if isinstance(value, Uncached)}
-        return passing | self._store({asked: answers[asked] for asked in answers if asked not in passing})
-
-    def _store(self, answers: dict[Question, Any]) -> dict[Question, Any]:
+            passing = {asked: str(text) for asked, text in answers.items() if isinstance(text, Uncached)}
+            answers = {asked: text for asked, text in answers.items() if asked not in passing}
         if self.store is not None and answers:
             from hunch.lm.answers.store import Source
             from hunch.lm.answers.stored import decode, encode
 
             keys = {self._key(question): question for question in answers}
-            source = Source(
-                next(iter(answers)).verb, self.name, self.revision, getattr(self.model, "told", "")
-            )
+            told = getattr(self.model, "told", "")
+            source = Source(next(iter(answers)).verb, self.name, self.revision, told)
             values = {key: encode(question.verb, answers[question]) for key, question in keys.items()}
-            asked = {key: self._in_full(question) for key, question in keys.items()}
-            earlier = self.store.write(values, source, asked)
+            # in full for exports, since the key is only a hash
+            full = {k: json.dumps({"request": q.request, "evidence": self.evidence}) for k, q in keys.items()}
+            earlier = self.store.write(values, source, full)
             answers = answers | {keys[key]: decode(keys[key].verb, value) for key, value in earlier.items()}
-        return self._remember(answers)
+        return passing | self._remember(answers)
 
     def _remember(self, answers: dict[Question, Any]) -> dict[Question, Any]:
+        """Keep answers in memory, read-only, so that later callers get them unchanged."""
         for value in answers.values():
-            _freeze(value)
+            scores = isinstance(value, OptionScores)
+            for array in (value.logprobs, value.tokens, value.words) if scores else (value,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
         self._memory.keep(answers)
         return answers
-
-    def _watch(self, change: int) -> None:
-        """Note that a thread begins or ends asking; meanwhile the model's own counters are added here."""
-        with _LOCK:
-            if not self._asking:
-                self._counted = counters(self.model)
-            self._asking += change
 
     def _count(self, asked: Usage, done: int = 0) -> None:
         """Add usage to the meter, with the increase of the model's own counters; ``done`` requests ended."""
@@ -237,49 +234,3 @@ class Cached(Answering, Metered):
     def _key(self, question: Question) -> Key:
         full = json.dumps([self.name, self.revision, question.verb, question.request])
         return hashlib.sha256(full.encode()).hexdigest(), question.sample
-
-    def _in_full(self, question: Question) -> str:
-        """Return the request in full for exports; the key is only a hash."""
-        return json.dumps({"request": question.request, "evidence": self.evidence})
-
-
-def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
-    """Ask a model several questions of one verb as one batch, and return its answers in order."""
-    verb = questions[0].verb
-    if verb == "embed":
-        return list(model.embed([question.request[0] for question in questions]))
-    if not getattr(model, "messages", False):
-        from hunch.lm.speech import text_of
-
-        questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
-    if verb == "generate":
-        return _write(model, questions)
-    prompts, options = zip(*(question.request for question in questions), strict=True)
-    return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
-
-
-def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
-    """Generate the missing samples; prompts that miss the same samples go together."""
-    from hunch.lm.speech import Sampling
-
-    sampling = Sampling(*questions[0].request[1])
-    samples: dict[Prompt, list[int]] = {}
-    for question in questions:
-        samples.setdefault(question.request[0], []).append(question.sample)
-    spans: dict[tuple[int, int], list[Prompt]] = {}
-    for prompt, own in samples.items():
-        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
-    texts: dict[tuple[Prompt, int], str] = {}
-    for (first, end), prompts in spans.items():
-        written = model.generate(prompts, end - first, sampling, first)
-        for prompt, own_texts in zip(prompts, written, strict=True):
-            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
-    return [texts[question.request[0], question.sample] for question in questions]
-
-
-def _freeze(value: Any) -> None:
-    """Make a remembered array read-only, so that later callers get the model's answer unchanged."""
-    arrays = (value.logprobs, value.tokens, value.words) if isinstance(value, OptionScores) else (value,)
-    for array in arrays:
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False

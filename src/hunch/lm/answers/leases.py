@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
-from hunch.lm.answers.keys import Key, among, checksum
+from hunch.lm.answers.table import Key, among, checksum
 
 SECONDS = 30.0
 """Seconds after which a lease ends if it is not renewed."""

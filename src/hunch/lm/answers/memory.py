@@ -25,12 +25,7 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._answers: dict[Question, Any] = {}
-        self.size = 0
-        self._begin()
-
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self.__setstate__(({}, 0))
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -41,7 +36,7 @@ class Memory:
 
     def __setstate__(self, state: tuple[dict[Question, Any], int]) -> None:
         self._answers, self.size = state
-        self._begin()
+        self._lock = threading.Lock()
 
     def find(self, questions: Sequence[Question]) -> dict[Question, Any]:
         """Return the answers that are in memory."""
@@ -53,19 +48,15 @@ class Memory:
         with self._lock:
             for question, answer in answers.items():
                 if question not in self._answers:
-                    self.size += size(question, answer)
+                    self.size += OVERHEAD + _size((question.request, answer))
                 self._answers[question] = answer
             while len(self._answers) > MOST_ANSWERS or self.size > MOST_BYTES:
                 oldest = next(iter(self._answers))
-                self.size -= size(oldest, self._answers.pop(oldest))
-
-
-def size(question: Question, answer: Any) -> int:
-    """Return the approximate size of a question and its answer in bytes."""
-    return OVERHEAD + _size(question.request) + _size(answer)
+                self.size -= OVERHEAD + _size((oldest.request, self._answers.pop(oldest)))
 
 
 def _size(value: Any) -> int:
+    """Return the approximate size in bytes."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, np.ndarray):

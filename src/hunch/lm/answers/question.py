@@ -65,25 +65,20 @@ class Answering:
         Raises:
             UsageError: if a prompt has no options, or a blank one.
         """
-        from hunch.lm.speech import choices
-
-        asked = [Question("score", pair) for pair in choices(self._seen(prompts), options)]
-        known = self._answers(asked)
-        return [known[question] for question in asked]
+        return self._choosing("score", prompts, options)
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Return the log-probability of each label of a prompt as the next output.
-
-        Returns:
-            One array per prompt, shape (n_labels,), natural logarithm; -inf for a label that is not among
-            the most likely outputs that the model returns.
+        """Return one array per prompt, as :meth:`hunch.lm.LanguageModel.label` describes it.
 
         Raises:
             UsageError: if a prompt has no labels, or a blank one.
         """
+        return self._choosing("label", prompts, labels)
+
+    def _choosing(self, verb: Verb, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Any]:
         from hunch.lm.speech import choices
 
-        asked = [Question("label", pair) for pair in choices(self._seen(prompts), labels)]
+        asked = [Question(verb, pair) for pair in choices(self._seen(prompts), options)]
         known = self._answers(asked)
         return [known[question] for question in asked]
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from hunch.core import FloatArray, HunchError, HunchWarning
 from hunch.lm.answers.cache import Cached
-from hunch.lm.answers.keys import Key
 from hunch.lm.answers.store import Source, Store
+from hunch.lm.answers.table import Key
 from hunch.lm.backends.account import checked_prices
 from hunch.lm.backends.sampling import THOUGHTS, sample_rng
 from hunch.lm.backends.uniform import UniformModel

@@ -1,21 +1,38 @@
-"""Detects whether a file of answers is damaged, and reads the answers that are still readable."""
+"""Detects whether a file of answers is damaged, and begins another with the answers still readable."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from hunch.lm.answers.keys import checksum
+from hunch.core import UsageError
+from hunch.lm.answers.table import COLUMNS, INSERT, checksum, connect, text
 
 FAILURES: Final = 20_000
 """Number of failed queries after which the rest of the file is skipped."""
 SMALLEST_ROW: Final = 100  # bytes; at least a checksum of 64 letters and a date
 
 
-def means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
+def require_answers(path: Path) -> None:
+    """Check that a file is not another program's, which would be renamed as damaged.
+
+    Raises:
+        UsageError: if it is.
+    """
+    with open(path, "rb") as file:
+        if (start := file.read(len(_SQLITE))) and start != _SQLITE:
+            raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
+
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def means_damage(error: Exception) -> bool:
     """Return whether an error means a damaged file, and not one that is in use or unreachable."""
     if isinstance(error, UnicodeDecodeError):  # from sqlite's message about a damaged schema
         return True
@@ -23,34 +40,29 @@ def means_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def take_over(damaged: Path, columns: tuple[str, ...], link: sqlite3.Connection, insert: str) -> int:
-    """Copy the readable answers to a new file, close it, and return their number.
+def begin_again(path: Path) -> str:
+    """Rename a damaged file, copy what can be read to a new one, and say so in a sentence."""
+    aside = f"{path}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
+    for suffix in ("", "-wal", "-shm"):
+        if Path(f"{path}{suffix}").exists():
+            os.replace(f"{path}{suffix}", f"{aside}{suffix}")
+    rows = (row for row in _readable(Path(aside)) if row[3] == checksum((row[0], row[1]), row[2]))
+    with closing(connect(path)) as link, link:
+        saved = max(link.executemany(INSERT, rows).rowcount, 0)
+    return (
+        f"The answer cache was damaged; it is kept as {aside}, and a new one starts with the {saved:,} "
+        "answers that could be read."
+    )
 
-    Args:
-        damaged: The damaged file.
-        columns: The columns of an answer.
-        link: The new file.
-        insert: The statement that inserts an answer.
-    """
-    rows = (row for row in salvage(damaged, columns) if row[3] == checksum((row[0], row[1]), row[2]))
-    with link:
-        saved = link.executemany(insert, rows).rowcount
-    link.close()
-    return max(saved, 0)
 
-
-def salvage(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield the readable rows of a damaged file, without changing the file.
+def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the readable rows of a damaged file, with None for a column that it lacks.
 
     A damaged page ends a query, so a range of rows that fails is split in halves, down to single rows.
-
-    Args:
-        path: The file.
-        columns: Columns to return of each row; None for a column that the file does not have.
     """
     with suppress(sqlite3.Error, UnicodeDecodeError), closing(_open(path)) as link:
         there = {row[1] for row in link.execute("PRAGMA table_info(answers)")}
-        wanted = ", ".join(name if name in there else "NULL" for name in columns)
+        wanted = ", ".join(name if name in there else "NULL" for name in COLUMNS)
         query = f"SELECT {wanted} FROM answers NOT INDEXED WHERE rowid BETWEEN ? AND ?"
         failures, ranges = 0, [(0, _last(link, path))]
         while ranges and failures < FAILURES:
@@ -65,7 +77,7 @@ def salvage(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
 
 def _open(path: Path) -> sqlite3.Connection:
     link = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
-    link.text_factory = lambda stored: stored.decode(errors="replace")
+    link.text_factory = text
     return link
 
 

@@ -14,16 +14,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from filelock import FileLock
 
-from hunch.core import HunchWarning, UsageError
-from hunch.lm.answers.keys import Key, among, checksum
+from hunch.core import HunchWarning
+from hunch.lm.answers.table import BUSY_SECONDS, CHECKED, INSERT, Key, among, checksum, connect
 from hunch.plugins import version_of
 
 if TYPE_CHECKING:
@@ -33,37 +32,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-BUSY_SECONDS = 60.0
 PAUSE_SECONDS = 30.0
 """Seconds without another attempt, after the file could not be used."""
 LATER_SECONDS = 1.0
 """Maximum seconds to wait for a busy file, after an earlier wait failed."""
 MOST_UNSAVED = 20_000
-CHECKED: Final = ("request", "sample", "value", "checksum")
-COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
-INSERT = f"INSERT OR REPLACE INTO answers ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (
-    request TEXT NOT NULL,      -- sha256 of [model, revision, verb, request] as JSON
-    sample INTEGER NOT NULL,
-    value TEXT NOT NULL,        -- JSON
-    checksum INTEGER NOT NULL,  -- CRC-32 of "request:sample:value"
-    verb TEXT NOT NULL,
-    model TEXT NOT NULL,
-    revision TEXT NOT NULL,
-    version TEXT NOT NULL,      -- of this library
-    created TEXT NOT NULL,      -- UTC
-    question TEXT,              -- JSON: the request in full, and the model's evidence level
-    PRIMARY KEY (request, sample)
-)"""
-TOLD = """
-CREATE TABLE IF NOT EXISTS told (
-    model TEXT NOT NULL,
-    revision TEXT NOT NULL,
-    told TEXT NOT NULL,         -- what a server says of itself, such as a fingerprint; no part of any key
-    first TEXT NOT NULL,        -- UTC, when it was first seen
-    PRIMARY KEY (model, revision, told)
-)"""
 
 
 class Source(NamedTuple):
@@ -93,7 +66,7 @@ class Store:
         self._waits_until = 0.0
         self._unsaved: dict[Key, Row] = {}
         self._warned = False
-        self._told: set[tuple[str, str, str]] = set()
+        self._told: set[Source] = set()
         self._leases: Leases | None = None
 
     @property
@@ -112,12 +85,8 @@ class Store:
             _inherited.append(self._connection)
             self._begin()
 
-    def __getstate__(self) -> Path:
-        return self.path
-
-    def __setstate__(self, path: Path) -> None:
-        self.path = path
-        self._begin()
+    def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
+        return type(self), (self.path,)
 
     def read(self, keys: Sequence[Key]) -> dict[Key, str]:
         """Return the stored values among these keys, as JSON."""
@@ -147,10 +116,11 @@ class Store:
             key: (*key, value, checksum(key, value), *origin, asked(key)) for key, value in answers.items()
         }
         earlier = self._save(rows)
-        told = (source.model, source.revision, source.told, now)
-        if source.told and told[:3] not in self._told:
-            self._told.add(told[:3])
-            self._try(partial(_note, told), writing=True)
+        if source.told and source not in self._told:
+            from hunch.lm.answers.told import note  # only a server tells something of itself
+
+            self._told.add(source)
+            self._try(partial(note, (source.model, source.revision, source.told, now)), writing=True)
         return {key: value for key, value in earlier.items() if key in rows}
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
@@ -158,7 +128,7 @@ class Store:
         self._settle()
         with self._lock:  # otherwise a failing thread could drop the unsaved rows of another
             rows = self._unsaved | rows
-            earlier = self._try(partial(self._insert, list(rows.values())), writing=True) if rows else {}
+            earlier = self._try(partial(self._insert, rows), writing=True) if rows else {}
             if earlier is None:
                 if not self._unsaved:
                     atexit.register(self.flush)
@@ -176,14 +146,13 @@ class Store:
         self._waits_until = 0.0
         self._save({})
 
-    def _insert(self, rows: list[Row], link: sqlite3.Connection) -> dict[Key, str]:
+    def _insert(self, rows: dict[Key, Row], link: sqlite3.Connection) -> dict[Key, str]:
         with link:
             link.execute("BEGIN IMMEDIATE")
-            keys = [(row[0], row[1]) for row in rows]
-            earlier = dict(self._sound(among(keys, "answers", ", ".join(CHECKED), link)))
-            link.executemany(INSERT, [row for row in rows if (row[0], row[1]) not in earlier])
+            earlier = dict(self._sound(among(list(rows), "answers", ", ".join(CHECKED), link)))
+            link.executemany(INSERT, [row for key, row in rows.items() if key not in earlier])
             if self._leases:
-                self._leases.remove(keys, link)
+                self._leases.remove(list(rows), link)
         return earlier
 
     def close(self) -> None:
@@ -210,17 +179,15 @@ class Store:
                 return None
             for _ in range(2):
                 try:
-                    return self._done(work(self._open()), writing)
-                except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                    from hunch.lm.answers.salvage import means_damage
-
-                    if not means_damage(error):
-                        self._pause(error)
+                    result = work(self._open())
+                except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
+                    if not self._renewed(error):
                         break
-                    self._set_aside()
-                except OSError as error:
-                    self._pause(error)
-                    break
+                else:
+                    if writing and self._waits_until:
+                        self._waits_until = 0.0
+                        self._be_patient(BUSY_SECONDS)
+                    return result
         return None
 
     def _open(self) -> sqlite3.Connection:
@@ -231,7 +198,7 @@ class Store:
             with self._guard():  # two processes must not turn to WAL mode at the same moment
                 # set even if connecting fails, so that a file that replaced a damaged one is not renamed
                 self._inode = self.path.stat().st_ino if self.path.exists() else 0
-                self._connection = _connect(self.path)
+                self._connection = connect(self.path, BUSY_SECONDS)
                 self._inode = self.path.stat().st_ino
         return self._connection
 
@@ -245,25 +212,21 @@ class Store:
     def _guard(self) -> FileLock:
         return FileLock(f"{self.path}.lock", timeout=BUSY_SECONDS)
 
-    def _set_aside(self) -> None:
-        """Rename the damaged file, unless another process has done so, and copy what can be read."""
-        from hunch.lm.answers.salvage import take_over
+    def _renewed(self, error: Exception) -> bool:
+        """Return whether an error means damage; then another file is begun, else this one rests."""
+        from hunch.lm.answers.salvage import begin_again, means_damage
 
+        if not means_damage(error):
+            self._pause(error)
+            return False
         try:
             with self._guard():
                 self.close()
-                if self._inode in (0, self.path.stat().st_ino):
-                    aside = f"{self.path}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
-                    for suffix in ("", "-wal", "-shm"):
-                        if Path(f"{self.path}{suffix}").exists():
-                            os.replace(f"{self.path}{suffix}", f"{aside}{suffix}")
-                    saved = take_over(Path(aside), COLUMNS, _connect(self.path), INSERT)
-                    self._warn(
-                        f"The answer cache was damaged; it is kept as {aside}, and a new one starts with the "
-                        f"{saved:,} answers that could be read."
-                    )
-        except OSError as error:
-            self._pause(error)
+                if self._inode in (0, self.path.stat().st_ino):  # else another process has done it
+                    self._warn(begin_again(self.path))
+        except OSError as trouble:
+            self._pause(trouble)
+        return True
 
     def _pause(self, error: Exception) -> None:
         """Do not use the file for a while, and wait for it less long after that."""
@@ -273,13 +236,6 @@ class Store:
             f"The answer cache {self.path} cannot be used ({error}); answers stay in memory, and storing "
             f"them is tried again every {PAUSE_SECONDS:g} seconds."
         )
-
-    def _done(self, result: T, writing: bool) -> T:
-        """Return the result; after a successful write, restore the full waiting time."""
-        if writing and self._waits_until:
-            self._waits_until = 0.0
-            self._be_patient(BUSY_SECONDS)
-        return result
 
     def _be_patient(self, seconds: float) -> None:
         if self._connection is not None:
@@ -293,41 +249,3 @@ class Store:
 
 _inherited: list[Any] = []
 """Connections of a parent process; closing them here could remove files that the parent still uses."""
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    link = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
-    link.text_factory = _text
-    try:
-        tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if tables and "answers" not in tables:
-            raise UsageError(
-                f"{path} is a database of another program; choose another file for the answer cache."
-            )
-        if not tables:
-            link.execute("PRAGMA journal_mode = WAL")
-            link.execute(SCHEMA)
-        _widen(link)
-        link.execute("PRAGMA synchronous = NORMAL")
-    except BaseException:
-        link.close()
-        raise
-    return link
-
-
-def _widen(link: sqlite3.Connection) -> None:
-    """Add a column that files of earlier versions lack; a read-only file is left unchanged."""
-    with suppress(sqlite3.OperationalError):
-        if "question" not in {column[1] for column in link.execute("PRAGMA table_info(answers)")}:
-            link.execute("ALTER TABLE answers ADD COLUMN question TEXT")
-
-
-def _text(stored: bytes) -> str:
-    """Decode text that may be damaged; the checksum detects that, so no exception is needed."""
-    return stored.decode(errors="replace")
-
-
-def _note(told: tuple[str, ...], link: sqlite3.Connection) -> None:
-    with link:
-        link.execute(TOLD)
-        link.execute("INSERT OR IGNORE INTO told (model, revision, told, first) VALUES (?,?,?,?)", told)

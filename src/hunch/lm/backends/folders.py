@@ -1,15 +1,18 @@
-"""Finds the folder of a model: a local folder, one inside the folder of a run, or one from the hub."""
+"""Finds and identifies the folder of a model: a local one, one inside a run's folder, or one from the hub."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 from typing import Final
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends.weights import brief, lacks_library
+from hunch.lm.backends.weights import brief, lacks_library, sha256
 
 MODEL: Final = "model"
 """Folder inside the folder of a run with the model that the run trained."""
+READ_BY_MODELS: Final = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 
 
 def find(name: str) -> Path:
@@ -57,3 +60,12 @@ def fetch(repository: str) -> Path:
             f"There is no folder {repository!r}, and the hub returned no such model ({brief(error)})."
         ) from error
     return folder
+
+
+def fingerprint(folder: Path) -> str:
+    """Return an identifier of a model's files: the hub's commit, or else a hash of names and contents."""
+    if folder.parent.name == "snapshots" and re.fullmatch("[0-9a-f]{40}", folder.name):
+        return folder.name[:16]
+    files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)
+    parts = [f"{file.name} {file.stat().st_size} {sha256(file)}" for file in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -308,7 +308,7 @@ class CausalModel(TransformerModel):
 
     def _tail(self, text: str, option: str, begins: bool) -> tuple[int, ...]:
         tokenise = seam.plain if begins else seam.after_break
-        return tuple(self._writable(option, tokenise(self.tokenizer, text)))
+        return tuple(seam.writable(self, option, tokenise(self.tokenizer, text)))
 
     def decode(self, head: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens after those of a prompt."""

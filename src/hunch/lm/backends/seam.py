@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hunch.core import UsageError
+
 ANCHORS: Final = ("\n", ":")
 """Texts to put before another; a tokenizer that strips white space has no token for the first."""
 
@@ -36,3 +38,14 @@ def continuation(tokenizer: Any, last: int, ids: Sequence[int]) -> str:
     before = tokenizer.decode([last], skip_special_tokens=True)
     text: str = tokenizer.decode([last, *ids], skip_special_tokens=True)
     return text[len(before) :]
+
+
+def writable(model: Any, option: str, tokens: list[int]) -> list[int]:
+    """Return the tokens of an option.
+
+    Raises:
+        UsageError: if the model's tokenizer cannot write it.
+    """
+    if not tokens or model.tokenizer.unk_token_id in tokens:
+        raise UsageError(f"The tokenizer of {model.name} cannot write the option {option!r}.")
+    return tokens

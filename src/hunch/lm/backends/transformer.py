@@ -31,8 +31,6 @@ class TransformerModel(Model):
     version, because these change the last digits.
 
     Attributes:
-        dim: Length of an embedding.
-        context: Maximum number of tokens that the model reads; None if unknown.
         pooling: How the last hidden states become an embedding: ``"mean"`` or ``"last"`` token.
         trained_on: Trainings in the model's card; see :func:`hunch.lm.backends.weights.trained_on`.
         packs: True if short texts may be read together without changing any bit.
@@ -61,14 +59,15 @@ class TransformerModel(Model):
 
     def _files(self, folder: Path) -> str:
         """Return an identifier of the files."""
-        return weights.fingerprint(folder)
+        from hunch.lm.backends.folders import fingerprint
+
+        return fingerprint(folder)
 
     def _evidence(self) -> EvidenceLevel:
-        stated = getattr(self.network.config, "hunch_evidence", "L3")
-        levels: dict[str, EvidenceLevel] = {level: level for level in get_args(EvidenceLevel)}
-        if stated not in levels:
+        stated: EvidenceLevel = getattr(self.network.config, "hunch_evidence", "L3")
+        if stated not in get_args(EvidenceLevel):
             raise UsageError(f"{self.name} declares the evidence level {stated!r}, which does not exist.")
-        return levels[stated]
+        return stated
 
     def count_tokens(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens."""
@@ -103,25 +102,17 @@ class TransformerModel(Model):
         )["input_ids"]
         return ids or self._start()
 
-    def _writable(self, option: str, tokens: list[int]) -> list[int]:
-        """Return the tokens of an option, if the tokenizer can write it."""
-        if not tokens or self.tokenizer.unk_token_id in tokens:
-            raise UsageError(f"The tokenizer of {self.name} cannot write the option {option!r}.")
-        return tokens
-
     def _check_length(self, tokens: int, what: str, remedy: str = "") -> None:
         if self._positions is not None and tokens > self._positions:
-            raise UsageError(
-                f"{what} has {tokens} tokens; {self.name} reads at most {self._positions}.{remedy}"
-            )
+            reads = f"{self.name} reads at most {self._positions}"
+            raise UsageError(f"{what} has {tokens} tokens; {reads}.{remedy}")
 
     def _start(self) -> list[int]:
         """Return the tokens that stand for an empty text."""
-        marks = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
-        ids = [mark for mark in marks if mark is not None][:1]
-        if not ids:
-            raise UsageError(f"{self.name} cannot read an empty text: its tokenizer has no start token.")
-        return ids
+        for mark in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
+            if mark is not None:
+                return [mark]
+        raise UsageError(f"{self.name} cannot read an empty text: its tokenizer has no start token.")
 
 
 class EncoderModel(TransformerModel):

@@ -1,10 +1,9 @@
-"""Identifies and reads the files of models; :mod:`hunch.lm.backends.folders` finds their folders."""
+"""Reads folders of model files; :mod:`hunch.lm.backends.folders` finds and identifies them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,17 +15,7 @@ CARD = "trained_on.jsonl"
 """Name of the file in a model's folder with one line per training; the revision does not depend on it."""
 SUMS = "checksums.sha256"
 """Name of the file with checksums of the other files in a folder, in the format of ``sha256sum``."""
-READ_BY_MODELS = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 DTYPES = ("float32", "bfloat16", "float16")
-
-
-def fingerprint(folder: Path) -> str:
-    """Return an identifier of a model's files: the hub's commit, or else a hash of names and contents."""
-    if folder.parent.name == "snapshots" and re.fullmatch("[0-9a-f]{40}", folder.name):
-        return folder.name[:16]
-    files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)
-    parts = [f"{file.name} {file.stat().st_size} {sha256(file)}" for file in files]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def trained_on(folder: Path) -> list[dict[str, Any]]:
@@ -131,19 +120,6 @@ def quietly() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit torch to one thread, so that answers do not depend on the number of threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def brief(error: Exception) -> str:

@@ -61,7 +61,7 @@ class EncoderDecoderModel(TransformerModel):
         Raises:
             UsageError: if the tokenizer cannot write an option.
         """
-        return [self._writable(option, seam.plain(self.tokenizer, option)) for option in options]
+        return [seam.writable(self, option, seam.plain(self.tokenizer, option)) for option in options]
 
     def decode(self, head: Tokens, tokens: Tokens) -> str:
         """Return the text of tokens after a prompt."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.backends import weights as files
+from hunch.lm.backends.folders import READ_BY_MODELS
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.adapters import Adapters
 
@@ -146,9 +147,7 @@ def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str
     if card:
         (folder / files.CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card))
     names = sorted(
-        file.name
-        for file in folder.iterdir()
-        if file.name == files.CARD or file.suffix in files.READ_BY_MODELS
+        file.name for file in folder.iterdir() if file.name == files.CARD or file.suffix in READ_BY_MODELS
     )
     (folder / files.SUMS).write_text("".join(f"{files.sha256(folder / name)}  {name}\n" for name in names))
     return folder

@@ -34,11 +34,13 @@ def build_prior(
     temperature = TEMPERATURES.get(kind, 1.0) if config.temperature is None else config.temperature
     if kind == "uniform":
         return UniformPrior("L0")
-    if kind in ("novelty", "similarity"):
-        from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
+    if kind == "novelty":
+        from hunch.roles.prior.novelty import NoveltyPrior
 
-        if kind == "novelty":
-            return NoveltyPrior(temperature=temperature, repeat=config.repeat)
+        return NoveltyPrior(temperature=temperature, repeat=config.repeat)
+    if kind == "similarity":
+        from hunch.roles.prior.similarity import SimilarityPrior
+
         source = table if table is not None and table.lm is lm else lm
         return SimilarityPrior(source, temperature=temperature, history=config.history, repeat=config.repeat)
     from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior

@@ -1,0 +1,39 @@
+"""Asks a model to write or judge several texts together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hunch.lm.answers.question import Question
+from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import Prompt
+from hunch.lm.speech import Sampling, text_of
+
+
+def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
+    """Ask a model several questions of one verb as one batch, and return its answers in order."""
+    verb = questions[0].verb
+    if not getattr(model, "messages", False):
+        questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
+    if verb == "generate":
+        return _write(model, questions)
+    prompts, options = zip(*(question.request for question in questions), strict=True)
+    return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
+
+
+def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
+    """Generate the missing samples; prompts that miss the same samples go together."""
+    sampling = Sampling(*questions[0].request[1])
+    samples: dict[Prompt, list[int]] = {}
+    for question in questions:
+        samples.setdefault(question.request[0], []).append(question.sample)
+    spans: dict[tuple[int, int], list[Prompt]] = {}
+    for prompt, own in samples.items():
+        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
+    texts: dict[tuple[Prompt, int], str] = {}
+    for (first, end), prompts in spans.items():
+        written = model.generate(prompts, end - first, sampling, first)
+        for prompt, own_texts in zip(prompts, written, strict=True):
+            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
+    return [texts[question.request[0], question.sample] for question in questions]

@@ -1,0 +1,82 @@
+"""The table of answers in a file: its columns and keys, how it is opened, and how its rows are found."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from hunch.core import UsageError
+
+BUSY_SECONDS: Final = 60.0
+"""Seconds to wait for a file that another process writes."""
+Key: TypeAlias = tuple[str, int]
+"""The SHA-256 of model name, revision, verb and full request, and the sample index."""
+KEYS_A_QUERY: Final = 250  # of two parameters each; sqlite allows 999 in its older builds
+CHECKED: Final = ("request", "sample", "value", "checksum")
+COLUMNS: Final = (*CHECKED, "verb", "model", "revision", "version", "created", "question")
+INSERT = f"INSERT OR REPLACE INTO answers ({', '.join(COLUMNS)}) VALUES ({','.join('?' * len(COLUMNS))})"
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (
+    request TEXT NOT NULL,      -- sha256 of [model, revision, verb, request] as JSON
+    sample INTEGER NOT NULL,
+    value TEXT NOT NULL,        -- JSON
+    checksum INTEGER NOT NULL,  -- CRC-32 of "request:sample:value"
+    verb TEXT NOT NULL,
+    model TEXT NOT NULL,
+    revision TEXT NOT NULL,
+    version TEXT NOT NULL,      -- of this library
+    created TEXT NOT NULL,      -- UTC
+    question TEXT,              -- JSON: the request in full, and the model's evidence level
+    PRIMARY KEY (request, sample)
+)"""
+
+
+def checksum(key: Key, value: str) -> int:
+    """Return the checksum stored with a value, which shows whether it was altered."""
+    return zlib.crc32(f"{key[0]}:{key[1]}:{value}".encode())
+
+
+def among(keys: Sequence[Key], table: str, columns: str, link: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Return the rows of a table that have one of the keys, found by its index."""
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(keys), KEYS_A_QUERY):
+        part = keys[start : start + KEYS_A_QUERY]
+        marks = ",".join(["(?,?)"] * len(part))
+        query = (
+            f"WITH asked (r, s) AS (VALUES {marks}) SELECT {columns} FROM asked "
+            f"CROSS JOIN {table} ON request = r AND sample = s"
+        )
+        found += link.execute(query, [value for key in part for value in key]).fetchall()
+    return found
+
+
+def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+    """Open a file of answers, or make one; wait so long for another process that writes it."""
+    link = sqlite3.connect(path, timeout=seconds, check_same_thread=False)
+    link.text_factory = text
+    try:
+        tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "answers" not in tables:
+            raise UsageError(
+                f"{path} is a database of another program; choose another file for the answer cache."
+            )
+        if not tables:
+            link.execute("PRAGMA journal_mode = WAL")
+            link.execute(SCHEMA)
+        with suppress(sqlite3.OperationalError):  # a read-only file of an earlier version stays as it is
+            if "question" not in {column[1] for column in link.execute("PRAGMA table_info(answers)")}:
+                link.execute("ALTER TABLE answers ADD COLUMN question TEXT")
+        link.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def text(stored: bytes) -> str:
+    """Decode text that may be damaged; the checksum detects that, so no exception is needed."""
+    return stored.decode(errors="replace")
