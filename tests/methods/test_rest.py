@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from hunch.lm import trainable
-from hunch.methods.tune.rest import Best, ReST
+from hunch.methods.tune.rest import ReST, TopEpisodes
 
 SMALL = {
     "max_tokens": 12,
@@ -36,18 +36,25 @@ def kept(best):
 
 
 def test_the_best_different_episodes_of_each_beginning_are_kept():
-    best = Best(2, None)
+    best = TopEpisodes(2, None)
     for text, reward in (("a", 1.0), ("b", 0.0), ("a", 3.0), ("c", 2.0), ("a", -1.0)):
         best.add("one", episode(text, reward))
     best.add("other", episode("d", -5.0))
     assert kept(best) == [("a", 3.0), ("c", 2.0), ("d", -5.0)]
-    again = Best(2, None)
+    again = TopEpisodes(2, None)
     again.load_state_dict(best.state_dict())
     assert kept(again) == kept(best)
 
 
+def test_of_equal_returns_the_shorter_episode_is_kept():
+    best = TopEpisodes(1, None)
+    best.add("one", [*episode("a", 0.0), *episode("b", 1.0)])
+    best.add("one", episode("c", 1.0))
+    assert kept(best) == [("c", 1.0)]
+
+
 def test_an_episode_below_the_limit_is_never_kept():
-    best = Best(2, 1.0)
+    best = TopEpisodes(2, 1.0)
     best.add("one", episode("bad", 0.5))
     best.add("one", episode("good", 1.0))
     assert kept(best) == [("good", 1.0)]

@@ -21,8 +21,6 @@ from hunch.runs.models import Asked
 
 SAMPLE: Final = 1_000
 """Number of steps to play, enough to include requests after the start of learning."""
-UPDATES: Final = 100
-"""Number of steps where each is a real update of a model that is trained on recorded data."""
 FIGURES: Final = ("calls", "cache_hits", "prompt_tokens", "completion_tokens", "cost")
 
 
@@ -69,8 +67,8 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     rehearsal = rehearsal or Rehearsal()
     places = places_of(config)
     agent, models = build(config, rehearsal, parts=parts_of(config))
-    offline = bool(config.data) and not config.online and not models
-    steps = min(config.steps, UPDATES if offline else sample)
+    offline = config.data and not config.online and not models  # each step is a real update
+    steps = min(config.steps, sample // 10 if offline else sample)
     judge = places.judge if config.eval_every <= steps else None
     asked = Asked(agent, models, [*places.envs, *(judge.places if judge else ())])
     given = Given(agent, envs=places.envs, data=places.data, evaluation=judge, models=models)

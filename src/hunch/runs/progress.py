@@ -9,8 +9,6 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from hunch.runs.result import money
-
 PLAIN_SECONDS = 15.0
 
 
@@ -81,4 +79,4 @@ def note(lines: Sequence[dict[str, Any]]) -> str:
     successes = [line["success"] for line in lines if "success" in line]
     success = f"success {sum(successes) / len(successes):.2f}" if successes else "no episode ended"
     calls, cost = (sum(line["usage"].get(name, 0) for line in lines) for name in ("calls", "cost"))
-    return f"{success}, {int(calls):,} calls" + (f", {money({'cost': cost})}" if cost else "")
+    return f"{success}, {int(calls):,} calls" + (f", cost {cost:.4f}" if cost else "")

@@ -113,8 +113,8 @@ class Result:
         n = len(self.episodes or self.evaluations)
         return (
             f"{rate} in the last quarter of {self.requested:,} steps, {n:,} episode{'s' * (n != 1)}; "
-            f"{ledger(self.usage, self.call_name)}; "
-            f"{self.seconds:.0f} s; evidence level {self.evidence or 'none: no model in a role'}"
+            f"{ledger(self.usage, self.call_name)}; {self.seconds:.0f} s; "
+            f"evidence level {self.evidence or 'none: no model in a role'}"
         )
 
     @property
@@ -131,12 +131,7 @@ def ledger(usage: Mapping[str, float], calls: str = "model calls") -> str:
     words |= {name: word for name, word in told.items() if usage.get(name)}
     parts = [f"{int(usage.get(name, 0)):,} {word}" for name, word in words.items()]
     parts.append(f"{usage.get('seconds', 0):.0f} s in models")
-    return ", ".join(parts + ([money(usage)] if usage.get("cost") else []))
-
-
-def money(usage: Mapping[str, float]) -> str:
-    """Return the cost of the tokens, to four decimals."""
-    return f"cost {usage['cost']:.4f}"
+    return ", ".join(parts + ([f"cost {usage['cost']:.4f}"] if usage.get("cost") else []))
 
 
 def late_success(episodes: Sequence[Finished], evaluations: Sequence[Finished], steps: int) -> Estimate:

@@ -133,12 +133,6 @@ class WritingAgent(TextAgent, PolicyAgent):
         """The version of the prompts, which changes with their text."""
         return version(prompt)
 
-    def make_policy(self, seed: int) -> TextPolicy:
-        """Return the policy with the model's initial weights."""
-        from hunch.roles.policy.text import TextPolicy
-
-        return TextPolicy(self.lm, self.config, seed, reference=self.reference, listed=self.config.listed)
-
     def make_memory(self) -> Groups:
         """Return the memory of unfinished episodes, and of finished ones by group."""
         return Groups(self.group)

@@ -9,8 +9,7 @@ initial weights as in ReST-EM, Singh et al., "Beyond Human Data", TMLR 2024)::
                   restore the initial weights; ascend on log p(text | prompt) of all texts that are kept
 
 Departure: the papers keep what passes a threshold, which ReST raises; here as many are kept of each
-beginning, so that a prompt whose texts can earn little is learnt as well. What was written once is not lost
-when the policy moves on, so a text that is rare and good is found by chance and then imitated.
+beginning, so that a prompt whose texts can earn little is learnt as well.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class ReSTConfig(WritingConfig):
     episodes: PositiveInt = 2_048
     """Episodes that are written in each round (our choice)."""
     keep: PositiveInt = 8
-    """Different episodes kept of each beginning, those of the highest return (ReST-EM: at most 10)."""
+    """Different episodes kept of each beginning: the best, of equals the shortest (ReST-EM: at most 10)."""
     least: float | None = None
     """Return that an episode needs to be kept. Default: any."""
     updates: PositiveInt = 200
@@ -44,8 +43,7 @@ class ReSTConfig(WritingConfig):
     batch_size: PositiveInt = 64
     """Texts per update, in whole episodes."""
     learning_rate: PositiveFloat = 3e-3
-    """Adam learning rate at the beginning of a round, from where it falls linearly to 0, for a model under a
-    million weights (our choice)."""
+    """Adam learning rate, falling linearly to 0 in each round, for a model under a million weights (ours)."""
 
 
 class ReST(WritingAgent):
@@ -62,7 +60,7 @@ class ReST(WritingAgent):
     def begin(self, world: World, seed: int) -> None:
         """Start with the model as it was before training, and with nothing kept."""
         super().begin(world, seed)
-        self.seed, self.best = seed, Best(self.config.keep, self.config.least)
+        self.seed, self.best = seed, TopEpisodes(self.config.keep, self.config.least)
 
     def learn(self) -> dict[str, float]:
         """End the round if enough has been written: keep the best, and imitate it."""
@@ -96,7 +94,7 @@ class ReST(WritingAgent):
         return loss
 
 
-class Best:
+class TopEpisodes:
     """The best different episodes of each beginning.
 
     Args:
@@ -110,11 +108,11 @@ class Best:
 
     def add(self, beginning: str, episode: list[Step]) -> None:
         """Keep an episode if it is among the best, in place of an equal one that earned less."""
-        if self.least is not None and _return(episode) < self.least:
+        if self.least is not None and _rank(episode)[0] < self.least:
             return
         by_texts = {_texts(own): own for own in self.known.get(beginning, [])}
-        by_texts[_texts(episode)] = max(by_texts.get(_texts(episode), episode), episode, key=_return)
-        self.known[beginning] = sorted(by_texts.values(), key=_return, reverse=True)[: self.size]
+        by_texts[_texts(episode)] = max(by_texts.get(_texts(episode), episode), episode, key=_rank)
+        self.known[beginning] = sorted(by_texts.values(), key=_rank, reverse=True)[: self.size]
 
     def episodes(self) -> list[list[Step]]:
         """Return all episodes that are kept."""
@@ -129,8 +127,8 @@ class Best:
         self.known = {beginning: list(by_stream(own).values()) for beginning, own in state}
 
 
-def _return(episode: Sequence[Step]) -> float:
-    return sum(t.reward for t, _ in episode)
+def _rank(episode: Sequence[Step]) -> tuple[float, int]:
+    return sum(t.reward for t, _ in episode), -len(episode)
 
 
 def _texts(episode: Sequence[Step]) -> tuple[str, ...]:

@@ -103,7 +103,8 @@ class TextAgent(Agent):
         """Return the policy with the model's initial weights."""
         from hunch.roles.policy.text import TextPolicy
 
-        return TextPolicy(self.lm, self.config, seed, reference=self.reference)
+        listed = getattr(self.config, "listed", True)
+        return TextPolicy(self.lm, self.config, seed, reference=self.reference, listed=listed)
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the weights that the model had before training."""
