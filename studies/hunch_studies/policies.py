@@ -41,6 +41,8 @@ STEPS_ALONE: Final = 6_000
 STEPS_PUBLISHED: Final = 250_000
 STEPS_LEARNT: Final = 100_000
 """In the run of 250,000 steps, seed 0, the pretrained policy has 0.95 after 90,000."""
+STEPS_LONG: Final = 20_000
+"""Steps in which TWOSOME is to learn: its untrained policy, divided by tokens, has 0.28."""
 STREAMS: Final = 8
 STREAMS_PUBLISHED: Final = 32
 EVEN: Final[dict[str, Any]] = {"normalise": "token", "temperature": 0.5}
@@ -161,13 +163,21 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
     steps = scale.steps(STEPS * 2 // 3)
     kinds: tuple[Normalisation, ...] = get_args(Normalisation)
 
-    def lines(temperatures: Mapping[Normalisation, float], models: Sequence[str]) -> tuple[Arm, ...]:
+    def lines(
+        temperatures: Mapping[Normalisation, float], models: Sequence[str], steps: int = steps, envs: int = 8
+    ) -> tuple[Arm, ...]:
+        how: dict[str, Any] = {"envs": envs, "wording": "lengths"}
         return tuple(
-            arm(f"TWOSOME, {kind}{lm and ', '}{lm}", "twosome", steps, config, lm, wording="lengths")
+            arm(f"TWOSOME, {kind}{lm and ', '}{lm}", "twosome", steps, config, lm, **how)
             for lm in models
             for kind in kinds
             for config in [TWOSOMEConfig(normalise=kind, temperature=temperatures[kind])]
         )
+
+    def untrained(kind: Normalisation) -> Arm:
+        config = ZeroShotConfig(prior=PriorConfig(kind="likelihood", normalise=kind, temperature=EQUAL[kind]))
+        long, envs = scale.steps(STEPS_LONG // 4), STREAMS_PUBLISHED
+        return arm(f"{kind}, not trained", "zero-shot", long, config, WALKS, envs=envs, wording="lengths")
 
     as_published = dict.fromkeys(kinds, 1.0)
     random = arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", wording="lengths")
@@ -181,6 +191,10 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
             "GoToRedBall, equal entropy before training",
             (*lines(EQUAL, ("",)), random),
             beside=lambda folder: first_policies(EQUAL),
+        ),
+        Part(
+            "GoToRedBall, twenty thousand steps",
+            (*lines(EQUAL, ("",), scale.steps(STEPS_LONG), STREAMS_PUBLISHED), *map(untrained, kinds)),
         ),
     ]
 
