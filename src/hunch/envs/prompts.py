@@ -86,7 +86,7 @@ def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
     Messages become pairs of speaker and content.
 
     Raises:
-        UsageError: if a line has not; the message has its number.
+        UsageError: if a line lacks them; the message has its number.
     """
     try:
         lines = Path(file).expanduser().read_text(encoding="utf-8").splitlines()

@@ -70,7 +70,7 @@ class Reader:
         self.asking = Asking(lm, config or AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
 
     def facts(self, seen: bytes) -> dict[str, str]:
-        """Return the facts that a picture shows, without values of which the model is unsure.
+        """Return the facts that a picture shows, without values that the model is unsure about.
 
         Args:
             seen: The picture, as a PNG file.

@@ -209,6 +209,6 @@ class Automaton:
         return tuple(f for f in self.steps if f not in (TRUE, FALSE))
 
     def after(self, f: Formula, label: str) -> Formula:
-        """Return the formula after a label; a label that is no proposition of the task counts as none."""
+        """Return the formula after a label; a label that is not a proposition of the task counts as none."""
         own = self.steps[f]
         return own.get(label, own[""])

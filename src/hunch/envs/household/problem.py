@@ -150,7 +150,7 @@ def read(path: Path) -> Problem:
 
     Raises:
         UnknownGoalError: if the goal is not one of the six known kinds.
-        UsageError: if the file cannot be read or is no playable game; the message has the reason.
+        UsageError: if the file cannot be read or is not a playable game; the message has the reason.
     """
     game = load(path)
     try:

@@ -48,8 +48,8 @@ class VLMRMConfig(LearnerConfig):
     alpha: Share = 0.5
     """Projection on the direction from baseline to goal: 0 none, 1 full (our choice; paper: 0 to 1)."""
     constant: float = 1.0
-    """Constant of the reward of each step (paper: 1). With 0 no reward is positive, so that an early end at
-    the goal is best."""
+    """Constant added to the reward of each step (paper: 1). With 0 no reward is positive, so that an
+    early end at the goal is best."""
     weight: NonNegativeFloat = 1.0
     """Weight of the similarity (paper: 1)."""
     extrinsic: NonNegativeFloat = 0.0
@@ -100,7 +100,7 @@ class Likeness(RewardSource):
         goal: The sentence; empty for the task of the state.
         baseline: The sentence for any picture; empty for none.
         alpha: Weight of the projection on the direction from baseline to goal.
-        constant: Constant of the reward of each step.
+        constant: Constant added to the reward of each step.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ The reward comes from the environment, or from another source (``--reward``). A 
 is ``N words : TEXT``; everything after the last colon between spaces is shortened.
 
 Controls: ``choose=first`` keeps the first words and ``choose=random`` any, at the requested length,
-and ``choose=climb`` changes the best choice so far for each text, as Schumann et al. (ACL 2020) do, with as
-many rewards. They learn nothing about other texts.
+and ``choose=climb`` changes the best choice so far for each text, as Schumann et al. (ACL 2020) do, with the
+same number of rewards. They learn nothing about other texts.
 """
 
 from __future__ import annotations
