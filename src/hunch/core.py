@@ -118,7 +118,7 @@ class State:
     def options(self) -> tuple[str, ...]:
         """The admissible actions; a UsageError if any text is allowed."""
         if self.actions is None:
-            raise UsageError("The method chooses from a list, but the environment accepts any text.")
+            raise UsageError("This method needs listed actions, but the environment accepts any text.")
         return self.actions
 
     @property

@@ -149,7 +149,7 @@ class Rollout:
         self.running: dict[int, _Running] = {}
         self._begin(range(len(envs)))
         if group > 1 and self.players > 1:
-            raise UsageError("Groups are compared in environments of a single player.")
+            raise UsageError("Groups need environments of a single player: set group to 1.")
 
     @property
     def states(self) -> list[State]:

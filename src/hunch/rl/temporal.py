@@ -198,7 +198,7 @@ class Automaton:
             steps[f] = {label: progress(f, (label,)) for label in labels}
             waiting += steps[f].values()
             if len(steps) > MOST:
-                raise UsageError(f"The task {show(task)!r} has more than {MOST} formulas.")
+                raise UsageError(f"The task {show(task)!r} has more than {MOST} formulas: simplify it.")
         if TRUE not in steps:
             raise UsageError(f"The task {show(task)!r} is impossible: nothing leads to its end.")
         return cls(task, steps)

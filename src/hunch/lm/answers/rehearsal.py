@@ -160,7 +160,7 @@ class Rehearsal:
         except HunchError as error:
             if not getattr(error, "unreached", False):
                 raise
-            told = f"{error} It is taken for a chat model that can only write."
+            told = f"{error} The dry run treats it as a chat model that only writes."
             warnings.warn(told, HunchWarning, stacklevel=2)
             return backend_of(spec.partition("?")[0]), unasked(spec)
 

@@ -136,7 +136,7 @@ class Likeness(RewardSource):
         if self.baseline and self.alpha:
             d = g - self._vector(self.baseline)
             if not (length := float(d @ d)) > 1e-9:
-                raise UsageError(f"The model does not tell the goal {goal!r} from the baseline.")
+                raise UsageError(f"The goal {goal!r} and the baseline have equal embeddings: change one.")
             apart = self.alpha * d * float(d @ apart) / length + (1 - self.alpha) * apart
         return float(self.constant - apart @ apart / 2)
 
