@@ -77,7 +77,7 @@ class Compress(WritingAgent):
         return WordsPolicy(self.lm, self.config, seed)
 
     def make_memory(self) -> Best:
-        """Return the memory of groups, of which two choices are learnt."""
+        """Return a memory that keeps two choices of each group to learn from."""
         return Best(self.group)
 
     def begin(self, world: World, seed: int) -> None:
