@@ -118,7 +118,7 @@ class State:
     def options(self) -> tuple[str, ...]:
         """The admissible actions; a UsageError if any text is allowed."""
         if self.actions is None:
-            raise UsageError("The method chooses from a list, but the environment accepts any text.")
+            raise UsageError("This method needs listed actions, but the environment accepts any text.")
         return self.actions
 
     @property
@@ -235,7 +235,7 @@ class Explanation:
 
 
 class Saved(Protocol):
-    """Names in ``saved`` what a checkpoint holds: generators, objects with ``state_dict``, plain values."""
+    """Saves the attributes that ``saved`` names: generators, objects with ``state_dict``, plain values."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume exactly."""
@@ -328,7 +328,7 @@ class Agent(Player, Source, Protocol):
     """A player that learns. Methods with a default here are optional in a subclass.
 
     Also optional: ``saved``, ``models``, ``records_file``, ``files()`` (for the run's folder), ``group``
-    (neighbouring streams that begin alike), ``export(folder)`` of a model, ``player.figures()`` of its play.
+    (neighbouring streams that begin alike), ``export(folder)`` of a model, ``player.figures()`` (metrics).
     """
 
     @property

@@ -101,7 +101,7 @@ BAD = [
         ("run", "dqn", "--env", "broken:X-v0"),
         "broken, which should register X-v0, cannot be imported: ValueError",
     ),
-    (("run", "dqn", "--env", "json:JSONDecoder"), "json:JSONDecoder is no environment: it has to inherit"),
+    (("run", "dqn", "--env", "json:JSONDecoder"), "json:JSONDecoder is not an environment: it must inherit"),
     (("run", "dqn", "--env", "json:X-v0"), "json has no class 'X-v0' and registers no such environment"),
     (
         ("run", "funsearch", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:mutator"),
@@ -129,7 +129,7 @@ BAD = [
         "--dqn.hidden belongs to the learner dqn",
     ),
     (("run", "kwon", "--learner", "ppo", "--table.gamma=1"), "the learner is ppo: add --learner table"),
-    (("run", "rewarded", "--env", "hunch/FrozenLake-v0"), "--reward is a class of yours, as module:Class"),
+    (("run", "rewarded", "--env", "hunch/FrozenLake-v0"), "--reward must name a class, as module:Class"),
     (
         ("run", "rewarded", "--env", "hunch/FrozenLake-v0", "--reward", "nope:X"),
         "The reward source nope:X cannot be imported",
@@ -148,7 +148,7 @@ BAD = [
     ),
     (
         ("run", "rewarded", "--env", "hunch/FrozenLake-v0", "--reward", "hunch.core:World"),
-        "hunch.core:World is no reward source",
+        "hunch.core:World is not a reward source",
     ),
     (
         ("run", "nowhere:METHOD", "--env", "hunch/FrozenLake-v0"),

@@ -294,7 +294,7 @@ def test_a_linear_policy_acts_in_either_kind_of_actions(base):
         ({"base": "Blackjack-v1"}, "these do: none"),
         ({"learner": "q"}, "these do: cem, ppo"),
         ({"learner": "cma"}, "cem, q, ppo, sac"),
-        ({"steps": 3}, "at least 10 steps"),
+        ({"steps": 3}, "steps at least 10"),
         ({"metric": "success"}, "CartPole-v1 does not tell success"),
     ],
 )

@@ -105,7 +105,7 @@ def test_recorded_data_hold_pictures(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"picture": 3}, "picture must be true or false"),
-        ({"reader": "uniform"}, "A reader sees pictures"),
+        ({"reader": "uniform"}, "A reader must see pictures"),
         ({"reader": "no-model"}, "There is no model"),
         ({"skin": "night"}, "must be one of plain, dusk"),
     ],

@@ -140,7 +140,7 @@ def test_only_this_machine_reaches_it_unless_told():
     ("arguments", "said"),
     [
         ([], "Name an environment"),
-        (["hunch/Heuristic-CapSet-v0"], "takes programs, which would run here"),
+        (["hunch/Heuristic-CapSet-v0"], "takes programs, which anyone who connects could run"),
         (["hunch/Nowhere-v0"], "There is no environment"),
         (["hunch/FrozenLake-v0", "--env.sise", "3"], "has no option 'sise'"),
         (["hunch/FrozenLake-v0", "--port", "99999"], "port"),
@@ -204,6 +204,6 @@ def test_what_textarena_has_not_is_said():
         Turns("textarena:TicTacToe-v0")
     made = methods.find("grpo").agent_class(lm=model("households"), group=2, max_tokens=4)
     games = [hunch.make("textarena:TicTacToe-v0") for _ in range(2)]
-    single = pytest.raises(UsageError, match="Groups are compared in environments of a single player")
+    single = pytest.raises(UsageError, match="Groups need environments of a single player")
     with pytest.warns(HunchWarning, match="does not repeat its episodes"), single:
         hunch.train(made, games, steps=16)

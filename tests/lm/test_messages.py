@@ -164,7 +164,7 @@ def test_templates_of_parts_of_replies_refused_and_of_nothing(
     assert template(folders["gpt2"], parts)(TALK) == usual(TALK)
     polite = CHATML + "{% if messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}"
     assert template(folders["gpt2"], polite)(TALK) == usual(TALK)
-    with pytest.raises(UsageError, match="does not print what the user says"):
+    with pytest.raises(UsageError, match="leaves out the user's messages"):
         template(folders["gpt2"], "Hello.")
 
 

@@ -117,7 +117,7 @@ def test_a_language_model_as_the_guide_is_named():
         AlphaProof(guide="lm")
 
 
-@pytest.mark.parametrize(("priors", "why"), [(np.nan, "no finite number"), (None, "shape")])
+@pytest.mark.parametrize(("priors", "why"), [(np.nan, "not a finite number"), (None, "shape")])
 def test_a_guide_that_answers_nonsense_is_refused(priors, why):
     class Bad(Rule):
         def evaluate(self, states):

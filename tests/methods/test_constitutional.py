@@ -129,7 +129,7 @@ def test_the_command_refuses_an_empty_file_and_a_run_that_is_too_short(tmp_path,
     command = ["run", "constitutional", "--env", ENV, "--lm", SCRATCH, "--judge", "scripted:critic"]
     for file, steps, told in (
         (str(empty), 9_000, "holds no principle"),
-        (principles, 600, "Drafts and pairs take"),
+        (principles, 600, "Drafts and pairs need"),
     ):
         with pytest.raises(SystemExit) as stopped:
             main([*command, "--principles", file, "--steps", str(steps), "--out", str(tmp_path / "x")])

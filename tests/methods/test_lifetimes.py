@@ -77,7 +77,7 @@ def test_workers_record_the_same_lives(data):
     assert again.episodes == data.episodes
     assert sorted({e.lifetime for e in data.episodes}) == list(range(12))
     assert all(len({e.number % 2 for e in data.episodes if e.lifetime == life}) == 1 for life in range(12))
-    with pytest.raises(UsageError, match="A life has 6 episodes after the first 0, fewer than the 20"):
+    with pytest.raises(UsageError, match="plays 6 episodes after the first 0, fewer than --every 20"):
         histories(config, Lives(tasks=1, copies=1, episodes=6))
 
 
@@ -127,7 +127,7 @@ def test_numbers_that_were_never_recorded_are_read_and_words_are_not():
     features = Features.of(["Cart position -0.50 m.", "Cart position 0.25 m."])
     [place] = [row for name, row in features.rows.items() if name == "position 1"]
     assert [features(f"Cart position {x} m.")[place] for x in (-0.5, 0.1, 1.0)] == [-1.0, 0.2, 2.0]
-    with pytest.raises(UsageError, match="never show 'pole' as here"):
+    with pytest.raises(UsageError, match="never have 'pole' where"):
         features("Pole position 0.25 m.")
 
 
@@ -175,7 +175,7 @@ def test_a_model_reads_its_rewards():
         (SMALL, 5, "A lifetime of 5 episodes is longer than the examples, which have 4"),
         ({**SMALL, "episodes": 11}, 4, "An example needs 11 episodes of a history, but one has only 10"),
         ({**SMALL, "stride": 4}, 4, "An example needs 13 episodes of a history"),
-        ({**SMALL, "heads": 3}, 4, "heads must divide the width"),
+        ({**SMALL, "heads": 3}, 4, "width must be a multiple of heads"),
     ],
 )
 def test_what_cannot_be_learnt_is_refused_before_training(options, lifetime, message, data):
@@ -186,7 +186,7 @@ def test_what_cannot_be_learnt_is_refused_before_training(options, lifetime, mes
 def test_a_room_that_the_data_never_show(data):
     agent = AlgorithmDistillation(**SMALL)
     hunch.train(agent, room(), data=data, steps=2, lifetime=4)
-    with pytest.raises(UsageError, match="never show 'row 1 5'"):
+    with pytest.raises(UsageError, match="never have 'row 1 5'"):
         agent.player(0).act([State("You are in row 5, column 5.", actions=("stay",))])
 
 

@@ -384,7 +384,7 @@ def test_what_is_no_agent():
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (Shares, "shares its state"),
+        (Shares, "must return a copy"),
         (TooFew, "0 actions for 1 states"),
         (Elsewhere, "'fly' is not admissible here"),
         (Raises, "Raises failed to learn after 1 steps: ZeroDivisionError: no data"),
@@ -430,5 +430,5 @@ def test_a_method_is_named_where_it_is_in_python(tmp_path):
 
 
 def test_listed_actions_are_asked_for_in_one_sentence():
-    with pytest.raises(UsageError, match="chooses from a list"):
+    with pytest.raises(UsageError, match="needs listed actions"):
         _ = State("Write a program.").options

@@ -450,11 +450,11 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
         (["rlhf", "--labels", "judge", "--principles", "FILE"], "\n \n", "holds no principle"),
         (["rlhf", "--principles", "FILE"], "Be brief.", "set labels to judge"),
         (["rlhf", "--advantage", "leave_one_out"], "", "set group to at least 2"),
-        (["rlhf", "--pairs", "600", "--steps", "1000"], "", "1,200 texts, and the run has 1,000"),
+        (["rlhf", "--pairs", "600", "--steps", "1000"], "", "1,200 steps, and the run has 1,000"),
         (["best-of-n", "--labels", "/no/file"], "", "cannot be read"),
         (["sft", "--curated", "5", "--drawn", "5"], "", "choose one of them"),
         (["sft", "--lm", "openai:gpt-5"], "", "has no weights to train"),
-        (["sft", "--lm", "scratch?width=65"], "", "multiple of twice its heads"),
+        (["sft", "--lm", "scratch?width=65"], "", "multiple of twice the heads"),
         (["offline-rlhf"], "", "give a data set with --data"),
         (
             ["offline-rlhf", "--data", "FILE"],

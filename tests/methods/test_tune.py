@@ -383,7 +383,7 @@ def test_equal_returns_are_reported_and_teach_nothing(model):
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     lines = []
     model.restart()
-    with pytest.warns(HunchWarning, match="earned the same"):
+    with pytest.warns(HunchWarning, match="had equal rewards"):
         hunch.train(made, [Same() for _ in range(4)], steps=80, report=lines.append)
     assert [line["flat_groups"] for line in lines if "flat_groups" in line] == [1.0] * 10
     model_now = made.lm.state_dict()

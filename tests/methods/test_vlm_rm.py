@@ -87,7 +87,7 @@ def test_bad_input_is_refused(eyes: Any, steps: list[Transition]) -> None:
         Likeness(eyes, GOAL).rewards([blind])
     with pytest.raises(UsageError, match="does not know the word 'tiger'"):
         Likeness(eyes, "The agent is a tiger.").rewards(steps[:1])
-    with pytest.raises(UsageError, match="from the baseline"):
+    with pytest.raises(UsageError, match="have equal embeddings"):
         Likeness(eyes, GOAL, GOAL).rewards(steps[:1])
     silent = replace(steps[0], state=replace(steps[0].state, task=""))
     with pytest.raises(UsageError, match="name one with --goal"):

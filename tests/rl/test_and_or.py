@@ -274,7 +274,7 @@ def test_a_proof_may_be_deeper_than_pythons_stack():
         ({"rule": "depth"}, 0.5, "rule must be one of puct, breadth, best"),
         ({"combine": "mean"}, 0.5, "combine must be one of product, minimum"),
         ({}, 1.5, "from 0 to 1, not 1.5"),
-        ({}, float("nan"), "no finite number"),
+        ({}, float("nan"), "not a finite number"),
     ],
 )
 def test_bad_input_is_one_sentence(settings, value, told):

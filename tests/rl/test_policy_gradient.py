@@ -327,7 +327,7 @@ def test_unfinished_episodes_and_groups_of_one_are_refused():
     learners = {name: PolicyGradient(Letters(), PRESETS[name]) for name in PRESETS}
     with pytest.raises(UsageError, match="whole episodes"):
         learners["reinforce"].update([whole, open_], rng)
-    with pytest.raises(UsageError, match="one by one"):
+    with pytest.raises(UsageError, match="one episode per stream"):
         learners["grpo"].update([whole * 2, whole], rng, groups=[0, 0])
     for groups in ([], [0, 1], [0]):
         with pytest.raises(UsageError, match="at least two"):

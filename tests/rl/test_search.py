@@ -315,8 +315,8 @@ def test_a_prior_directs_the_search():
         (([], []), "0 priors and 0 values for 1 states"),
         (([np.ones(3)], []), "1 priors and 0 values"),
         (([np.ones(2)], [0.0]), r"shape \(2,\) for 3 actions"),
-        (([np.ones(3)], [float("nan")]), "no finite number"),
-        (([np.array([1, float("inf"), 0])], [0.0]), "no finite number"),
+        (([np.ones(3)], [float("nan")]), "not a finite number"),
+        (([np.array([1, float("inf"), 0])], [0.0]), "not a finite number"),
         (([np.array([1, -1, 0])], [0.0]), "negative"),
     ],
 )

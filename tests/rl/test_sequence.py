@@ -125,7 +125,7 @@ def test_final_labels_are_what_the_learner_did_in_the_end():
 
 def test_what_the_data_never_show_is_named():
     words = Vocabulary.of([episode(0, "ab")])
-    with pytest.raises(UsageError, match="never show 'place 1 9'"):
+    with pytest.raises(UsageError, match="never have 'place 1 9'"):
         words.observation("place 9")
-    with pytest.raises(UsageError, match="never show the action 'c'"):
+    with pytest.raises(UsageError, match="action 'c' is not in the recorded data"):
         words.action("c")

@@ -245,7 +245,7 @@ def test_an_estimate_needs_neither_server_nor_key(spec, tmp_path, monkeypatch, c
     main([*command, spec, "--dry-run"])
     out, said = capsys.readouterr()
     assert "cost" in out
-    assert said.count("\n") == said.count("It is taken for a chat model that can only write.") == 1
+    assert said.count("\n") == said.count("The dry run treats it as a chat model that only writes.") == 1
     with pytest.raises(SystemExit):
         main([*command, spec])
     with pytest.raises(SystemExit) as refused:

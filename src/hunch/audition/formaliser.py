@@ -59,7 +59,7 @@ def by_words(drawn: Sequence[Goal], seed: int) -> Scores:
 
 
 def replaced(text: str) -> Goal | None:
-    """Replace each word by a symbol; return the resulting statement, None if it is none."""
+    """Return the statement with each word replaced by a symbol; None if it cannot be parsed."""
     for words, symbol in _SYMBOLS.items():
         text = re.sub(rf"\b{words}\b", symbol, text)
     return parsed(text.replace(".", "").strip(" ,"))

@@ -84,7 +84,7 @@ class Frontier:
         return min(*low.tolist(), *(p.low for p in within)), max(*high.tolist(), *(p.high for p in within))
 
     def needed(self, worth: float) -> float | None:
-        """Return the ability from which the lower bound of the gain is at least ``worth``; None if never."""
+        """Return the ability above which the lower bound of the gain is at least ``worth``; None if none."""
         short = [i for i, point in enumerate(self.points) if point.low < worth]
         if not short:
             return self.points[0].ability

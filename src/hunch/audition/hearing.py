@@ -146,7 +146,7 @@ def _models(
     check_specs("An audition", specs, dict.fromkeys(specs, every))
     whole = [model for model in named if not isinstance(model, str)]
     if len({model.name for model in whole}) < len(whole):
-        raise UsageError("Two of the models have the same name; the table names them by it.")
+        raise UsageError("Two of the models have the same name: give them different names.")
     metered = {model.name: model if hasattr(model, "usage") else Cached(model) for model in whole}
     found = {**load_models(specs, join), **metered}
     return {name: found[name] for name in (m if isinstance(m, str) else m.name for m in named)}

@@ -127,7 +127,7 @@ def _no_wording(bed: Bed) -> str:
 def _no_programs(bed: Bed) -> str:
     env = bed.make(0).unwrapped
     ready = isinstance(env, DesignProblem) and env.problem.start
-    return "" if ready else "it is no design problem with a first program"
+    return "" if ready else "it is not a design problem with a first program"
 
 
 def _only(role: Role) -> Callable[[Bed], str]:

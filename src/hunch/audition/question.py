@@ -114,7 +114,7 @@ class Role:
     Attributes:
         name: Name of the role on the command line.
         ability: What the score is, in words.
-        verbs: Kinds of request of which a model must support one.
+        verbs: Kinds of request; a model must support at least one.
         beds: The environments of the role's questions.
         draw: Draws the questions, which are the same for all models.
         ask: Asks a model the questions.

@@ -1,9 +1,9 @@
 """The program writer: do its programs run, and does it repair broken ones and preserve working ones?
 
 The prompt is the plain one of program searches (:func:`hunch.roles.writer.programs.chat_prompt`). A third of
-the questions asks for a first program, a third shows a broken one with its error, and a third one that runs
-with its fitness. An answer is right if it runs; if a program was shown, it must also be no worse than the
-original or shown one. Programs run in the sandbox.
+the questions asks for a first program, a third shows a broken one with its error, and a third shows a
+working one with its fitness. An answer is right if it runs; if a program was shown, it must also be no worse
+than the original or shown one. Programs run in the sandbox.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class AuditionOptions:
     seed: NonNegativeInt = 0
     """Seed of the questions."""
     worth: NonNegativeFloat = 0.05
-    """Smallest gain in success rate (0 to 1) for which a model is recommended. Ours."""
+    """Smallest gain in success rate (0 to 1) for which a model is recommended (ours)."""
     budget: Limits = field(default_factory=Limits)
     """Limits on the use of the models, over all roles together."""
     out: Path | None = None

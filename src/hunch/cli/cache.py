@@ -54,7 +54,7 @@ def cache(arguments: Sequence[str]) -> None:
     """Show, export or clear the answer cache.
 
     Raises:
-        UsageError: if the first argument is none of stats, export and clear, or the file is no answer cache.
+        UsageError: if the first argument is not stats, export or clear, or the file is not an answer cache.
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"usage: hunch cache COMMAND [options]; COMMAND is one of {', '.join(COMMANDS)}")

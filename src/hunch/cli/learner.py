@@ -37,7 +37,7 @@ def unseen_by(method: Method, arguments: Sequence[str], given: Mapping[str, Any]
 
 
 def unseen(learner: str) -> list[str]:
-    """Return the settings of learners, with dotted names, that are no options beside this learner."""
+    """Return the settings of learners, with dotted names, that this learner does not use as options."""
     every = (entry.name for entry in fields(LEARNERS[learner].config_class))
     hidden = [f"{learner}.{name}" for name in every if name not in OPTIONS[learner]]
     return [*(name for name in LEARNERS if name != learner), *hidden]

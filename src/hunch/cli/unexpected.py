@@ -22,7 +22,7 @@ MEMORY = "These settings need more memory than there is."
 
 
 def known(error: HunchError) -> str:
-    """Return the sentence of an error of ours, which memory that ran out may have caused."""
+    """Return the message of an error of Hunch, or one about memory if a lack of memory caused it."""
     return MEMORY if _is_memory(error.__cause__) else str(error)
 
 

@@ -209,7 +209,7 @@ def _spec(id: str) -> EnvSpec:
             if isinstance(found := getattr(sys.modules[module], name, None), type):
                 if issubclass(found, gymnasium.Env):
                     return _registered(id)
-                said = f"The class {id} is no environment: it has to inherit from gymnasium.Env."
+                said = f"The class {id} is not an environment: it must inherit from gymnasium.Env."
                 raise UsageError(said) from None
             raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
         if name.removeprefix("hunch/").removesuffix("-v0") in _OF_STUDIES:

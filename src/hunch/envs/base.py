@@ -75,8 +75,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence, and
       ``info["event"]`` says what happened.
     - ``reset(options=...)`` accepts ``"episode"``, the number of the episode, and ``"task_seed"``, which
-    fixes
-      the task over episodes, in addition to the environment's own options.
+      fixes the task over episodes, in addition to the environment's own options.
     - An environment that asks language models holds them in ``models``, by name, as ``hunch.lm.load`` returns
       them; a run counts and budgets them with those of the agent.
     - An environment for planning returns its state in ``info["raw"]`` and restores it in ``place``.
@@ -219,7 +218,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     def action_name(self, action: str | int) -> str:
         """Return the admissible action that a string or an index names.
 
-        Return the admissible action that a string or an index names.
+        Raises:
             InadmissibleActionError: if there is none.
         """
         if self.action_space.actions is None and isinstance(action, str):

@@ -89,7 +89,7 @@ POINTLESS: Final = (
     Rule("collect shells", "shells", gives="shells"),
     Rule("collect feathers", "feathers", gives="feathers"),
 )
-"""Actions that gather useless things, and are no achievements."""
+"""Actions that gather useless things, and are not achievements."""
 PASTIMES: Final = (
     *("whistle a tune", "count the clouds", "kick a pebble", "wave at nobody", "draw in the dust"),
     *("spin round", "clap hands", "stretch out", "look at the sky", "hum quietly", "stamp the ground"),

@@ -66,7 +66,7 @@ class OpenEnv(TextEnv):
         if len(required) != 1 or schema["properties"][required[0]].get("type") != "string":
             named = ", ".join(schema.get("properties", {})) or "nothing"
             raise UsageError(
-                f"An action of {self.url} is no single text: name one of its fields ({named}) as action."
+                f"An action of {self.url} is not a single text: name one of its fields ({named}) as action."
             )
         return str(required[0])
 
@@ -103,7 +103,7 @@ class OpenEnv(TextEnv):
     def _read(self, result: Any) -> Outcome:
         shown = result.observation
         if not isinstance(shown, dict):
-            raise HunchError(f"The server at {self.url} speaks another version: it showed {shown!r}.")
+            raise HunchError(f"The server at {self.url} uses another version of OpenEnv: it sent {shown!r}.")
         self.task = self.given_task or str(shown.get("task") or "")
         reward = float(result.reward or 0.0)
         late = bool(result.done and shown.get("truncated"))
@@ -137,7 +137,7 @@ class OpenEnv(TextEnv):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._running:
-            raise UsageError("An episode on a server cannot be copied.")
+            raise UsageError("An episode on a server cannot be copied: copy between episodes.")
         client, self._client = self._client, None
         try:
             return super().__deepcopy__(memo)

@@ -46,7 +46,7 @@ class Prompts(TextEnv):
         rows = list(read(file, "prompt")) if file else sums
         self.rows = rows[first : None if count is None else first + count]
         if not self.rows:
-            raise UsageError(f"{file} has {len(rows)} prompts, of which none is left.")
+            raise UsageError(f"first and count leave none of the {len(rows)} prompts in {file}.")
         self.row, self.over = self.rows[0], False
         self.examples = tuple((shown(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
 
@@ -86,7 +86,7 @@ def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
     Messages become pairs of speaker and content.
 
     Raises:
-        UsageError: if a line has not; the message has its number.
+        UsageError: if a line lacks them; the message has its number.
     """
     try:
         lines = Path(file).expanduser().read_text(encoding="utf-8").splitlines()
@@ -107,7 +107,7 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
     if "text" not in row and not _is_prompt(row.get("prompt")):
         raise UsageError(f"{where} needs a prompt: a text, or a list of messages with role and content.")
     if any(not isinstance(row.get(name, ""), str) for name in ("text", "completion")):
-        raise UsageError(f"{where} needs a text or completion that is text.")
+        raise UsageError(f"{where} has a text or completion that is not a string.")
     if isinstance(said := row.get("prompt"), list):
         row["prompt"] = [(m["role"], m["content"]) for m in said]
     return row

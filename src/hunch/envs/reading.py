@@ -65,12 +65,12 @@ class Reader:
 
     def __init__(self, lm: LanguageModel, schema: Schema, config: AskConfig | None = None) -> None:
         if "see" not in lm.verbs or not lm.verbs & {"generate", "embed"}:
-            raise UsageError(f"A reader sees pictures and embeds or writes, and {lm.name} cannot.")
+            raise UsageError(f"A reader must see pictures, and embed or write; {lm.name} cannot.")
         self.lm, self.fields = lm, schema.fields
         self.asking = Asking(lm, config or AskConfig(), tokens=256, temperature=0.0, stop=(), role="reader")
 
     def facts(self, seen: bytes) -> dict[str, str]:
-        """Return the facts that a picture shows, without values of which the model is unsure.
+        """Return the facts that a picture shows, without values that the model is unsure about.
 
         Args:
             seen: The picture, as a PNG file.
@@ -171,7 +171,7 @@ def schema_of(env: gymnasium.Env[Any, Any]) -> Schema:
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     schema: Schema | None = getattr(env.unwrapped, "schema", None)
     if schema is None:
-        raise UsageError(f"{name} does not say what its pictures show, so a reader has nothing to read.")
+        raise UsageError(f"{name} does not say what its pictures show, so leave reader out.")
     if not schema.fields or any(len(values) < 2 for values in schema.fields.values()):
         raise UsageError(f"The schema of {name} needs fields with two values or more.")
     return schema

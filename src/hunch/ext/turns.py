@@ -50,11 +50,11 @@ class Turns:
         made = hunch.envs.make(env, **options)
         if (kind := acts(declared(made))) == "program":
             raise UsageError(
-                f"{env} takes programs, which would run here for whoever connects: it is not served."
+                f"{env} takes programs, which anyone who connects could run here: it cannot be served."
             )
         self.env = made if kind == "text" else hunch.envs.make(env, **options, written=True)
         if self.env.metadata.get("players", 1) > 1 or "player" in self.env.reset(seed=0)[1]:
-            raise UsageError(f"{env} needs two players, and a trainer of others drives only one.")
+            raise UsageError(f"{env} needs two players, but an external trainer controls only one.")
 
     def fork(self) -> Turns:
         """Return an equal environment that shares nothing with this one."""

@@ -102,7 +102,7 @@ def require_knows(lm: LanguageModel, setting: str, words: str) -> None:
         UsageError: if it does not; the message names both.
     """
     if setting not in getattr(lm, "takes", frozenset()):
-        raise UsageError(f"{lm.name} knows no {words}: only chat models behind openai: do.")
+        raise UsageError(f"{lm.name} does not support {words}: only chat models of openai: do.")
 
 
 def about(state: State) -> dict[str, str]:

@@ -81,7 +81,7 @@ class Metered:
             them, as a budget does. Called with 0 after answers were counted.
         in_flight: Number of requests that passed the gate and are not counted yet.
         heard: Counts of usable and useless answers.
-        speaks: False for a stand-in that answers at random, so that useless answers are no problem.
+        speaks: False for a stand-in that answers at random, so that useless answers are expected.
     """
 
     gate: Callable[[int], None] | None = None
@@ -93,7 +93,7 @@ class Metered:
 
     @contextmanager
     def counted(self, calls: int, read: int = 0) -> Iterator[Usage]:
-        """Count calls that read ``read`` tokens; what is written can be added to the usage within."""
+        """Count calls that read ``read`` tokens; the block can add the tokens written to the usage."""
         if self.gate:
             self.gate(calls)
         self.in_flight += calls

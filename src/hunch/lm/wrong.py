@@ -1,4 +1,4 @@
-"""What is said of a spec without a model, and of a model that cannot do what is needed."""
+"""Error messages for a spec that names no model, and for a model that lacks a required verb."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
 
 
 def unknown(head: str, patterns: Mapping[str, str]) -> UsageError:
-    """Return the error for a spec of no kind, given the patterns of the kinds that there are."""
+    """Return the error for a spec of unknown kind, given the patterns of the known kinds."""
     kind, _, argument = head.partition(":")
     if kind in OF_STUDIES:
         from hunch.extras import of_studies

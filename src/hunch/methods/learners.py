@@ -50,7 +50,7 @@ def learner(config: LearnerConfig, encoder: LanguageModel | None) -> Agent:
     ours = type(config)()
     for name in LEARNERS:
         if name != config.learner and getattr(config, name) != getattr(ours, name):
-            raise UsageError(f"{name} has settings of another learner; the learner is {config.learner}.")
+            raise UsageError(f"{name} settings need learner={name!r}; it is {config.learner!r}.")
     if config.learner == "table":
         return QLearning(config.table)
     table = TextTable(load(config.encoder) if encoder is None else encoder)

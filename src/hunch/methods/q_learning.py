@@ -112,7 +112,7 @@ class QLearning(Agent):
         return state.options[int(ties[rng.integers(len(ties))])]
 
     def leaning(self, state: State) -> tuple[float, ...]:
-        """Return a number per action that influences the choice; empty here, for subclasses with a prior."""
+        """Return a number per action that influences the choice; empty unless a subclass has a prior."""
         return ()
 
     def scores(self, q: FloatArray, leaning: tuple[float, ...]) -> FloatArray:

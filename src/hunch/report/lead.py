@@ -17,9 +17,9 @@ class Lead:
 
     Attributes:
         area: Mean difference of the areas under the success curves, with Student's 95 % interval.
-        share: Mean share of the baseline's steps to half of the episodes' success (see
-            :func:`hunch.rl.success.first_reached`) that the arm needs, with the same interval. A run that
-            never reached this counts with all of its steps; nan if no run of either reached it.
+        share: Mean ratio of the arm's to the baseline's steps until half of the episodes succeed (see
+            :func:`hunch.rl.success.first_reached`), with the same interval. A run that never reached this
+            counts with all of its steps; nan if no run of either reached it.
     """
 
     arm: str

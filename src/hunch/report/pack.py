@@ -97,8 +97,8 @@ def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
 def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) -> tuple[str, list[str]]:
     """Pack the episodes; if they are too large, keep the texts of only every second, fourth ... episode.
 
-    tales: The episodes of each run.
-        tales: The runs.
+    Args:
+        tales: The episodes of each run.
         plain: Leave the blocks as JSON, for browsers without ``DecompressionStream`` (before 2023).
         largest: Maximum characters of all blocks; actions alone may exceed it.
 

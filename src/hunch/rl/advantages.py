@@ -59,7 +59,7 @@ def gae(rows: Rows, gamma: float, decay: float) -> FloatArray:
 
 
 def returns(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Return discounted returns of whole episodes, without baseline (REINFORCE, Williams, 1992), (m,)."""
+    """Return discounted returns of whole episodes, without baseline (Williams, 1992), shape (m,)."""
     found, later = np.zeros(len(rows.rewards)), 0.0
     for i in range(len(found) - 1, -1, -1):
         found[i] = later = rows.rewards[i] + (0.0 if rows.ends[i] else gamma * later)
@@ -137,8 +137,8 @@ def anchors(
 def standardised(advantages: Tensor) -> Tensor:
     """Return advantages with mean 0 and variance 1; zeros if they are equal up to rounding.
 
-    Equal advantages differ from their mean only by a rounding error. Divided by an equally small
-    deviation, this would raise or lower the probability of every action of the batch.
+    Equal advantages differ from their mean only by a rounding error. Dividing that error by an
+    equally small deviation would raise or lower the probability of every action of the batch.
     """
     spread = advantages.std(correction=0)
     if spread <= ROUNDING * advantages.abs().max():

@@ -238,7 +238,7 @@ class AndOr:
         found = evaluated(evaluator, [leaf.state for leaf in leaves], counts)
         for leaf, (prior, value) in zip(leaves, found, strict=True):
             if not 0 <= value <= 1:
-                raise UsageError(f"The values of a search for proofs are from 0 to 1, not {value:g}.")
+                raise UsageError(f"The evaluator's values must be from 0 to 1, not {value:g}.")
             leaf.prior, leaf.value = prior.tolist(), value
 
     def _select(self, tree: Tree) -> list[Goal]:

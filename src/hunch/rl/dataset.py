@@ -200,7 +200,7 @@ def _about(folder: Path) -> Any:
     if MARK not in about:
         raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
     if about[MARK].get("format", 0) > FORMAT:
-        raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update this one.")
+        raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update Hunch.")
     return about
 
 
@@ -268,7 +268,7 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
     try:
         lines = Path(file).read_text().splitlines()
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is no text, so it holds no episodes.") from None
+        raise UsageError(f"{file} is not a text file, so it holds no episodes.") from None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
     episodes = []

@@ -57,7 +57,7 @@ def evaluated(
             )
         if not (np.isfinite(value) and np.isfinite(prior).all()):
             raise UsageError(
-                "The evaluator of the search returned a value or prior that is no finite number."
+                "The evaluator of the search returned a value or prior that is not a finite number."
             )
         if min(prior, default=0.0) < 0:
             raise UsageError(f"The evaluator of the search returned a negative prior: {min(prior):g}.")

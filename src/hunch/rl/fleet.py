@@ -22,4 +22,4 @@ class Fleet:
         }
 
     def close(self) -> None:
-        """Stop worker processes, of which there are none here; the environments stay open."""
+        """Do nothing: there are no worker processes here, and the environments stay open."""

@@ -87,7 +87,7 @@ class Vocabulary:
         if text not in self._rows:
             own = pieces(text)
             for piece in own[self.width :] + [piece for piece in own if piece not in self.pieces]:
-                raise UsageError(f"The recorded data never show {piece!r} as here: {text!r}.")
+                raise UsageError(f"The recorded data never have {piece!r} where {text!r} has it.")
             self._rows[text] = np.pad([self.pieces[p] for p in own], (0, self.width - len(own))).astype(
                 np.int64
             )
@@ -100,7 +100,7 @@ class Vocabulary:
             UsageError: if the action does not occur in the data.
         """
         if text not in self.actions:
-            raise UsageError(f"The recorded data never show the action {text!r}.")
+            raise UsageError(f"The action {text!r} is not in the recorded data.")
         return self.actions[text]
 
     def life(self, episode: Sequence[Transition], labels: Sequence[str | None]) -> Life:

@@ -129,7 +129,7 @@ class PolicyGradient:
         if not self.critic and not all(stream[-1].transition.done for stream in streams):
             raise UsageError(f"The advantage {c.advantage!r} needs whole episodes, but one has not ended.")
         if grouped and any(step.transition.done for stream in streams for step in stream[:-1]):
-            raise UsageError(f"The advantage {c.advantage!r} needs the episodes one by one.")
+            raise UsageError(f"The advantage {c.advantage!r} needs one episode per stream.")
         if grouped and (len(groups) != len(streams) or min(np.unique(groups, return_counts=True)[1]) < 2):
             raise UsageError(
                 f"The advantage {c.advantage!r} compares the episodes of a group, so each episode needs a "

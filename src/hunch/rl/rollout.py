@@ -58,8 +58,8 @@ class Finished:
         seed: The seed of the environment's ``reset``; with ``number`` and ``actions`` it replays the episode.
         step: Environment steps of the whole run at the end of the episode.
         success: True if the environment reports that the task was solved.
-        number: Number of the episode in its environment, from 0; ``reset(options={"episode": number})``.
-        task_seed: The seed of the task, ``reset(options={"task_seed": task_seed})``; None if there is none.
+        number: Number of the episode in its environment, from 0, for ``reset(options={"episode": number})``.
+        task_seed: Seed of the task, for ``reset(options={"task_seed": task_seed})``; None if there is none.
     """
 
     seed: int
@@ -149,7 +149,7 @@ class Rollout:
         self.running: dict[int, _Running] = {}
         self._begin(range(len(envs)))
         if group > 1 and self.players > 1:
-            raise UsageError("Groups are compared in environments of a single player.")
+            raise UsageError("Groups need environments of a single player: set group to 1.")
 
     @property
     def states(self) -> list[State]:

@@ -240,7 +240,7 @@ class MCTS:
         """Grow one tree from a state."""
         root = self._node(state, actions)
         if not root.actions:
-            raise UsageError("There is no action to plan for.")
+            raise UsageError("The first state has no actions to plan with.")
         if self.evaluator:
             yield [root]
         for done in range(0, self.simulations, self.leaves):

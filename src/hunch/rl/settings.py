@@ -21,7 +21,7 @@ class UpdateConfig:
 
     advantage: Kind = "gae"
     """Advantage: generalised estimates with a learnt value (gae), returns, returns standardised in groups
-    (group, GRPO), minus the others' mean (leave_one_out, RLOO), or minus the first, greedy one's."""
+    (group, GRPO), less the others' mean (leave_one_out), or less the greedy one's (self_critical)."""
     unit: Literal["token", "text"] = "token"
     """Unit of one action: a token, or a whole text, whose log-probabilities are summed."""
     whiten: bool = True

@@ -102,7 +102,7 @@ def tabulate(
                 level.append(after)
             rows.append((numbers[state], i, step.reward or 0.0, numbers[after]))
         if len(numbers) > most:
-            raise UsageError(f"The model has more than {most:,} states.")
+            raise UsageError(f"The model has more than {most:,} states, too many to list.")
     own = [actions(state) for state in numbers]
     shape = len(numbers), max(map(len, own), default=0), draws
     table = Table(list(numbers), own, np.zeros(shape), np.zeros(shape), np.full(shape, -1))
@@ -128,4 +128,4 @@ def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> Floa
         if np.abs(new - values).max() <= tolerance:
             return q
         values = new
-    raise UsageError(f"Value iteration does not converge with a discount of {gamma}.")
+    raise UsageError(f"Value iteration does not converge with a discount of {gamma}: lower it.")

@@ -198,7 +198,7 @@ class Automaton:
             steps[f] = {label: progress(f, (label,)) for label in labels}
             waiting += steps[f].values()
             if len(steps) > MOST:
-                raise UsageError(f"The task {show(task)!r} has more than {MOST} formulas.")
+                raise UsageError(f"The task {show(task)!r} has more than {MOST} formulas: simplify it.")
         if TRUE not in steps:
             raise UsageError(f"The task {show(task)!r} is impossible: nothing leads to its end.")
         return cls(task, steps)
@@ -209,6 +209,6 @@ class Automaton:
         return tuple(f for f in self.steps if f not in (TRUE, FALSE))
 
     def after(self, f: Formula, label: str) -> Formula:
-        """Return the formula after a label; a label that is no proposition of the task counts as none."""
+        """Return the formula after a label; a label that is not a proposition of the task counts as none."""
         own = self.steps[f]
         return own.get(label, own[""])

@@ -26,7 +26,7 @@ PATIENCE = 5.0
 
 @contextmanager
 def without_main() -> Iterator[None]:
-    """Let processes that start in this block ignore a main program that is no file.
+    """Let processes that start in this block ignore a main program that is not a file.
 
     A main program from standard input has the name of a file that does not exist.
     """

@@ -5,8 +5,8 @@
     each of the rest is translated back into English, if requested: how often do the same words come back?
     the formula whose words come back most often is chosen; among equals the one with most votes
 
-A wrong formula is no error of the prover, and may be provable. Reports of proved statements must therefore
-say how many of the formulas were meant.
+A wrong formula is not an error of the prover, and may be provable. Reports of proved statements must
+therefore say how many of the formulas were meant.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A tactic applies to a formula (the conclusion, or a hypothesis) with two parts. 
 connectives, and how each part relates to the goal: whether the part is a hypothesis or the conclusion, and
 whether hypotheses imply or need the part; and how near each subgoal is to a proof. They do not depend on
 names of atoms or on the order of hypotheses. Each tactic has a vector; the mean over the goal's tactics
-tells each tactic of the others, and gives the value.
+is an input to each tactic's score, and gives the value.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def worth(agent: Agent, states: Sequence[State]) -> FloatArray:
         HunchError: if the agent has no values.
     """
     if not isinstance(agent, Valued):
-        raise HunchError(f"{type(agent).__name__} does not say what states are worth, so it is no skill.")
+        raise HunchError(f"{type(agent).__name__} has no method 'values', so it cannot be a skill.")
     return agent.values(states)
 
 
@@ -52,7 +52,7 @@ class Wrapper(Agent):
 
     def __init__(self, agent: Agent, source: Any) -> None:
         if not hasattr(agent, "observe"):  # most often a source in the agent's place
-            raise UsageError(f"{type(self).__name__} takes an agent first, not {agent!r}.")
+            raise UsageError(f"{type(self).__name__} needs an agent as first argument, not {agent!r}.")
         if lacking := [name for name in self.needs if not hasattr(source, name)]:
             raise UsageError(f"The source {type(source).__name__} lacks {' and '.join(lacking)}.")
         self.agent, self.source = agent, source

@@ -22,7 +22,7 @@ class Callback:
     """
 
     def on_step(self, run: Training, transitions: Sequence[Transition]) -> bool | None:
-        """Called after each pass of the loop with its transitions, of which offline runs have none."""
+        """Called after each pass of the loop with its transitions; offline runs have none."""
 
     def on_episode(self, run: Training, episode: Finished) -> bool | None:
         """Called after each training episode."""

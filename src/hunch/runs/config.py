@@ -50,7 +50,7 @@ class Setting:
     task_seed: Seed | None = None
     """Seed of the task of all episodes, in environments with drawn tasks. Default: tasks vary."""
     lifetime: PositiveInt = field(default=1, metadata=LATER)
-    """Successive episodes that share one drawn task; a player keeps its memory for this long."""
+    """Number of successive episodes with the same drawn task; a player keeps its memory throughout."""
     eval_every: NonNegativeInt = 0
     """Environment steps between evaluations; 0 for none (with recorded data only: ten evaluations)."""
     eval_episodes: PositiveInt = 20
@@ -60,7 +60,7 @@ class Setting:
     keep_every: PositiveInt | None = field(default=None, metadata=LATER)
     """Environment steps between checkpoints that are kept, in checkpoints/STEP. Default: none is kept."""
     keep_last: PositiveInt | None = field(default=None, metadata=LATER)
-    """Number of checkpoints of --keep-every that stay, the latest ones. Default: all."""
+    """With --keep-every: number of latest checkpoints that are not deleted. Default: all."""
     threads: Threads = 1
     """Torch threads per run; results repeat exactly only with the same number."""
 

@@ -1,8 +1,8 @@
 """Describes an agent made in Python by settings, so that the run's folder is like one of the command.
 
 An agent of a registered method is described by the method's options and the specs of its models. The
-description is checked: the agent that it builds must equal the given one. Otherwise it is saved as the run of
-an object.
+description is checked: the agent that it builds must equal the given one. Otherwise the run is
+saved as one that settings cannot rebuild.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
 
 
 def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
-    """Estimate runs that share a cache in sequence, so that later runs reuse answers of earlier ones."""
+    """Estimate the model calls of runs, one after the other; later runs reuse answers of earlier ones."""
     rehearsal = Rehearsal()
     return [estimate(config, sample, rehearsal) for config in configs]
 

@@ -148,4 +148,4 @@ def _require_same(before: dict[str, Any], agent: Agent) -> None:
     changed = difference(before, agent.state_dict())
     if changed is not None:
         name = type(agent).__name__
-        raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player shares its state.")
+        raise UsageError(f"An evaluation changed the agent ({changed}): {name}.player must return a copy.")

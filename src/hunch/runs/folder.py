@@ -66,7 +66,7 @@ class RunFolder:
             try:
                 self._lock.acquire()
             except Timeout as error:
-                raise HunchError(f"Another process is writing to {self.path}.") from error
+                raise HunchError(f"Another process is writing to {self.path}: stop it first.") from error
             try:
                 for name in STREAMS[:2] if lines else ():
                     self.lines(name)

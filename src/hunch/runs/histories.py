@@ -57,8 +57,8 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     check_settings(lives)
     if lives.skip > lives.episodes - lives.every:
         raise UsageError(
-            f"A life has {max(0, lives.episodes - lives.skip)} episodes after the first {lives.skip}, fewer "
-            f"than the {lives.every} of which one is recorded."
+            f"A learner plays {max(0, lives.episodes - lives.skip)} episodes after the first {lives.skip}, "
+            f"fewer than --every {lives.every}: set more --episodes."
         )
     require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
     numbers = range(lives.tasks * lives.copies)

@@ -162,7 +162,7 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     Args:
         method: Name of the method.
         specs: The spec of each model by the option's name.
-        needs: By the same names, the kinds of request of which the model must support one.
+        needs: By the same names, the kinds of request; the model must support at least one.
 
     Raises:
         UsageError: if a model does not; the message names it.

@@ -19,7 +19,7 @@ from hunch.runs.files import read_json
 
 
 class Board(Protocol):
-    """A place for metrics. A custom class is called with the run's folder."""
+    """Receives the metrics of a run. A custom class is called with the run's folder."""
 
     def show(self, figures: Mapping[str, float], step: int) -> None:
         """Log one line of metrics."""

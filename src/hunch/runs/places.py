@@ -37,7 +37,7 @@ def places(place: Place, n: int = 1, options: Mapping[str, Any] | None = None) -
     if isinstance(place, str):
         return [hunch.envs.make(place, **(options or {})) for _ in range(n)]
     if options:
-        raise UsageError("env_options=... are for an id: make other environments with them.")
+        raise UsageError("env_options=... need an id: pass options when you make an environment.")
     if n != 1:
         raise UsageError("envs=... makes several environments from an id; otherwise pass them as a list.")
     envs = _single(place)

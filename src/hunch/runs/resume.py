@@ -31,7 +31,7 @@ def resume(training: Training, folder: RunFolder) -> None:
         return
     if state["identity"] != training.identity:
         what = differences(leaves(state["identity"]), leaves(training.identity))
-        raise UsageError(f"{folder.path} holds another run ({what}).")
+        raise UsageError(f"{folder.path} holds another run ({what}): choose another folder.")
     with restoring(folder.path):
         training.agent.load_state_dict(state["agent"])
     if training.rollout:

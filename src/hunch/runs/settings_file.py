@@ -33,7 +33,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     file = path / "config.json" if path.is_dir() else path
     if file.suffix not in _READERS and file.exists():
-        raise UsageError(f"{file} is no file of settings: its name must end in {', '.join(_READERS)}.")
+        raise UsageError(f"{file} is not a settings file: its name must end in {', '.join(_READERS)}.")
     try:
         found: Any = _READERS.get(file.suffix, _yaml)(file.read_text("utf-8"))
     except OSError as error:

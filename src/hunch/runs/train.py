@@ -81,7 +81,7 @@ def train(
         envs: Number of parallel environments, if ``env`` is an id.
         processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
         task_seed: Fixes the task of all episodes, including evaluations, in environments with drawn tasks.
-        lifetime: Consecutive episodes that share one drawn task; a player keeps its memory for this long.
+        lifetime: Successive episodes with the same drawn task; a player keeps its memory throughout.
         evaluation: When and in which environments to evaluate, if they differ from those of the run.
         eval_every: Steps between evaluations in environments like those of the run; 0 for no evaluation.
         eval_episodes: Episodes per evaluation.
@@ -92,7 +92,7 @@ def train(
         budget: Limits on the use of language models, over all sessions of the run. When one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
         keep_every: Steps between checkpoints that are kept, for ``hunch.load(out, step=...)``; None for none.
-        keep_last: Number of kept checkpoints, the latest ones. Default: all.
+        keep_last: With ``keep_every``: number of latest checkpoints that are not deleted. Default: all.
         threads: Torch threads during the run; small networks are fastest with one.
         boards: Boards for metrics besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
             ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.packages.Board` subclass.

@@ -146,7 +146,7 @@ class Sandbox:
         """The zygote, started again if it was killed or belongs to the parent of this process."""
         with self._turn:
             if self._closed:
-                raise UsageError("This sandbox is closed.")
+                raise UsageError("This sandbox is closed: make a new one.")
             if self._zygote is None or not self._zygote.alive:
                 if self._zygote is not None:
                     self._close()

@@ -47,7 +47,7 @@ class ProgramRefused(ProgramError):  # noqa: N818
 
 
 class ProgramValue(ProgramError):  # noqa: N818
-    """The program returned a value of the wrong type, or not a plain value."""
+    """The program returned a value of the wrong type, or none that :mod:`hunch.sandbox.wire` can send."""
 
 
 class ArgumentError(UsageError):

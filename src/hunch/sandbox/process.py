@@ -64,7 +64,7 @@ class Process:
             return cls(zygote, pipe, *zygote.fork(theirs, test=test))
 
     def read_test(self) -> bool:
-        """Return whether the locks hold, of a process that was started to test them."""
+        """Return whether the locks hold; only for a process that was started to test them."""
         return self._receive(1, time.monotonic() + START_UP) == b"+"
 
     def read_locks(self) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ class Program:
         batches = list(_batches(calls))
         with self._turn:
             if self._closed:
-                raise UsageError("This program is closed.")
+                raise UsageError("This program is closed: load it again.")
             if self._spent > self._total:
                 self._end()
                 raise ProgramTimeout("Timeout", f"its calls took {self._total:g} seconds together")

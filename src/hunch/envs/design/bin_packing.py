@@ -81,10 +81,10 @@ class BinPacking(DesignProblem):
         render_mode: str | None = None,
     ) -> None:
         if kind not in ("weibull", "uniform") or split not in ("train", "test"):
-            raise UsageError(f"Bin packing is weibull or uniform, train or test, not {kind!r}, {split!r}.")
+            raise UsageError(f"kind must be weibull or uniform, split train or test, not {kind}, {split}.")
         n = (5 if split == "train" else 20) if instances is None else instances
         if n < 1 or items < 1:
-            raise UsageError("Bin packing needs at least one instance of one item.")
+            raise UsageError(f"instances and items must be at least 1, not {n} and {items}.")
         self.instances = read(data)[:instances] if data else drawn(kind, split, n, items)
         super().__init__(
             task=TASK,

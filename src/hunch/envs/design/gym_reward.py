@@ -65,7 +65,7 @@ class GymRewardDesign(DesignProblem):
     ) -> None:
         if learner not in ("", *LEARNERS) or metric not in METRICS or steps < POINTS:
             raise UsageError(
-                f"A reward is learnt by {', '.join(LEARNERS)} in at least {POINTS} steps, and judged by "
+                f"learner must be {', '.join(LEARNERS)}, steps at least {POINTS}, and metric "
                 f"{' or '.join(METRICS)}, not {learner!r}, {steps}, {metric!r}."
             )
         self.base, self.metric, self.steps = base, metric, steps
@@ -111,7 +111,7 @@ class GymRewardDesign(DesignProblem):
         """Return the metric of an episode."""
         if self.metric == "return":
             if not math.isfinite(total):
-                raise UsageError(f"An episode of {self.base} had the return {total}, which judges nothing.")
+                raise UsageError(f"An episode of {self.base} had the return {total}: use another base.")
             return total
         told = info.get("is_success", info.get("success"))
         if told is None:

@@ -168,7 +168,7 @@ def baselines(name: str) -> Learner:
         UsageError: if stable-baselines3 is not installed.
     """
     if find_spec("stable_baselines3") is None:
-        raise UsageError(f"{name.upper()} is stable-baselines3's: {install('baselines')}.")
+        raise UsageError(f"{name.upper()} needs stable-baselines3: {install('baselines')}.")
     return partial(_baseline, name)
 
 

@@ -49,7 +49,7 @@ class PolicyCode(DesignProblem):
         render_mode: str | None = None,
     ) -> None:
         if episodes < 1 or split not in ("train", "test"):
-            raise UsageError("Policies are tried in at least one episode, to train or to test.")
+            raise UsageError("episodes must be at least 1, and split train or test.")
         self.base, self.split = base, split
         self.limit = {} if max_steps is None else {"max_episode_steps": max_steps}
         self.seeds = [n + (10_000 if split == "test" else 0) for n in range(episodes)]
@@ -73,7 +73,7 @@ class PolicyCode(DesignProblem):
         except gym.error.Error as error:
             raise UsageError(f"There is no environment {self.base!r} for a policy: {error}") from None
         if not isinstance(env.action_space, (gym.spaces.Discrete, gym.spaces.Box)):
-            raise UsageError(f"A policy's actions are discrete or vectors, unlike those of {self.base}.")
+            raise UsageError(f"The actions of {self.base} are neither discrete nor vectors.")
         return env
 
     def identity(self) -> str:

@@ -88,7 +88,7 @@ class DesignProblem(TextEnv):
 
         env = DesignProblem(lambda program: float(program.count("a")), task="write many a's", target=3)
 
-    A program that fails has no fitness: its reward is nan; means leave it out, and failures are counted.
+    A program that fails has no fitness: its reward is nan. Means ignore it, and failures are counted.
     ``info["raw"]`` is the :class:`Trial` of the last program. Programs that a model wrote should be run by
     :mod:`hunch.sandbox`; its errors count as failures.
 

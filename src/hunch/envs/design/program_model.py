@@ -62,7 +62,7 @@ class ProgramModel(Patient):
     def step(
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
     ) -> list[Prediction]:
-        """Predict by calling the program, which is deterministic."""
+        """Return a prediction for each state and action, by calling the program, which is deterministic."""
         return [read(answer) for answer in self.map(list(zip(states, actions, strict=True)))]
 
 
@@ -77,7 +77,7 @@ def read(answer: Any) -> Prediction:
 
 
 def state_or_none(value: Any) -> Any:
-    """Return a program's result as a state; None if it is no valid state, or its arrays are too large."""
+    """Return a program's result as a state; None if it is not a valid state, or its arrays are too large."""
     try:
         return None if value is None or _entries(value) > MOST else frozen(value)
     except UsageError:

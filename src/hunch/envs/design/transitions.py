@@ -28,7 +28,7 @@ def collected(env: Any, episodes: int) -> tuple[list[Step], list[Step]]:
         UsageError: if there are no episodes, or the environment cannot be set to a given state.
     """
     if episodes < 1:
-        raise UsageError("A world model needs at least one recorded episode.")
+        raise UsageError("A world model needs at least one recorded episode: set more episodes.")
     model, rng = TrueCopy(env), np.random.default_rng(0)
     starts = [frozen(env.reset(seed=seed)[1]["raw"]) for seed in range(episodes)]
     best = _best(model, starts)

@@ -34,7 +34,7 @@ def house(game: Game) -> House:
 def generated(
     kinds: Sequence[Kind], split: Split, placement: Placement, seed: int, games: int | None
 ) -> tuple[Recipe, ...]:
-    """Return a pool of generated games, with the kinds in turn. Default: :data:`PER_KIND` of each kind."""
+    """Return a pool of generated games, with the kinds in turn; by default :data:`PER_KIND` per kind."""
     each = range(PER_KIND if games is None else games)
     return tuple(islice((Recipe(kind, split, placement, seed, i) for i in each for kind in kinds), games))
 

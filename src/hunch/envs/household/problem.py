@@ -150,7 +150,7 @@ def read(path: Path) -> Problem:
 
     Raises:
         UnknownGoalError: if the goal is not one of the six known kinds.
-        UsageError: if the file cannot be read or is no playable game; the message has the reason.
+        UsageError: if the file cannot be read or is not a playable game; the message has the reason.
     """
     game = load(path)
     try:
@@ -173,7 +173,7 @@ def contents(problem: Problem, *, domain: str = "", grammar: str = "") -> dict[s
         UsageError: if the versions of grammar and problem differ.
     """
     if grammar and Wording.of(grammar) != problem.wording:
-        raise UsageError("The grammar and the problem are from different versions.")
+        raise UsageError("Grammar and problem are from different versions of ALFWorld.")
     sentence = json.dumps(problem.task)[1:-1]
     return {
         "pddl_domain": domain,

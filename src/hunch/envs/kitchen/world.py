@@ -1,7 +1,7 @@
 """The rules of the kitchen: a robot with one hand, places in a room, things on or in them.
 
 A primitive action is a step on the floor, or one attempt of the hand, which sometimes slips. With a
-disturbance, an attempt may knock the thing away to another place, and things are moved by others.
+disturbance, an attempt may knock the thing away to another place, and somebody may move things.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ PAST: Final = re.compile(
     r"\b(?:told|asked|lost|if only|was|were|did|said|says|could|might|failed|heard|knew)\b", _I
 )
 EITHER: Final = re.compile(r"\b([a-z]+)/([a-z]+)\b")
-"""Two words of an option, of which an answer may give one, such as "in/on"."""
+"""Two words of an option, either of which may stand in an answer, such as "in/on"."""
 JOINT: Final = re.compile(r"[\s\"'`*]*(?:or|nor|and|,)+[\s\"'`*]*", _I)
 DENIED: Final = re.compile(
     r"[\s\"'`*)\].]*(?:(?:is|are|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|bad|worse)\b|"

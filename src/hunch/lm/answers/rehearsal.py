@@ -30,14 +30,14 @@ from hunch.lm.usage import prices
 T = TypeVar("T")
 CHARACTERS_PER_TOKEN: Final = 4
 BRIEF: Final = 256
-"""Estimated maximum tokens of a written text that is no item of a list, such as a program."""
+"""Estimated maximum tokens of a written text that is not an item of a list, such as a program."""
 
 
 def unasked(spec: str) -> Model:
     """Return a stand-in for a chat model whose server cannot be reached, with its name and prices.
 
     Raises:
-        UsageError: if its prices are no numbers.
+        UsageError: if its prices are not numbers.
     """
     model, (head, options) = Model(), split(spec)
     model.name, model.revision, model.evidence = head, "not asked", options.get("evidence", "L3")
@@ -160,7 +160,7 @@ class Rehearsal:
         except HunchError as error:
             if not getattr(error, "unreached", False):
                 raise
-            told = f"{error} It is taken for a chat model that can only write."
+            told = f"{error} The dry run treats it as a chat model that only writes."
             warnings.warn(told, HunchWarning, stacklevel=2)
             return backend_of(spec.partition("?")[0]), unasked(spec)
 

@@ -55,7 +55,7 @@ def among(keys: Sequence[Key], table: str, columns: str, link: sqlite3.Connectio
 
 
 def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """Open a file of answers, or make one; wait so long for another process that writes it."""
+    """Open or create a file of answers; wait up to ``seconds`` for another process that writes it."""
     link = sqlite3.connect(path, timeout=seconds, check_same_thread=False)
     link.text_factory = text
     try:

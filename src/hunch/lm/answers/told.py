@@ -1,4 +1,4 @@
-"""What servers say of themselves, such as a fingerprint, kept beside the answers that they gave."""
+"""Stores what servers report about themselves, such as a fingerprint, next to their answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS told (
 
 
 def note(told: tuple[str, ...], link: sqlite3.Connection) -> None:
-    """Store one row of the table, unless it is there."""
+    """Store a model, its revision, its report and the date, unless the report is stored already."""
     with link:
         link.execute(TOLD)
         link.execute("INSERT OR IGNORE INTO told (model, revision, told, first) VALUES (?,?,?,?)", told)

@@ -61,7 +61,7 @@ class Template:
 
     def _see_that_it_prints(self) -> None:
         """Find out whether the template takes content as text or as a list of parts."""
-        problem = UsageError("The model's chat template does not print what the user says.")
+        problem = UsageError("The model's chat template leaves out the user's messages.")
         for self._parts in (False, True):
             try:
                 if PROBE[1].content in self._render(PROBE[1:]):

@@ -134,8 +134,8 @@ class Line:
 
         Args:
             request: The request.
-            skip: Called before each attempt, in another thread; True means that the answer is known by now,
-                and an error that nothing more may be sent.
+            skip: Called before each attempt, in another thread; True means that the answer is known by now.
+                If it raises an error, nothing more is sent.
             count: Called after each attempt that may have cost something.
 
         Returns:

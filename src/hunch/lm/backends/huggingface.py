@@ -1,7 +1,7 @@
 """Models of the transformers library (``hf:<name or folder>``), run in this process.
 
 A causal model generates, scores and embeds; a model without a causal head, such as BERT, only embeds. A text
-is passed unchanged, messages through the model's chat template. Each prompt, text and sample is computed on
+is passed unchanged, messages through the model's chat template. Each prompt, text and sample is computed
 separately, so that answers do not depend on the batch (:mod:`hunch.lm.base`). How prompts and options are
 computed is described in :mod:`hunch.lm.scoring.engine`.
 """

@@ -100,7 +100,7 @@ def load(
     asyncio.run_coroutine_threadsafe(found.probe(routes), loop()).result()
     if (price_in or price_out) and not found.states:
         raise UsageError(
-            f"{found.name} has a price, but its server states no token counts, so its cost cannot be known."
+            f"{found.name} has a price, but its server states no token counts: leave the prices out."
         )
     if see and found.route != "chat":
         raise UsageError(f"{found.name} uses the completions route, which accepts no pictures.")
@@ -227,7 +227,7 @@ class OpenAIModel(RemoteModel):
 
     def _scored(self, prompt: str, options: Sequence[str]) -> Request:
         if not prompt:
-            raise UsageError(f"{self.name} cannot score options after an empty prompt.")
+            raise UsageError(f"{self.name} cannot score options after an empty prompt: add a text.")
         joint = "" if prompt[-1].isspace() else " "
         texts = [prompt, *(f"{prompt}{joint}{option}" for option in options)]
         body = {"model": self.model, "prompt": texts, "echo": True, "logprobs": 1, "max_tokens": self._echo}

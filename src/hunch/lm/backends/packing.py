@@ -129,7 +129,7 @@ def attend(
 
     Query, key and value have shape (1, heads, tokens, head size). ``groups`` has the length of texts and
     their number for each group of equal length; None is the usual attention. ``options`` are dropout and
-    scaling. Returned are shape (1, tokens, heads, head size), and None in place of weights.
+    scaling. Returns the output, shape (1, tokens, heads, head size), and None for the weights.
     """
     if groups is None:
         usual: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, mask, **options)

@@ -1,6 +1,6 @@
 """Base class of models behind a server: it sends questions as requests, and yields answers as they arrive.
 
-Chat models are sent prompts as messages, and the schema of a choice.
+Here are also the messages for chat models, and the JSON schema that restricts an answer to given texts.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class RemoteModel(Answering, Model):
 
         Args:
             questions: Distinct questions.
-            known: Called before each attempt; True means that the answer is known by now, and skips it. It
-                may raise an error, so that nothing more is sent.
+            known: Called before each attempt; True means that the answer is known by now, and skips it. If it
+                raises an error, nothing more is sent.
 
         Raises:
             HunchError: if a question has no answer after the last attempt. After such a failure nothing new
@@ -264,7 +264,7 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
 
 
 def messages_of(prompt: Prompt) -> Sequence[Message]:
-    """Return a prompt as messages; a text is to be continued."""
+    """Return a prompt as messages; a text follows the instruction to continue it."""
     return (Message("system", CONTINUE), Message("user", prompt)) if isinstance(prompt, str) else prompt
 
 

@@ -73,7 +73,7 @@ def spoken(message: Mapping[str, Any]) -> str | None:
 
 
 def besides(message: Mapping[str, Any]) -> str:
-    """Return what the model did besides writing, in the words of :class:`Written`."""
+    """Return what the model did besides writing, as :class:`Written` names it in ``instead``."""
     if message.get("tool_calls") or message.get("function_call"):
         return "calls a tool"
     return "thinks" if message.get("reasoning_content") or message.get("reasoning") else ""

@@ -66,7 +66,7 @@ class TransformerModel(Model):
     def _evidence(self) -> EvidenceLevel:
         stated: EvidenceLevel = getattr(self.network.config, "hunch_evidence", "L3")
         if stated not in get_args(EvidenceLevel):
-            raise UsageError(f"{self.name} declares the evidence level {stated!r}, which does not exist.")
+            raise UsageError(f"{self.name} declares evidence level {stated!r}; there are L0, L1, L2, L3.")
         return stated
 
     def count_tokens(self, text: str) -> int:

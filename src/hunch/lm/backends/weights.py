@@ -81,8 +81,8 @@ def _check(folder: Path) -> None:
     sums = (folder / SUMS).read_text("latin-1") if (folder / SUMS).is_file() else ""
     for digest, _, name in (line.partition("  ") for line in sums.splitlines()):
         if not (folder / name).is_file() or sha256(folder / name) != digest:
-            what = f"{folder / name} is not what was written: it is damaged, or {SUMS} beside it is"
-            raise HunchError(f"{what}. If you changed it, delete {SUMS}.")
+            what = f"{folder / name} does not match its checksum in {SUMS}: one of the two is damaged"
+            raise HunchError(f"{what}. If you changed the file, delete {SUMS}.")
 
 
 def libraries() -> tuple[Any, Any]:

@@ -35,7 +35,7 @@ Estimator = Literal["scored", "labelled", "voted"]
 
 VERBS: Final[dict[Estimator, Verb]] = {"scored": "score", "labelled": "label", "voted": "generate"}
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
-"""Letters for options: as many as log-probabilities from servers that list only the likeliest tokens."""
+"""Letters for options: 20, as servers return the log-probabilities of about 20 likely tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Engine:
         self._limits_logits = "logits_to_keep" in inspect.signature(network.forward).parameters
 
     def score(self, requests: Sequence[tuple[Tokens, Sequence[Tokens]]]) -> list[FloatArray]:
-        """Return the log-probabilities of the options of each prompt, shape (n_options,); all are tokens."""
+        """Return the log-probabilities of the options of each prompt, shape (n_options,), given as tokens."""
         sums = [np.zeros(len(options)) for _, options in requests]
         jobs: list[Job] = []
         for index, (head, options) in enumerate(requests):
@@ -155,7 +155,7 @@ class Engine:
         return logits, getattr(out, "past_key_values", None)
 
     def keeping(self, keep: int) -> dict[str, int]:
-        """Return arguments that limit the logits to the last ones, if supported; all take gigabytes."""
+        """Return arguments that limit the logits to the last ones, if supported, to save gigabytes."""
         return {"logits_to_keep": keep} if self._limits_logits else {}
 
     def plain(self, head: Tokens, options: Sequence[Tokens]) -> FloatArray:

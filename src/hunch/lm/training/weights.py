@@ -117,7 +117,7 @@ class Weights:
         """
         own = self._trained()
         if own.keys() != state.keys() or any(own[name].shape != state[name].shape for name in own):
-            raise HunchError(f"These weights do not match those that {self.name} trains.")
+            raise HunchError(f"These weights do not match {self.name}: its model or train differs.")
         with torch.no_grad():
             for name, weight in own.items():
                 weight.copy_(state[name])

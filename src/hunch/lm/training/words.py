@@ -80,8 +80,8 @@ def new(
     sizes = (width, layers, heads, vocabulary - len(SPECIAL))
     if not all(isinstance(size, int) and size > 0 for size in sizes) or width % (2 * heads):
         raise UsageError(
-            "A model from scratch has a width, layers, heads and a vocabulary above 2, and its width is a "
-            f"multiple of twice its heads, unlike width={width}, layers={layers}, heads={heads}, "
+            "layers and heads must be at least 1, vocabulary above 2, and width a multiple of twice the "
+            f"heads, not width={width}, layers={layers}, heads={heads}, "
             f"vocabulary={vocabulary}."
         )
     config = transformers.LlamaConfig(

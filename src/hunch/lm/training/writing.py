@@ -165,5 +165,5 @@ def _only(logprobs: Tensor, drafts: Sequence[Draft], allowed: Allowed) -> Tensor
     """Return log-probabilities of the tokens that may follow each draft, -inf for others."""
     masks = torch.from_numpy(np.stack([allowed(tuple(draft.tokens)) for draft in drafts]).astype(bool))
     if masks.shape != logprobs.shape or not bool(masks.any(dim=1).all()):
-        raise UsageError(f"What is allowed must be at least one of {logprobs.shape[1]} tokens, as a mask.")
+        raise UsageError(f"allowed must return a mask of {logprobs.shape[1]} tokens, at least one True.")
     return logprobs.masked_fill(~masks.to(logprobs.device), -torch.inf)

@@ -59,9 +59,9 @@ class RAINConfig(TextConfig):
     explore: NonNegativeFloat = 2.0
     """Constant c of the search: weight of likely pieces that were seldom visited (paper)."""
     visits: PositiveInt = 3
-    """Visits after which a piece is kept if its q is above 0.8 (ours; paper: 7)."""
+    """Visits after which a piece is kept if its mean verdict is above 0.8 (ours; paper: 7)."""
     tries: PositiveInt = 8
-    """Visits of a partial answer after which its best piece is kept unless it is bad (ours; paper: 50)."""
+    """Visits of a partial answer after which a mean verdict above 0 is enough (ours; paper: 50)."""
 
 
 @dataclass

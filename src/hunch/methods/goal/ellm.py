@@ -53,7 +53,7 @@ class SuggestionConfig(AskConfig):
     samples: PositiveInt = 1
     """With list: number of answers that are combined."""
     threshold: Share = 0.5
-    """With ask: probability of yes from which a candidate becomes a goal (released code)."""
+    """With ask: minimum probability of yes for a candidate to become a goal (released code)."""
     temperature: NonNegativeFloat = 0.1
     """With list: temperature of the answers (released code)."""
     max_tokens: PositiveInt | None = None
@@ -179,7 +179,7 @@ class ELLMConfig(LearnerConfig):
     suggestions: SuggestionConfig = field(default_factory=SuggestionConfig)
     """How the model is asked for goals."""
     threshold: Share = 0.99
-    """Cosine of caption and goal from which the goal counts as reached (released code: 0.99 in Crafter)."""
+    """Minimum cosine of caption and goal for a goal to count as reached (released code: 0.99 in Crafter)."""
     weight: NonNegativeFloat = 1.0
     """Weight of the reward for reached goals."""
     extrinsic: NonNegativeFloat = 0.0

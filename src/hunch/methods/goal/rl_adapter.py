@@ -112,7 +112,7 @@ class Mentor(GoalSource):
         lm: Suggests sub-goals from the list of admissible actions, given the observation and the summary.
         encoder: Compares events with sub-goals.
         config: All settings.
-        threshold: Cosine of event and sub-goal from which the sub-goal counts as reached.
+        threshold: Minimum cosine of event and sub-goal for a sub-goal to count as reached.
 
     Raises:
         UsageError: if the encoder cannot embed.
@@ -157,7 +157,7 @@ class Mentor(GoalSource):
         return None if c.adapter == "none" else Adapter(c.summaries, c.start, c.adapter_rate, seed)
 
     def twin(self, seed: int) -> Self:
-        """Return a mentor with the same adapter but separate lessons, which trains nothing."""
+        """Return a mentor for players: the same adapter, separate sub-goals, no training."""
         other = copy.copy(self)
         other.seed, other.lessons, other.finished, other.recent_scores = seed, {}, [], []
         return other
@@ -264,7 +264,7 @@ class RLAdapterConfig(LearnerConfig):
     mentor: MentorConfig = field(default_factory=MentorConfig)
     """How sub-goals are chosen."""
     threshold: Share = 0.99
-    """Cosine of event and sub-goal from which the sub-goal counts as reached (ours)."""
+    """Minimum cosine of event and sub-goal for a sub-goal to count as reached (ours)."""
     weight: NonNegativeFloat = 0.0
     """Weight of the reward for reached sub-goals (paper: 0)."""
     extrinsic: NonNegativeFloat = 1.0

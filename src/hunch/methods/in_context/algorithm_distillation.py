@@ -78,7 +78,7 @@ class AlgorithmDistillation(InContext):
         self.config: AlgorithmDistillationConfig = configure(type(self), config, options)
         if self.config.width % self.config.heads:
             raise UsageError(
-                f"heads must divide the width, unlike {self.config.heads} and {self.config.width}."
+                f"width must be a multiple of heads, not {self.config.width} with {self.config.heads}."
             )
 
     def begin(self, world: World, seed: int) -> None:

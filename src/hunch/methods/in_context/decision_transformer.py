@@ -93,7 +93,7 @@ class Features:
             found = np.zeros(len(self.rows))
             for name, value in _valued(text):
                 if name not in self.rows:
-                    raise UsageError(f"The recorded data never show {name!r} as here: {text!r}.")
+                    raise UsageError(f"The recorded data never have {name!r} where {text!r} has it.")
                 found[self.rows[name]] = value / self.scales[self.rows[name]]
             self._known[text] = found
         return self._known[text]
@@ -309,7 +309,7 @@ class Wanting(Drawing):
     def _policy(self, logits: FloatArray, state: State) -> FloatArray:
         for action in state.options:
             if action not in self.agent.row:
-                raise UsageError(f"The recorded data never show the action {action!r}.")
+                raise UsageError(f"The action {action!r} is not in the recorded data.")
         return softmax(logits[[self.agent.row[action] - 1 for action in state.options]])
 
 

@@ -94,7 +94,7 @@ class EpisodicAgent(Agent):
         return actions
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that always follows the policy if it is ready, and remembers nothing new."""
+        """Return a player that follows the policy wherever it is ready, and remembers nothing new."""
         twin = self.twin()
         return Memoryless(lambda states, rng: twin.draw(states, 1.0, rng), seed)
 

@@ -82,7 +82,7 @@ class Teller(Lifetimes):
         return [state.options[int(p.indices[0])] for state, p in zip(states, proposals, strict=True)]
 
     def with_lifetime(self, state: State) -> State:
-        """Return a state whose history is the lifetime, each observation after the reward that led to it."""
+        """Return a state whose history is the lifetime; each reward precedes its observation."""
         lived = self.lived.get(state.stream, [])
         observations = [*(step.observation for step in lived), state.observation]
         texts = [after(*pair) for pair in zip([None, *lived], observations, strict=True)]
@@ -91,7 +91,7 @@ class Teller(Lifetimes):
 
 
 def after(before: Lived | None, observation: str) -> str:
-    """Return an observation after the reward of the step before it, if there was one."""
+    """Return an observation preceded by the reward of the previous step, if there was one."""
     if before is None:
         return observation
     return f"Reward {before.reward:g}.\n" + ("A new episode begins.\n" if before.last else "") + observation

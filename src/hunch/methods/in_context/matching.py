@@ -2,7 +2,7 @@
 
 The baseline of Brooks et al. (2023), as of its source code of August 2022. If a look-up finds nothing, the
 rollout ends with the return so far. Everything else is as in ICPI. (From September 2022 on, the
-released policy look-up never found anything, so Q was the immediate reward of the last such step.)
+released policy look-up found nothing, so Q was the immediate reward when the action was last taken there.)
 """
 
 from __future__ import annotations

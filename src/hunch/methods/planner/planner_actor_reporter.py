@@ -85,7 +85,7 @@ class WordReporter(Saved):
         return float(1 / (1 + np.exp(-np.clip(total, -30, 30))))
 
     def learn(self, reports: Sequence[tuple[str, bool]], gained: float) -> None:
-        """Make the sent messages more likely if the return exceeded the earlier mean, else less likely.
+        """Make the sent messages more likely if the return exceeds the mean of earlier ones, else less.
 
         Args:
             reports: The events of one episode, and whether the first message was sent for each.

@@ -83,7 +83,7 @@ class PolicyAgent(Agent):
         return list(states)
 
     def viewer(self, seed: int) -> View:
-        """Return such a function for a player with this seed, which leaves the agent unchanged."""
+        """Return a function like :meth:`view` for a player with this seed; it does not change the agent."""
         return list
 
     def begin(self, world: World, seed: int) -> None:

@@ -228,7 +228,7 @@ class DQNPrior(Agent):
         return self.proposals.again(states, self.rng)
 
     def player(self, seed: int) -> Memoryless:
-        """Return a player that acts by the posterior over separate draws, or takes the best by epsilon."""
+        """Return a player with separate draws; acts by the posterior, or greedily if explore is epsilon."""
         features, c = self.features.copy(), self.config
         alpha = c.alpha if c.explore == "posterior" else 0.0
 

@@ -29,7 +29,7 @@ class SongConfig(ProgramConfig):
     """Settings of the self-refined reward designer."""
 
     good: float = 0.95
-    """Fitness from which the verdict is good and the search keeps the reward (ours)."""
+    """Minimum fitness for the verdict good, after which the search keeps the reward (ours)."""
 
 
 class Lineage(Refinement):

@@ -17,7 +17,7 @@ from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
 
 GROUP = "hunch.writers"
-"""Entry-point group of writers that need no prompt; ``rewards`` makes one from a model that only embeds."""
+"""Entry-point group of writers without prompts; the entry ``rewards`` makes one from an embedding model."""
 SPACING = 1_000_000
 """Number of draws between the seeds of two successive sessions of a writer."""
 
@@ -37,7 +37,7 @@ class WritingAgent(Agent):
 
     Args:
         writer: A :class:`~hunch.roles.writer.programs.Writer`, or a language model. A model that generates
-            gets the method's prompts; one that only embeds becomes the studies' writer of rewards.
+            gets the method's prompts; one that only embeds is used by the studies' writer of rewards.
         config: Settings; ``options`` change single ones.
     """
 

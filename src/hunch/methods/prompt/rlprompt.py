@@ -124,7 +124,7 @@ class RLPrompt(Agent):
         places = {word: i for i, word in enumerate(self.words)}
         for t in transitions:
             if not np.isfinite(t.reward):
-                raise UsageError(f"The score of the prompt {t.action!r} is {t.reward}.")
+                raise UsageError(f"The score of {t.action!r} is {t.reward}: it must be finite.")
             text = [places[word] for word in t.action.split() if word in places]
             if len(text) == self.config.length:
                 self.tried.append((text, float(t.reward)))

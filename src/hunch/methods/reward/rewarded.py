@@ -78,14 +78,14 @@ def source(place: str) -> Callable[..., RewardSource]:
     """
     module, _, name = place.partition(":")
     if not (module and name):
-        raise UsageError(f"--reward is a class of yours, as module:Class, not {place!r}.")
+        raise UsageError(f"--reward must name a class, as module:Class, not {place!r}.")
     try:
         found: Callable[..., RewardSource] = resolve_name(place)
     except Exception as error:  # the import of a package may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
     if not callable(getattr(found, "rewards", None)):
-        raise UsageError(f"{place} is no reward source: it has no method 'rewards'.")
+        raise UsageError(f"{place} is not a reward source: it has no method 'rewards'.")
     return found
 
 

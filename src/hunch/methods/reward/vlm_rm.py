@@ -48,8 +48,8 @@ class VLMRMConfig(LearnerConfig):
     alpha: Share = 0.5
     """Projection on the direction from baseline to goal: 0 none, 1 full (our choice; paper: 0 to 1)."""
     constant: float = 1.0
-    """Constant of the reward of each step (paper: 1). With 0 no reward is positive, so that an early end at
-    the goal is best."""
+    """Constant added to the reward of each step (paper: 1). With 0 no reward is positive, so that an
+    early end at the goal is best."""
     weight: NonNegativeFloat = 1.0
     """Weight of the similarity (paper: 1)."""
     extrinsic: NonNegativeFloat = 0.0
@@ -100,7 +100,7 @@ class Likeness(RewardSource):
         goal: The sentence; empty for the task of the state.
         baseline: The sentence for any picture; empty for none.
         alpha: Weight of the projection on the direction from baseline to goal.
-        constant: Constant of the reward of each step.
+        constant: Constant added to the reward of each step.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Likeness(RewardSource):
         if self.baseline and self.alpha:
             d = g - self._vector(self.baseline)
             if not (length := float(d @ d)) > 1e-9:
-                raise UsageError(f"The model does not tell the goal {goal!r} from the baseline.")
+                raise UsageError(f"The goal {goal!r} and the baseline have equal embeddings: change one.")
             apart = self.alpha * d * float(d @ apart) / length + (1 - self.alpha) * apart
         return float(self.constant - apart @ apart / 2)
 

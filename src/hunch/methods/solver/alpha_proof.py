@@ -85,7 +85,7 @@ class AlphaProofConfig:
     formaliser: str = ""
     """Model that translates English statements into formulas. Default: the model of --lm."""
     readings: PositiveInt = 5
-    """Translations per English statement, of which the most frequent one is chosen (ours)."""
+    """Translations per English statement; the most frequent one is chosen (ours)."""
     returns: NonNegativeInt = 0
     """Back-translations of each candidate formula into English, to choose among them; 0 for none (ours)."""
 
@@ -219,7 +219,7 @@ class AlphaProof(Agent):
             self.stored[str(goal)] = tactic, proof.size, written
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Record which statements were attempted, and whose proof proves another statement than was meant."""
+        """Record which statements were attempted, and which proofs prove another statement than intended."""
         for t in transitions:
             self.given.append(t.state.observation)
             if t.action and not t.success and t.state.observation not in self.unmeant:

@@ -182,7 +182,7 @@ class WritingAgent(TextAgent, PolicyAgent):
         return loss
 
 
-_FLAT: Final = f"All answers to each prompt earned the same in the first {FLAT} updates: nothing was taught."
+_FLAT: Final = f"Answers to each prompt had equal rewards in the first {FLAT} updates: nothing was learnt."
 
 
 class Groups:
@@ -202,7 +202,7 @@ class Groups:
         """Add the next step of a stream."""
         t = step.transition
         if not math.isfinite(t.reward):
-            raise UsageError(f"The reward of {t.action!r} is {t.reward}, from which nothing can be learnt.")
+            raise UsageError(f"The reward of {t.action!r} is {t.reward}: it must be a finite number.")
         self.open.setdefault(t.stream, []).append(step)
         if t.done:
             number = self.ended.get(t.stream, 0)

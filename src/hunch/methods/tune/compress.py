@@ -12,8 +12,8 @@ The reward comes from the environment, or from another source (``--reward``). A 
 is ``N words : TEXT``; everything after the last colon between spaces is shortened.
 
 Controls: ``choose=first`` keeps the first words and ``choose=random`` any, at the requested length,
-and ``choose=climb`` changes the best choice so far for each text, as Schumann et al. (ACL 2020) do, with as
-many rewards. They learn nothing about other texts.
+and ``choose=climb`` changes the best choice so far for each text, as Schumann et al. (ACL 2020) do, with the
+same number of rewards. They learn nothing about other texts.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Compress(WritingAgent):
         return WordsPolicy(self.lm, self.config, seed)
 
     def make_memory(self) -> Best:
-        """Return the memory of groups, of which two choices are learnt."""
+        """Return a memory that keeps two choices of each group to learn from."""
         return Best(self.group)
 
     def begin(self, world: World, seed: int) -> None:

@@ -103,7 +103,7 @@ class Constitutional(RLHF):
         """Check that the run is long enough for the last stage."""
         needed = self.config.drafts + 2 * self.config.pairs * self.config.rounds * self.config.compare
         if 0 < steps < needed + self.config.compare:
-            raise UsageError(f"Drafts and pairs take {needed:,} texts, and the run has {steps:,} steps.")
+            raise UsageError(f"Drafts and pairs need {needed:,} steps, and the run has {steps:,}: set more.")
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Collect drafts, and later the pairs and texts of the second stage."""

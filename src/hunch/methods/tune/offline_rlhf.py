@@ -156,7 +156,7 @@ class OfflineRLHF(RecordedAgent):
         return kto(self.ratios(rows), torch.tensor(self.good[rows]), others, self.config.beta)
 
     def ratios(self, rows: Sequence[int], texts: Sequence[int] | None = None) -> Tensor:
-        """Return log p / p_ref of texts (default: the examples' own) after the examples' prompts; (n,)."""
+        """Return log p / p_ref of texts (default: the examples') after the examples' prompts, shape (n,)."""
         from hunch.rl.preference_losses import log_ratios
 
         states = [self.examples[i].state for i in rows]

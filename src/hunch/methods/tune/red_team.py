@@ -71,7 +71,7 @@ class RedTeam(A2CText):
         return super().decide([self.shown(state, rng) for state in states], rng)
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write requests for a player, in the same way."""
+        """Write requests for a player; with few-shot, after hits in the prompt."""
         return super().write([self.shown(state, rng) for state in states], rng)
 
     def shown(self, state: State, rng: np.random.Generator) -> State:

@@ -1,15 +1,15 @@
-"""ReST: a model writes, the best of all that it has written is kept, and it learns to write like that.
+"""ReST: a model writes episodes, and is trained to imitate the best episodes of all rounds.
 
 Algorithm (Gulcehre et al., "Reinforced Self-Training (ReST) for Language Modeling", 2023; each round from the
 initial weights as in ReST-EM, Singh et al., "Beyond Human Data", TMLR 2024)::
 
     repeat
-        grow:     write texts with the model as it is, and add them to those of all rounds
-        improve:  keep the best different episodes of each beginning
+        grow:     write episodes with the model as it is, and add them to those of all rounds
+        improve:  keep the best distinct episodes per beginning (the first prompt)
                   restore the initial weights; ascend on log p(text | prompt) of all texts that are kept
 
-Departure: the papers keep what passes a threshold, which ReST raises; here as many are kept of each
-beginning, so that a prompt whose texts can earn little is learnt as well.
+Departure: the papers keep texts above a reward threshold, which ReST raises. Here up to ``keep`` episodes are
+kept per beginning, so that prompts with low returns are learnt as well.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from hunch.rl.policy import Step
 
 @dataclass(frozen=True, kw_only=True)
 class ReSTConfig(WritingConfig):
-    """Rounds of writing, and of imitating the best."""
+    """Settings of ReST: rounds of writing, and of imitating the best."""
 
     episodes: PositiveInt = 2_048
     """Episodes that are written in each round (our choice)."""
     keep: PositiveInt = 8
-    """Different episodes kept of each beginning: the best, of equals the shortest (ReST-EM: at most 10)."""
+    """Maximum episodes kept per first prompt: the best, among equals the shortest (ReST-EM: 10)."""
     least: float | None = None
-    """Return that an episode needs to be kept. Default: any."""
+    """Minimum return of episodes that are kept. Default: no minimum."""
     updates: PositiveInt = 200
     """Updates per round, from the initial weights (our choice)."""
     batch_size: PositiveInt = 64
@@ -47,7 +47,7 @@ class ReSTConfig(WritingConfig):
 
 
 class ReST(WritingAgent):
-    """The agent; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
+    """The agent of ReST; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
 
     config_class: ClassVar[type[Any]] = ReSTConfig
     fixed: ClassVar[Mapping[str, Any]] = {
@@ -95,11 +95,11 @@ class ReST(WritingAgent):
 
 
 class TopEpisodes:
-    """The best different episodes of each beginning.
+    """The best distinct episodes of each beginning, the first prompt of an episode.
 
     Args:
-        size: Maximum number of episodes of a beginning.
-        least: Return that an episode needs; none for any.
+        size: Maximum number of episodes per beginning.
+        least: Minimum return of an episode; None for no minimum.
     """
 
     def __init__(self, size: int, least: float | None) -> None:
@@ -107,7 +107,7 @@ class TopEpisodes:
         self.known: dict[str, list[list[Step]]] = {}  # by beginning, the best first
 
     def add(self, beginning: str, episode: list[Step]) -> None:
-        """Keep an episode if it is among the best, in place of an equal one that earned less."""
+        """Keep an episode if it is among the best; of episodes with equal texts, keep the best one."""
         if self.least is not None and _rank(episode)[0] < self.least:
             return
         by_texts = {_texts(own): own for own in self.known.get(beginning, [])}

@@ -166,11 +166,11 @@ class RLHF(Rewarded):
         """Check that the run is long enough for the last stage, and that needed demonstrations exist."""
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
         if 0 < steps <= needed:
-            raise UsageError(f"The pairs alone take {needed:,} texts, and the run has {steps:,} steps.")
+            raise UsageError(f"The pairs need {needed:,} steps, and the run has {steps:,}: set more.")
         if self.config.demonstrations and not self.agent.texts:
             raise UsageError("The environment has no demonstrations: set demonstrations to 0.")
         if self.config.ptx and not self.agent.texts:
-            raise UsageError("ptx rehearses demonstrations, and the environment has none.")
+            raise UsageError("ptx needs demonstrations, and the environment has none: set ptx to 0.")
 
     @property
     def imitating(self) -> bool:

@@ -71,7 +71,7 @@ class SFT(RecordedAgent):
         return [known[i] for i in self.rng.permutation(n)[: c.drawn]] if c.drawn else known
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return no metrics: the initial model is no useful reference here."""
+        """Return no metrics: a divergence from the initial model says little here."""
         return {}
 
     def loss(self) -> Tensor:

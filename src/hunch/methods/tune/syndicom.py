@@ -73,7 +73,7 @@ class SYNDICOM(RecordedAgent):
         return super().write([with_feedback(s, own) for s, own in zip(states, notes, strict=True)], rng)
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return no metrics: the initial model is no useful reference here."""
+        """Return no metrics: a divergence from the initial model says little here."""
         return {}
 
     def loss(self) -> Any:

@@ -2,7 +2,7 @@
 
 The step is in :mod:`hunch.rl.trpo`: conjugate gradients and a line search (Schulman et al., ICML 2015).
 Rewards and advantages are as in :mod:`hunch.methods.tune.ppo_text`; ``epochs`` and ``batch_size`` are those
-to the value's training. The metric ``accepted`` is the share of updates whose line search found a step.
+of the value's training. The metric ``accepted`` is the share of updates whose line search found a step.
 """
 
 from __future__ import annotations

@@ -284,4 +284,4 @@ def refuse_twins(skills: Sequence[Skill]) -> None:
     names = [skill.name for skill in skills]
     twin = next((name for name in names if names.count(name) > 1), None)
     if twin is not None:
-        raise HunchError(f"Two skills are called {twin!r}: a planner could not tell them apart.")
+        raise HunchError(f"Two skills are called {twin!r}: give each skill its own name.")

@@ -19,7 +19,7 @@ def require_distribution(probabilities: FloatArray, state: State) -> FloatArray:
     try:
         p = np.asarray(probabilities, dtype=np.float64)
     except (ValueError, TypeError):
-        raise UsageError(f"The prior's probabilities are no numbers: {probabilities!r}.") from None
+        raise UsageError(f"The prior's probabilities are not numbers: {probabilities!r}.") from None
     if p.shape != (n := len(state.options),):
         raise UsageError(f"The prior gives {p.size} probabilities for {n} actions.")
     if not (abs(p.sum() - 1) < ROUNDING and p.min() >= 0):

@@ -29,7 +29,7 @@ NEEDS: dict[str, tuple[Verb, ...]] = {
     "labelled": ("label", "score"),
     "similarity": ("embed",),
 }
-"""Requests of which each kind needs the model to support one."""
+"""Kinds of request by kind of prior; the model must support at least one."""
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ class Comparer:
         self.lm, self.asking, self.last = require(lm, "generate", needed_by="A judge of pairs"), asking, last
 
     def verdicts(self, questions: Sequence[Prompt | None]) -> list[int | None]:
-        """Return the verdict on each question: 1, 2 or 0; None if the answer has none. No question is a tie.
+        """Return the verdict on each question, 1, 2 or 0 (a tie, also if a question is None), else None.
 
-        A repeated question gets another sample of the answer. One without a verdict is asked once more.
+        A repeated question gets another sample. If an answer has no verdict, the question is asked again.
         """
         times: dict[Prompt, int] = {}
         asked: list[tuple[int, Prompt, int]] = []  # index, question, sample

@@ -1,7 +1,7 @@
 """The program role: a writer writes programs, and a search chooses their parents.
 
-A writer sees a problem, parents with their results, and feedback in words. A search returns requests and is
-gets the attempts; it never reads a program's text. So every search works with every writer, and the
+A writer sees a problem, parents with their results, and feedback in words. A search returns requests and
+receives the attempts; it never reads a program's text. So every search works with every writer, and the
 controls of a search only change what the writer sees.
 """
 
