@@ -92,6 +92,7 @@ APART: Final[dict[str, str]] = {
     "InstructGPT": _TRAINED,
     "Offline RLHF": _TRAINED,
     "RL4LMs": _TRAINED,
+    "ReST": _TRAINED,
     "LIMA": _TRAINED,
     "Sentence compression": _TRAINED,
     "Constitutional AI": _TRAINED,
