@@ -100,7 +100,8 @@ def glam(scale: Scale, data: Path) -> list[Part]:
         Part("GoToRedBall", lines, measure=partial(elsewhere, scale)),
         Part("Only the ball in the room", alone(scale.steps(STEPS_ALONE))),
         Part("As many steps as published", published(scale.steps(STEPS_PUBLISHED)), most=1),
-        Part("A hundred thousand steps", (*published(scale.steps(STEPS_LEARNT)), untrained(scale))),
+        Part("A hundred thousand steps", published(scale.steps(STEPS_LEARNT))),
+        Part("Not trained", untrained(scale)),
     ]
 
 
@@ -114,11 +115,14 @@ def published(steps: int) -> tuple[Arm, ...]:
     )
 
 
-def untrained(scale: Scale) -> Arm:
-    """Return the pretrained policy without training, with as many streams as the arms that learn."""
-    zero_shot = ZeroShotConfig(prior=AS_IT_IS)
-    steps = scale.steps(STEPS_LEARNT // 5)
-    return arm("pretrained, not trained", "zero-shot", steps, zero_shot, WALKS, envs=STREAMS_PUBLISHED)
+def untrained(scale: Scale) -> tuple[Arm, ...]:
+    """Return the pretrained policy without training, and random play, in as many streams as learners have."""
+    steps, envs = scale.steps(STEPS_LEARNT // 5), STREAMS_PUBLISHED
+    as_it_is = ZeroShotConfig(prior=AS_IT_IS)
+    return (
+        arm("pretrained, not trained", "zero-shot", steps, as_it_is, WALKS, envs=envs),
+        arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", envs=envs),
+    )
 
 
 def alone(steps: int) -> tuple[Arm, ...]:
@@ -194,8 +198,9 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
         ),
         Part(
             "GoToRedBall, twenty thousand steps",
-            (*lines(EQUAL, ("",), scale.steps(STEPS_LONG), STREAMS_PUBLISHED), *map(untrained, kinds)),
+            lines(EQUAL, ("",), scale.steps(STEPS_LONG), STREAMS_PUBLISHED),
         ),
+        Part("Not trained", tuple(map(untrained, kinds))),
     ]
 
 

@@ -142,7 +142,7 @@ def test_options_of_the_sampling_reach_the_server(thinker):
     assert body["temperature"] == 0.3
     assert body["stop"] == ["END"]
     assert body["reasoning_effort"] == "low"
-    with pytest.raises(UsageError, match="knows no reasoning effort"):
+    with pytest.raises(UsageError, match="does not support reasoning effort"):
         build_prior(PriorConfig(kind="mapped", effort="low"), lm.load("scripted:first"))
 
 
@@ -159,7 +159,7 @@ def test_structured_answers_are_a_choice_that_the_server_makes(thinker):
     thinker.decide = decide
     found, _ = proposal(thinker, structured=True)
     assert found.indices.tolist() == [1]
-    with pytest.raises(UsageError, match="knows no structured answers"):
+    with pytest.raises(UsageError, match="does not support structured answers"):
         build_prior(PriorConfig(kind="mapped", structured=True), lm.load("scripted:first"))
 
 

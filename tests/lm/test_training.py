@@ -254,7 +254,7 @@ def test_a_changed_bit_in_any_file_of_a_saved_model_is_a_sentence(tmp_path: Path
         file.write_bytes(sound)
     settings = folder / "generation_config.json"
     settings.write_text(settings.read_text() + "\n")
-    with pytest.raises(HunchError, match="If you changed it, delete checksums"):
+    with pytest.raises(HunchError, match="If you changed the file, delete checksums"):
         lm.load(f"hf:{folder}", cache=None)
     sums.unlink()
     lm.load(f"hf:{folder}", cache=None)

@@ -168,7 +168,7 @@ def test_what_a_prior_gives_is_a_distribution(verb, numbers, said):
 @pytest.mark.parametrize("given", [[], ["Go Left"]])
 def test_a_prior_gives_numbers_for_every_state(given):
     prior = type("Mine", (UniformPrior,), {"_compute": lambda self, states: given})()
-    with pytest.raises(UsageError, match=r"The prior gives 0 distributions for 1|no numbers: 'Go Left'"):
+    with pytest.raises(UsageError, match=r"The prior gives 0 distributions for 1|are not numbers: 'Go Left'"):
         hunch.train(hunch.methods.ZeroShot(prior), LAKE, 10)
 
 
