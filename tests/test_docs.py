@@ -19,7 +19,7 @@ from hunch.cli.comparison import CompareOptions
 from hunch.cli.help import common, options
 from hunch.cli.run import RunOptions
 from hunch.core import HunchError
-from hunch.methods import find
+from hunch.methods import OURS, find
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.plugins import installed
 from tests.started import run
@@ -230,6 +230,12 @@ def test_a_study_is_a_page(page):
 def test_every_page_is_in_the_navigation():
     nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
     assert set(re.findall(r": (\S+\.md)$", nav, re.MULTILINE)) == {str(p.relative_to(DOCS)) for p in PAGES}
+
+
+def test_the_reference_has_every_method():
+    listed = re.findall(r"^::: (\S+)$", (DOCS / "api" / "methods.md").read_text(), re.MULTILINE)
+    assert set(OURS.values()) <= set(listed)
+    assert len(listed) == len(set(listed))
 
 
 def settings(config, prefix=""):
