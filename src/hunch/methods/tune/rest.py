@@ -25,7 +25,7 @@ from hunch.methods.tune.agent import WritingAgent, WritingConfig, figures, shuff
 from hunch.methods.tune.grpo import COMPARES
 from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.policy import Step
+from hunch.rl.policy import Step, fitting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +89,9 @@ class ReST(WritingAgent):
             while len(few) < c.batch_size:  # whole episodes, whose prompts continue each other
                 few += kept[int(self.rng.integers(len(kept)))]
             states, decisions = [t.state for t, _ in few], [own for _, own in few]
-            found = self.policy.evaluate(states, decisions, part="policy")
-            loss = learner.update(likelihood(found), c.learning_rate * (1 - update / c.updates))
+            with fitting(len(few)):
+                found = self.policy.evaluate(states, decisions, part="policy")
+                loss = learner.update(likelihood(found), c.learning_rate * (1 - update / c.updates))
         return loss
 
 
