@@ -153,7 +153,7 @@ def test_too_little_memory_names_settings_that_fit():
     assert small.explain(ROOM).chosen.sum() == pytest.approx(1)
     lesson(small, 1)
     for fails in (lambda: large.act([ROOM] * 9), lambda: lesson(large, 1)):
-        with pytest.raises(HunchError, match="smaller micro, or train=lora"):
+        with pytest.raises(HunchError, match="smaller micro or batch_size, or train=lora"):
             fails()
 
 
