@@ -97,6 +97,7 @@ APART: Final[dict[str, str]] = {
     "Sentence compression": _TRAINED,
     "Constitutional AI": _TRAINED,
     "RAIN": "the model that writes is trained first, which takes minutes",
+    "Decision Transformer, pretrained": _TRAINED,
     "Algorithm Distillation": "it learns from recorded lives, which take minutes to make",
     "Plans of models": _RECORDED,
     "ADaPT's recorded decompositions": _RECORDED,
