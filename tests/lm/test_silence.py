@@ -135,10 +135,10 @@ def test_table_verdict_and_result_name_a_model_that_was_silent(tmp_path):
     command += ["--steps", "150", "--seeds", "1", "--workers", "1", "--prior.patience", "None"]
     whole = [sys.executable, "-m", "hunch", *command, "--out", str(out)]
     told = subprocess.run(whole, capture_output=True, text=True, check=True)
-    assert "answers in long rows could not be used" in told.stdout
+    assert "unusable answers in series of 20 or more" in told.stdout
     warned = [line for line in told.stderr.splitlines() if "in a row" in line]
     assert [line.partition(": ")[0] for line in warned] == ["hunch"]  # a sentence, of the run's own process
-    assert "long rows" in (out / "verdict.txt").read_text()
+    assert "unusable answers in series of 20 or more" in (out / "verdict.txt").read_text()
     assert json.loads((out / "table.json").read_text())[0]["silent"] >= SILENT
 
 

@@ -20,7 +20,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result, last_quarter, mean_return
 from hunch.runs.writing import write_atomically
 
-SILENCE = "{0.label}: {0.silent:,} answers in long rows could not be used, so it says less about {0.model}"
+SILENCE = "{0.label}: {0.silent:,} unusable answers in series of 20 or more: it says less about {0.model}"
 COUNTED = {entry.name for entry in fields(Usage)}
 
 
