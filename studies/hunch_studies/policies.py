@@ -178,7 +178,7 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
             for config in [TWOSOMEConfig(normalise=kind, temperature=temperatures[kind])]
         )
 
-    def untrained(kind: Normalisation) -> Arm:
+    def frozen(kind: Normalisation) -> Arm:
         config = ZeroShotConfig(prior=PriorConfig(kind="likelihood", normalise=kind, temperature=EQUAL[kind]))
         long, envs = scale.steps(STEPS_LONG // 4), STREAMS_PUBLISHED
         return arm(f"{kind}, not trained", "zero-shot", long, config, WALKS, envs=envs, wording="lengths")
@@ -200,7 +200,7 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
             "GoToRedBall, twenty thousand steps",
             lines(EQUAL, ("",), scale.steps(STEPS_LONG), STREAMS_PUBLISHED),
         ),
-        Part("Not trained", tuple(map(untrained, kinds))),
+        Part("Not trained", tuple(map(frozen, kinds))),
     ]
 
 

@@ -8,10 +8,9 @@ from typing import Final
 
 from hunch.core import HunchError, HunchWarning
 from hunch.lm.settings import PATIENCE as PATIENCE
+from hunch.lm.settings import SILENT as SILENT
 from hunch.lm.usage import Metered
 
-SILENT: Final = 20
-"""Number of successive useless answers after which a warning is given (ours)."""
 USELESS: Final = 0.9
 """Share of useless answers above which a long series of them stops a run (ours). A small model that
 knows its game may fail in long series."""

@@ -9,6 +9,8 @@ from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
 
 C = TypeVar("C")
 Effort = Literal["none", "minimal", "low", "medium", "high"]
+SILENT: Final = 20
+"""Number of successive useless answers after which a warning is given (ours)."""
 PATIENCE: Final = 50
 """Default number of successive useless answers after which a run stops (ours)."""
 

@@ -22,7 +22,7 @@ class Usage:
         retries: Failed attempts that were repeated, for a model behind a network.
         refusals: Answers that are empty or that the server marked as refused.
         fallbacks: Answers, including cached ones, in which no allowed option could be read.
-        silent: The fallbacks in series of at least :data:`hunch.lm.hearing.SILENT`.
+        silent: The fallbacks in series of at least :data:`hunch.lm.settings.SILENT`.
         cost: Cost of the tokens; 0 if the model has no price.
     """
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hunch import methods
+from hunch.lm.settings import SILENT
 from hunch.lm.usage import Usage
 from hunch.rl.statistics import Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
@@ -20,7 +21,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result, last_quarter, mean_return
 from hunch.runs.writing import write_atomically
 
-SILENCE = "{0.label}: {0.silent:,} unusable answers in series of 20 or more: it says less about {0.model}"
+SILENCE = "{0.label}: {0.silent:,} unusable answers in series of {1} or more: it says less about {0.model}"
 COUNTED = {entry.name for entry in fields(Usage)}
 
 
@@ -152,7 +153,7 @@ def verdict(table: Sequence[Row]) -> list[str]:
         others = [other for other in table if other is not row]
         said = [f"beats {other.label}: {_beats(row, other)}" for other in others]
         lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
-    return lines + [SILENCE.format(row) for row in table if row.silent]
+    return lines + [SILENCE.format(row, SILENT) for row in table if row.silent]
 
 
 def _beats(row: Row, other: Row) -> Contrast:

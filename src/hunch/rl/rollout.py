@@ -292,8 +292,9 @@ class Rollout:
     def _end(self, i: int, success: bool) -> Finished:
         ended = self.running.pop(i)
         actions, task_seed = tuple(ended.actions), self._task_seed(i, ended.number)
-        outcome = ended.total, len(actions), success
-        return Finished(ended.seed, self.steps, *outcome, actions, ended.number, task_seed)
+        return Finished(
+            ended.seed, self.steps, ended.total, len(actions), success, actions, ended.number, task_seed
+        )
 
     def take_finished(self) -> list[Finished]:
         """Return the episodes that ended since the last call, in the order in which they ended."""

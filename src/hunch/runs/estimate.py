@@ -67,8 +67,8 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     rehearsal = rehearsal or Rehearsal()
     places = places_of(config)
     agent, models = build(config, rehearsal, parts=parts_of(config))
-    offline = config.data and not config.online and not models  # each step is a real update
-    steps = min(config.steps, sample // 10 if offline else sample)
+    updates = config.offline and not models  # each step is a real update of a model
+    steps = min(config.steps, sample // 10 if updates else sample)
     judge = places.judge if config.eval_every <= steps else None
     asked = Asked(agent, models, [*places.envs, *(judge.places if judge else ())])
     given = Given(agent, envs=places.envs, data=places.data, evaluation=judge, models=models)
@@ -85,16 +85,8 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     trained = [name for name, model in asked if not isinstance(model, Cached)]
     frozen = usage["seconds"] - sum(lines[-1]["models"][name]["seconds"] for name in trained)
     seconds = max(0.0, lines[-1]["seconds"] - frozen) * config.steps / done
-    return Estimate(
-        config.steps,
-        done,
-        {name: usage[name] for name in FIGURES},
-        expected,
-        bound,
-        once,
-        seconds,
-        trains=bool(trained),
-    )
+    played = {name: usage[name] for name in FIGURES}
+    return Estimate(config.steps, done, played, expected, bound, once, seconds, trains=bool(trained))
 
 
 def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
@@ -125,11 +117,8 @@ def _once(lines: list[dict[str, Any]], name: str) -> bool:
 
 def _highest(lines: list[dict[str, Any]], name: str) -> float:
     """Return the highest rate per step between two neighbouring lines."""
-    marks: list[tuple[int, float]] = [
-        (0, 0.0),
-        *((line["step"], float(line["usage"][name])) for line in lines),
-    ]
-    return max((b - a) / (end - start) for (start, a), (end, b) in pairwise(marks))
+    marks = [(0, 0.0), *((line["step"], float(line["usage"][name])) for line in lines)]
+    return float(max((b - a) / (end - start) for (start, a), (end, b) in pairwise(marks)))
 
 
 def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]:

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from hunch.core import Agent, EvidenceLevel
+from hunch.lm.settings import SILENT
 from hunch.rl.rollout import Finished
 from hunch.rl.success import Estimate, first_reached, over_episodes
 
@@ -127,7 +128,8 @@ def ledger(usage: Mapping[str, float], calls: str = "model calls") -> str:
     """Summarise the use of the models in one line; counts other than calls and cache hits only if not 0."""
     words = {"calls": calls, "cache_hits": "cache hits"}
     told = {"prompt_tokens": "tokens read", "completion_tokens": "tokens written", "retries": "retries"}
-    told |= {"refusals": "refusals", "fallbacks": "fallbacks", "silent": "of them in series of 20 or more"}
+    told |= {"refusals": "refusals", "fallbacks": "fallbacks"}
+    told |= {"silent": f"of them in series of {SILENT} or more"}
     words |= {name: word for name, word in told.items() if usage.get(name)}
     parts = [f"{int(usage.get(name, 0)):,} {word}" for name, word in words.items()]
     parts.append(f"{usage.get('seconds', 0):.0f} s in models")
