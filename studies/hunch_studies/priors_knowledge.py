@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,11 @@ PLACEMENTS = ("typical", "uniform")
 TUNING = tuple(range(100, 104))
 REPORTED = tuple(range(20, 40))
 """Pools on which nothing was tuned."""
-LEARNT = {"typical": 6, "uniform": 0}
-"""Number of these pools that DQN-Prior plays, by placement."""
-DEFAULT = f"{ENCODER} at 0.1"
-"""The encoder as in `make demo`: at the similarity prior's default temperature."""
+LEARNT = tuple(range(20, 60))
+"""Pools that DQN-Prior plays: enough of them to show a lead of 0.1."""
+ALL_WORDS = "words, for Q as well"
+"""The strongest lexical control: the bag of words is the prior and the encoder of Q."""
+LEARNERS = (ENCODER, "words", ALL_WORDS)
 TEMPERATURES = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
 EPISODES = {True: 96, False: 192}
 """Episodes of a zero-shot evaluation, for tuning and for the report."""
@@ -56,7 +57,7 @@ class Size:
 
     tuning: Sequence[int]
     pools: Sequence[int]
-    learnt: dict[str, int]
+    learnt: Sequence[int]
     episodes: dict[bool, int]
     steps: int
 
@@ -65,7 +66,7 @@ class Size:
         """Return the full size, or a minimal one for the smoke run."""
         if not scale.smoke:
             return cls(TUNING, REPORTED, LEARNT, EPISODES, 9_000)
-        return cls(TUNING[:1], REPORTED[:2], {"typical": 2, "uniform": 0}, {True: 4, False: 4}, 200)
+        return cls(TUNING[:1], REPORTED[:2], LEARNT[:2], {True: 4, False: 4}, 200)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def play_shots(shots: Sequence[Shot], file: Path) -> dict[Shot, float]:
 
 
 Way = tuple[str, str]
-"""A model, or the encoder at the default temperature, and a placement."""
+"""A model, and a placement."""
 Found = dict[Way, dict[int, float]]
 """Success by model and placement, then by pool."""
 WAYS: tuple[Way, ...] = tuple((model, placement) for placement in PLACEMENTS for model in MODELS)
@@ -129,7 +130,8 @@ def report(folder: Path, scale: Scale) -> str:
     """Execute the rest of the study, and return the results in Markdown; ``found.md`` holds those so far."""
     size = Size.of(scale)
     folder.mkdir(parents=True, exist_ok=True)
-    best = chosen(size, folder / "zero_shot.jsonl") | {(DEFAULT, placement): 0.1 for placement in PLACEMENTS}
+    best = chosen(size, folder / "zero_shot.jsonl")
+    best[ALL_WORDS, "typical"] = best["words", "typical"]
     alone = by_pool(size, best, folder / "zero_shot.jsonl")
     text = _written(folder, size, best, alone, {})
     for learnt in learn(folder, size, best):
@@ -154,70 +156,70 @@ def _written(folder: Path, size: Size, best: dict[Way, float], alone: Found, lea
 def learn(folder: Path, size: Size, best: dict[Way, float]) -> Iterator[Found]:
     """Train DQN-Prior with each model, one seed per pool; yield all results after each pool."""
     found: Found = {}
-    for placement in PLACEMENTS:
-        for pool in size.pools[: size.learnt[placement]]:
-            todo = {
-                (model, placement): _job(folder, model, placement, pool, best[model, placement], size.steps)
-                for model in (*MODELS, DEFAULT)
-            }
-            for way, outcome in zip(todo, compare(list(todo.values())), strict=True):
-                if outcome.result is None:
-                    raise HunchError(f"{outcome.job.arm.label} failed: {outcome.reason}")
-                found.setdefault(way, {})[pool] = outcome.result.success.value
-            yield found
+    for pool in size.learnt:
+        todo = {
+            way: _job(folder, *way, pool, best[way], size.steps) for way in product(LEARNERS, ("typical",))
+        }
+        for way, outcome in zip(todo, compare(list(todo.values())), strict=True):
+            if outcome.result is None:
+                raise HunchError(f"{outcome.job.arm.label} failed: {outcome.reason}")
+            found.setdefault(way, {})[pool] = outcome.result.success.value
+        yield found
 
 
 def _job(folder: Path, model: str, placement: str, pool: int, temperature: float, steps: int) -> Job:
     place: dict[str, Any] = {**PICK, "pool_seed": pool, "placement": placement}
     prior = PriorConfig(kind="similarity", temperature=temperature)
+    lm, encoder = ("words", "words") if model == ALL_WORDS else (model, ENCODER)
     label = f"{model}, {placement}, pool {pool}"
-    arm: Arm = dqn_prior(label, ENV, model.split()[0], steps, place, prior=prior)
+    arm: Arm = dqn_prior(label, ENV, lm, steps, place, prior=prior, encoder=encoder)
     return Job(arm, 0, folder / arm.folder)
 
 
 def table(found: Found, temperatures: dict[Way, float]) -> str:
-    """Return the success of each model over pools, the encoder's leads over the others, and the verdicts."""
-    subjects = [name for name in (ENCODER, DEFAULT) if any(name == model for model, _ in found)]
+    """Return the success of each model over pools, the encoder's lead over the others, and the verdicts."""
     heads = ["placement", "model", "evidence", "temperature", "pools", "success, mean"]
-    heads += [f"lead of {name}, paired" for name in subjects]
+    heads.append(f"lead of {ENCODER}, paired")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for (model, placement), scores in found.items():
         success = f"{np.mean(list(scores.values())):.2f}"
-        level = "L0" if model in CONTROLS else "L3"
+        level = "L3" if model == ENCODER else "L0"
         cells = [placement, f"`{model}`", level, temperatures[model, placement], len(scores), success]
-        for name in subjects:
-            own = found.get((name, placement), {})
-            cells.append("" if name == model else lead(own, scores))
+        cells.append("" if model == ENCODER else lead(found.get((ENCODER, placement), {}), scores))
         lines.append("| " + " | ".join(map(str, cells)) + " |")
-    verdicts = [f"- {line}." for name in subjects for line in verdict(found, name)]
+    verdicts = [f"- {line}." for line in verdict(found)]
     return "\n".join([*lines, *(["", *verdicts] if verdicts else [])])
 
 
-def verdict(found: Found, name: str) -> list[str]:
+def verdict(found: Found) -> list[str]:
     """Say whether the encoder beats each control: the interval of its lead over the pools is above 0."""
     lines = []
     for placement in PLACEMENTS:
-        own = found.get((name, placement), {})
-        leads = {model: lead(own, found.get((model, placement), {})) for model in CONTROLS}
+        own = found.get((ENCODER, placement), {})
+        leads = {
+            model: lead(own, scores)
+            for (model, where), scores in found.items()
+            if where == placement and model != ENCODER
+        }
         said = [
             f"beats {model}: {'yes' if by.low > 0 else 'no'}"
             for model, by in leads.items()
             if np.isfinite(by.low)
         ]
-        lines += [f"{name}, {placement} (L3) {'; '.join(said)}"] if said else []
-    return lines + _of_places(found, name)
+        lines += [f"{ENCODER}, {placement} (L3) {'; '.join(said)}"] if said else []
+    return lines + _of_places(found)
 
 
-def _of_places(found: Found, name: str) -> list[str]:
+def _of_places(found: Found) -> list[str]:
     """Return how much of the encoder's lead disappears with uniform placement: its knowledge of places."""
-    typical, uniform = (found.get((name, placement), {}) for placement in PLACEMENTS)
+    typical, uniform = (found.get((ENCODER, placement), {}) for placement in PLACEMENTS)
     gone = []
     for model in CONTROLS:
         at_home, anywhere = (found.get((model, placement), {}) for placement in PLACEMENTS)
         pools = [pool for pool in at_home if all(pool in own for own in (typical, uniform, anywhere))]
         lost = [typical[p] - at_home[p] - uniform[p] + anywhere[p] for p in pools]
         gone += [f"{over_pairs(lost)} of the lead over {model}"] if len(lost) > 1 else []
-    return [f"{name}: with uniform placement goes {', '.join(gone)}"] if gone else []
+    return [f"{ENCODER}: with uniform placement goes {', '.join(gone)}"] if gone else []
 
 
 def lead(scores: dict[int, float], others: dict[int, float]) -> Estimate:
@@ -273,7 +275,7 @@ STUDIES = {
         "What does a sentence encoder know, as the action prior, beyond which words are equal?",
         "The paper has no such control.",
         "One seed per pool, so the variation is that of the games. The similarity prior and the games, in "
-        "ALFWorld's words, are ours. Q uses embeddings of `minilm` in all arms of DQN-Prior.",
+        "ALFWorld's words, are ours. Q uses embeddings of `minilm` unless an arm says otherwise.",
         _parts,
         seeds=1,
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hunch.runs.files import read_lines
 from hunch_studies.priors_knowledge import (
-    DEFAULT,
     ENCODER,
     MODELS,
     REPORTED,
@@ -37,7 +36,7 @@ def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
 
 
 def test_the_temperature_is_the_best_on_the_pools_for_tuning(tmp_path: Path) -> None:
-    size = Size((100, 101), (20,), {"typical": 0, "uniform": 0}, {True: 4, False: 4}, 200)
+    size = Size((100, 101), (20,), (), {True: 4, False: 4}, 200)
     known = [
         {
             "key": [model, placement, pool, t, 4],
@@ -63,8 +62,6 @@ def test_the_lead_is_over_the_pools_that_both_played() -> None:
 def test_the_verdict_turns_with_the_pools() -> None:
     ours = {pool: 0.5 + 0.01 * pool for pool in range(6)}
     found = {(ENCODER, "typical"): ours, ("words", "typical"): {pool: s - 0.1 for pool, s in ours.items()}}
-    found |= {(DEFAULT, "typical"): {pool: s - 0.2 for pool, s in ours.items()}}
+    found |= {("tfidf", "typical"): {pool: 1.2 - s for pool, s in ours.items()}}
     told = table(found, dict.fromkeys(found, 0.1))
-    assert "- minilm, typical (L3) beats words: yes." in told
-    assert "- minilm at 0.1, typical (L3) beats words: no." in told
-    assert "lead of minilm at 0.1, paired" in told
+    assert "- minilm, typical (L3) beats words: yes; beats tfidf: no." in told
