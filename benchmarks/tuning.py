@@ -1,14 +1,16 @@
 """Models that write and are trained: sampling beside transformers' ``generate``, an update beside TRL's GRPO.
 
-    python benchmarks/tuning.py           # about 2 M parameters
-    python benchmarks/tuning.py 15M       # about 15 M
-    python benchmarks/tuning.py 15M cuda
+    python benchmarks/tuning.py                     # about 2 M parameters
+    python benchmarks/tuning.py 15M                 # about 15 M
+    python benchmarks/tuning.py 1.5B cuda           # about 1.3 billion, on an accelerator
+    python benchmarks/tuning.py 7B cuda lora        # about 6.6 billion, adapters only
 
-All in one run, in turn, on the same weights (at random), prompts and tokens, in float32 and with one thread:
-8 prompts of 40 tokens, 8 answers of 32 tokens each, temperature 1. CPU seconds, the best of several runs.
-An update is GRPO's: one gradient step on all answers with given rewards, the divergence from a reference and
-gradients clipped. Both libraries recompute nothing that sampling gave them. Without TRL (``pip install trl``)
-the second part is left out.
+All in one run, in turn, on the same weights (at random), prompts and tokens, at temperature 1. On a CPU:
+float32, one thread, 8 prompts of 40 tokens, 8 answers of 32 tokens each, CPU seconds. On an accelerator:
+bfloat16, 8 prompts of 200 tokens, 8 answers of 128 tokens each, seconds. The best of several runs; tokens
+per second are those of the answers. An update is GRPO's: one gradient step on all answers with given rewards,
+the divergence from a reference and gradients clipped. Both libraries recompute nothing that sampling gave
+them. Without TRL (``pip install trl``) the second part is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,34 +35,61 @@ from hunch.rl.policy import Step
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient
 from hunch.roles.policy.text import TextPolicy, TextPolicyConfig
 
-PROMPTS, ANSWERS, LENGTH, TOKENS, RUNS = 8, 8, 40, 32, 5
+PROMPTS, ANSWERS, RUNS = 8, 8, 3
+LENGTHS = {"cpu": (40, 32), "cuda": (200, 128)}
+"""Tokens of a prompt and of an answer."""
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 SIZES = {
     "2M": {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 344},
     "15M": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1024},
+    # the shapes of Qwen2.5, with a small vocabulary
+    "0.5B": {
+        "hidden_size": 896,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 14,
+        "num_key_value_heads": 2,
+        "intermediate_size": 4864,
+    },
+    "1.5B": {
+        "hidden_size": 1536,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 2,
+        "intermediate_size": 8960,
+    },
+    "7B": {
+        "hidden_size": 3584,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "intermediate_size": 18944,
+    },
 }
 WORDS = 8000
 
 
-def main(size: str = "2M", device: str = "cpu") -> None:
+def main(size: str = "2M", device: str = "cpu", train: str = "all") -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        written(Path(folder), size)
-        run(folder, device)
+        written(Path(folder), size, device)
+        run(folder, device, train)
 
 
-def run(folder: str, device: str) -> None:
+def run(folder: str, device: str, train: Any) -> None:
     """Compare sampling, then the update."""
-    lm = load(folder, device=device)
-    policy = TextPolicy(lm, TextPolicyConfig(max_tokens=TOKENS, width=8), 0, reference="start")
+    length, tokens = LENGTHS[device]
+    lm = load(folder, device=device, dtype=DTYPES[device], train=train)
+    policy = TextPolicy(lm, TextPolicyConfig(max_tokens=tokens, width=8), 0, reference="start")
     print(f"{lm.network.num_parameters() / 1e6:.0f} M parameters, {PROMPTS} prompts, {ANSWERS} answers each")
     rng = np.random.default_rng(0)
-    prompts = [" ".join(f"w{word}" for word in rng.integers(3, WORDS, LENGTH)) for _ in range(PROMPTS)]
+    prompts = [" ".join(f"w{word}" for word in rng.integers(3, WORDS, length)) for _ in range(PROMPTS)]
     states = [State(prompt) for prompt in prompts for _ in range(ANSWERS)]
 
     def sample() -> Any:
         return policy.sample(states, [np.random.default_rng(i) for i in range(len(states))])
 
-    found = compare("sampling", sample, generated(lm, prompts), "transformers' generate")
+    written = PROMPTS * ANSWERS * tokens
+    found = compare(written, "sampling", sample, generated(lm, prompts, tokens), "transformers' generate")
     steps = [
         Step(Transition(state, own.text, float(i % 3), state, True, False), own)
         for i, (state, own) in enumerate(zip(states, found, strict=True))
@@ -72,26 +102,28 @@ def run(folder: str, device: str) -> None:
     def update() -> Any:
         return learner.update([[step] for step in steps], rng, parts=("policy",), groups=groups)
 
-    compare("update", update, updated(folder, lm, steps, device), "TRL's GRPO")
+    compare(written, "update", update, updated(folder, lm, steps, device, train), "TRL's GRPO")
 
 
-def compare(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], other: str) -> Any:
+def compare(tokens: int, name: str, ours: Callable[[], Any], theirs: Callable[[], Any], other: str) -> Any:
     """Run both in turn, print the best times, and return our last result."""
     best, last = [float("inf")] * 2, None
+    clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     for _ in range(RUNS):
         for i, run in enumerate((ours, theirs)):
-            start = time.process_time()
+            start = clock()
             result = run()
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
-            best[i] = min(best[i], time.process_time() - start)
+            best[i] = min(best[i], clock() - start)
             if i == 0:
                 last = result
-    print(f"{name}: {best[0]:.3f} s, {other} {best[1]:.3f} s, ratio {best[0] / best[1]:.2f}")
+    rates = [f"{seconds:.3f} s ({tokens / seconds:,.0f} tokens/s)" for seconds in best]
+    print(f"{name}: {rates[0]}, {other} {rates[1]}, ratio {best[0] / best[1]:.2f}", flush=True)
     return last
 
 
-def written(folder: Path, size: str) -> None:
+def written(folder: Path, size: str, device: str) -> None:
     """Write a random Llama, and a tokenizer of words, to a folder."""
     torch.manual_seed(0)
     known = {"<unk>": 0, "<s>": 1, "</s>": 2, **{f"w{number}": number for number in range(3, WORDS)}}
@@ -100,16 +132,17 @@ def written(folder: Path, size: str) -> None:
     names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<unk>"}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
     config = transformers.LlamaConfig(
-        vocab_size=WORDS, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, **SIZES[size]
+        vocab_size=WORDS, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, **SIZES[size]
     )
-    network = transformers.LlamaForCausalLM(config)
+    with torch.device(device):
+        network = transformers.LlamaForCausalLM(config).to(getattr(torch, DTYPES[device]))
     with torch.no_grad():
-        network.lm_head.weight[2] = -network.lm_head.weight.abs().max()  # hardly ever ends: equal lengths
+        network.lm_head.weight[2] = 0.0  # as likely as a word in the mean: it hardly ever ends
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def generated(lm: Any, prompts: list[str]) -> Callable[[], Any]:
+def generated(lm: Any, prompts: list[str], tokens: int) -> Callable[[], Any]:
     """Return a function that samples with transformers and its cache."""
     ids = torch.tensor([lm.model._tokens(prompt) for prompt in prompts], device=lm.network.device)
 
@@ -120,7 +153,7 @@ def generated(lm: Any, prompts: list[str]) -> Callable[[], Any]:
                 attention_mask=torch.ones_like(ids),
                 do_sample=True,
                 top_k=0,
-                max_new_tokens=TOKENS,
+                max_new_tokens=tokens,
                 num_return_sequences=ANSWERS,
                 eos_token_id=None,
                 pad_token_id=0,
@@ -129,9 +162,10 @@ def generated(lm: Any, prompts: list[str]) -> Callable[[], Any]:
     return run
 
 
-def updated(folder: str, lm: Any, steps: list[Step], device: str) -> Callable[[], Any]:
+def updated(folder: str, lm: Any, steps: list[Step], device: str, train: str) -> Callable[[], Any]:
     """Return a function that makes the same update by TRL's trainer, on rows of prompt and answer."""
     from datasets import Dataset
+    from peft import LoraConfig
     from trl import GRPOConfig, GRPOTrainer
 
     args = GRPOConfig(
@@ -143,13 +177,19 @@ def updated(folder: str, lm: Any, steps: list[Step], device: str) -> Callable[[]
         loss_type="bnpo",
         per_device_train_batch_size=len(steps),
         num_generations=ANSWERS,
-        max_completion_length=TOKENS,
+        max_completion_length=LENGTHS[device][1],
         report_to=[],
+        model_init_kwargs={"dtype": DTYPES[device]},
     )
     data = Dataset.from_dict({"prompt": [step.transition.state.observation for step in steps[::ANSWERS]]})
-    trainer = GRPOTrainer(folder, lambda completions, **_: [0.0] * len(completions), args, data)
+    adapters = LoraConfig(r=8, lora_alpha=16, target_modules="all-linear") if train == "lora" else None
+    trainer = GRPOTrainer(
+        folder, lambda completions, **_: [0.0] * len(completions), args, data, peft_config=adapters
+    )
     trainer.current_gradient_accumulation_steps = 1
-    optimiser = torch.optim.Adam(trainer.model.parameters(), lr=2.5e-4, eps=1e-5, foreach=True)
+    optimiser = torch.optim.Adam(
+        [w for w in trainer.model.parameters() if w.requires_grad], lr=2.5e-4, eps=1e-5, foreach=True
+    )
     width = max(len(step.decision.tokens) for step in steps)
     lengths = torch.tensor([len(step.decision.tokens) for step in steps])
     rows = {
@@ -167,8 +207,10 @@ def updated(folder: str, lm: Any, steps: list[Step], device: str) -> Callable[[]
     there = torch.cat([rows["prompt_mask"], rows["completion_mask"]], 1)
 
     def run() -> Any:
-        with torch.no_grad():  # as TRL computes the reference once for each batch
-            known = trainer._get_per_token_logps_and_entropies(trainer.ref_model, whole, there, width)[0]
+        frozen = trainer.model.disable_adapter() if adapters else nullcontext()
+        with torch.no_grad(), frozen:  # as TRL computes the reference once for each batch
+            reference = trainer.model if adapters else trainer.ref_model
+            known = trainer._get_per_token_logps_and_entropies(reference, whole, there, width)[0]
         optimiser.zero_grad()
         loss = trainer._compute_loss(trainer.model, {**rows, "ref_per_token_logps": known})
         loss.backward()

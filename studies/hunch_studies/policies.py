@@ -6,6 +6,7 @@ hunch study glam | twosome | gflan-prior
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -56,6 +57,7 @@ EQUAL: Final[Mapping[Normalisation, float]] = {"sum": 12.87, "token": 3.91, "wor
 """Temperatures at which the policy before training has a mean entropy of 1.3 of at most 1.79 nats."""
 ERRING: Final = 500_000
 """Training tokens of a prior that errs; the model that comes with hunch has read four million."""
+HOUSEHOLDS: Final = "pocket?corpus=households&context=960"
 ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "GoToRedBall": (ENV, {}),
     "GoToLocal, other targets": ("hunch/BabyAI-GoToLocal-v0", {}),
@@ -102,7 +104,30 @@ def glam(scale: Scale, data: Path) -> list[Part]:
         Part("As many steps as published", published(scale.steps(STEPS_PUBLISHED)), most=1),
         Part("A hundred thousand steps", published(scale.steps(STEPS_LEARNT))),
         Part("Not trained", untrained(scale)),
+        Part("Household-Pick, twenty thousand steps", at_home(scale.steps(STEPS_LONG)), most=3),
     ]
+
+
+def at_home(steps: int) -> tuple[Arm, ...]:
+    """Return GLAM, TWOSOME and their controls in household games, by the bare transcript (as it was read)."""
+    prior = PriorConfig(kind="likelihood", listed=False, normalise="token")
+    ppo = PPOConfig(encoder="bag-of-words", horizon=40)
+    told: dict[str, Any] = {"listed": False, "normalise": "token"}
+
+    def home(label: str, method: str, options: Any, lm: str = HOUSEHOLDS) -> Arm:
+        place = {"max_steps": 20}
+        config = RunConfig(method=method, env="hunch/Household-Pick-v0", lm=lm, steps=steps, options=options)
+        return Arm(label, replace(config, envs=STREAMS_PUBLISHED, env_options=place))
+
+    return (
+        home("GLAM, pretrained", "glam", GLAMConfig(**told)),
+        home("TWOSOME, pretrained", "twosome", TWOSOMEConfig(**told), f"{HOUSEHOLDS}&train=lora"),
+        home("GLAM, from scratch", "glam", GLAMConfig(start="random", **told)),
+        home(
+            "pretrained, not trained", "zero-shot", ZeroShotConfig(prior=prior), HOUSEHOLDS.partition("&")[0]
+        ),
+        home("PPO on bags of words", "ppo", ppo, ""),
+    )
 
 
 def published(steps: int) -> tuple[Arm, ...]:

@@ -31,7 +31,6 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (one != one and other != other)
     if hasattr(one, "shape") or hasattr(other, "shape"):
-        return bool(
-            np.array_equal(np.asarray(one), np.asarray(other), equal_nan=np.asarray(one).dtype.kind == "f")
-        )
+        here, there = (np.asarray(own.cpu() if hasattr(own, "cpu") else own) for own in (one, other))
+        return bool(np.array_equal(here, there, equal_nan=here.dtype.kind == "f"))
     return bool(one == other)

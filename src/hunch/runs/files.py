@@ -31,7 +31,8 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
     try:
         data = path.read_bytes()
         known = checked(data)
-        state: dict[str, Any] = torch.load(io.BytesIO(data), weights_only=True)
+        where = None if torch.cuda.is_available() else "cpu"  # an accelerator may have written it
+        state: dict[str, Any] = torch.load(io.BytesIO(data), map_location=where, weights_only=True)
     except Exception as error:
         raise HunchError(f"The checkpoint {path} is damaged: remove it to start the run again.") from error
     if not known:
