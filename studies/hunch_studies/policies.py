@@ -105,29 +105,38 @@ def glam(scale: Scale, data: Path) -> list[Part]:
         Part("A hundred thousand steps", published(scale.steps(STEPS_LEARNT))),
         Part("Not trained", untrained(scale)),
         Part("Household-Pick, twenty thousand steps", at_home(scale.steps(STEPS_LONG)), most=3),
+        Part("Household-Pick, not trained", at_home_untrained(scale.steps(STEPS_LONG // 4)), most=3),
     ]
 
 
 def at_home(steps: int) -> tuple[Arm, ...]:
-    """Return GLAM, TWOSOME and their controls in household games, by the bare transcript (as it was read)."""
-    prior = PriorConfig(kind="likelihood", listed=False, normalise="token")
+    """Return GLAM, TWOSOME and controls in household games, by the bare transcript (as it was read)."""
     ppo = PPOConfig(encoder="bag-of-words", horizon=40)
-    told: dict[str, Any] = {"listed": False, "normalise": "token"}
-
-    def home(label: str, method: str, options: Any, lm: str = HOUSEHOLDS) -> Arm:
-        place = {"max_steps": 20}
-        config = RunConfig(method=method, env="hunch/Household-Pick-v0", lm=lm, steps=steps, options=options)
-        return Arm(label, replace(config, envs=STREAMS_PUBLISHED, env_options=place))
-
+    glam, scratch = GLAMConfig(listed=False), GLAMConfig(listed=False, start="random")
+    twosome = TWOSOMEConfig(listed=False, normalise="token")
     return (
-        home("GLAM, pretrained", "glam", GLAMConfig(**told)),
-        home("TWOSOME, pretrained", "twosome", TWOSOMEConfig(**told), f"{HOUSEHOLDS}&train=lora"),
-        home("GLAM, from scratch", "glam", GLAMConfig(start="random", **told)),
-        home(
-            "pretrained, not trained", "zero-shot", ZeroShotConfig(prior=prior), HOUSEHOLDS.partition("&")[0]
-        ),
-        home("PPO on bags of words", "ppo", ppo, ""),
+        home("GLAM, pretrained", "glam", steps, glam, HOUSEHOLDS),
+        home("TWOSOME, pretrained", "twosome", steps, twosome, f"{HOUSEHOLDS}&train=lora"),
+        home("GLAM, from scratch", "glam", steps, scratch, HOUSEHOLDS),
+        home("PPO on bags of words", "ppo", steps, ppo),
     )
+
+
+def at_home_untrained(steps: int) -> tuple[Arm, ...]:
+    """Return the policies with which GLAM and TWOSOME begin."""
+    kinds: Mapping[str, Normalisation] = {"GLAM": "sum", "TWOSOME": "token"}
+    priors = {name: PriorConfig(kind="likelihood", listed=False, normalise=n) for name, n in kinds.items()}
+    lm = HOUSEHOLDS.partition("&")[0]
+    return tuple(
+        home(f"{name}, not trained", "zero-shot", steps, ZeroShotConfig(prior=prior), lm)
+        for name, prior in priors.items()
+    )
+
+
+def home(label: str, method: str, steps: int, options: Any, lm: str = "") -> Arm:
+    """Return an arm in household games of 20 steps."""
+    config = RunConfig(method=method, env="hunch/Household-Pick-v0", lm=lm, steps=steps, options=options)
+    return Arm(label, replace(config, envs=STREAMS_PUBLISHED, env_options={"max_steps": 20}))
 
 
 def published(steps: int) -> tuple[Arm, ...]:

@@ -188,8 +188,8 @@ ONE = (("letter.txt/r",), ("compare", "letter.txt"))
 def loads_nothing(monkeypatch):
     """Fail if a model is built."""
     for backend in ("uniform", "minilm", "bag-of-words"):
-        broken = replace(registry.OURS[backend], loader=f"{__name__}:built")
-        monkeypatch.setitem(registry.OURS, backend, broken)
+        broken = replace(registry.backend_of(backend), loader=f"{__name__}:built")
+        monkeypatch.setattr(f"{registry.OURS[backend]}.BACKEND", broken)
 
 
 def built(*given, **options):

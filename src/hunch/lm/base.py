@@ -30,6 +30,34 @@ Float32Array: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
+class Backend:
+    """A kind of model.
+
+    Attributes:
+        pattern: Form of the specs, such as ``hf:<name or folder>``.
+        loader: ``module:function``, imported only when such a model is loaded, because some are heavy.
+        verbs: The verbs that its models may support.
+        summary: One line for ``hunch lm``.
+        costly: True if the answers are stored in the per-user cache.
+        imports: Modules that take seconds to import; forked processes share them.
+        check: ``module:function``, called like the loader before heavy imports, to refuse wrong options.
+    """
+
+    pattern: str
+    loader: str
+    verbs: frozenset[Verb]
+    summary: str
+    costly: bool = True
+    imports: tuple[str, ...] = ()
+    check: str = ""
+
+    @property
+    def takes_argument(self) -> bool:
+        """True if the spec has an argument after a colon."""
+        return ":" in self.pattern
+
+
+@dataclass(frozen=True, slots=True)
 class OptionScores:
     """The log-probability of each option as the continuation of one prompt, and the length of each.
 

@@ -6,12 +6,12 @@ from hunch.lm.answers.reading import read_option as read_option
 from hunch.lm.answers.store import Store as Store
 from hunch.lm.backends.sampling import listed_options as listed_options
 from hunch.lm.backends.uniform import UniformModel as UniformModel
-from hunch.lm.base import LanguageModel as LanguageModel, Normalisation as Normalisation, OptionScores as OptionScores, Verb as Verb
+from hunch.lm.base import Backend as Backend, LanguageModel as LanguageModel, Normalisation as Normalisation, OptionScores as OptionScores, Verb as Verb
 from hunch.lm.budget import Budget as Budget, BudgetError as BudgetError
 from hunch.lm.pictures import picture as picture
 from hunch.lm.probe import Description as Description, describe as describe
 from hunch.lm.prompts import Message as Message, Prompt as Prompt
-from hunch.lm.registry import PER_USER as PER_USER, Backend as Backend, kinds as kinds, load as load, require as require
+from hunch.lm.registry import PER_USER as PER_USER, kinds as kinds, load as load, require as require
 from hunch.lm.scoring.choose import Choice as Choice, choose as choose
 from hunch.lm.settings import AskConfig as AskConfig
 from hunch.lm.speech import ONE_LINE as ONE_LINE, Sampling as Sampling

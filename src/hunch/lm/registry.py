@@ -7,8 +7,8 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hunch import plugins
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
-from hunch.lm.base import LanguageModel, Verb
+from hunch.lm.base import Backend, LanguageModel, Verb
 
 if TYPE_CHECKING:
     from hunch.lm.answers.store import Store
@@ -29,100 +29,11 @@ M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """A kind of model.
-
-    Attributes:
-        pattern: Form of the specs, such as ``hf:<name or folder>``.
-        loader: ``module:function``, imported only when such a model is loaded, because some are heavy.
-        verbs: The verbs that its models may support.
-        summary: One line for ``hunch lm``.
-        costly: True if the answers are stored in the per-user cache.
-        imports: Modules that take seconds to import; forked processes share them.
-        check: ``module:function``, called like the loader before heavy imports, to refuse wrong options.
-    """
-
-    pattern: str
-    loader: str
-    verbs: frozenset[Verb]
-    summary: str
-    costly: bool = True
-    imports: tuple[str, ...] = ()
-    check: str = ""
-
-    @property
-    def takes_argument(self) -> bool:
-        """True if the spec has an argument after a colon."""
-        return ":" in self.pattern
-
-
-_OURS: Final = (
-    Backend(
-        "uniform",
-        "hunch.lm.backends.uniform:UniformModel",
-        frozenset({"generate", "score", "label"}),
-        "the uninformed model: all options are equally likely",
-        costly=False,
-    ),
-    Backend(
-        "minilm",
-        "hunch.lm.backends.minilm:load",
-        frozenset({"embed"}),
-        "all-MiniLM-L6-v2, a small real sentence encoder",
-        imports=("hunch.lm.backends.packing",),
-        check="hunch.lm.backends.minilm:check",
-    ),
-    Backend(
-        "hf:<name or folder>",
-        "hunch.lm.backends.huggingface:load",
-        frozenset({"generate", "score", "embed", "see"}),
-        "any causal model or encoder of the transformers library, in this process",
-        imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
-        check="hunch.lm.backends.huggingface:check",
-    ),
-    Backend(
-        "bag-of-words",
-        "hunch.lm.backends.bag_of_words:BagOfWords",
-        frozenset({"embed"}),
-        "counts of hashed words: the control for what an encoder knows",
-        costly=False,
-    ),
-    Backend(
-        "phrases",
-        "hunch.lm.backends.phrases:Phrases",
-        frozenset({"embed"}),
-        "hashed phrases with their numbers: encodes positions and measurements",
-        costly=False,
-    ),
-    Backend(
-        "words",
-        "hunch.lm.backends.words:Words",
-        frozenset({"embed"}),
-        "a bag of words with low weight on function words: the lexical control of minilm",
-        costly=False,
-    ),
-    Backend(
-        "replay:<file>",
-        "hunch.lm.answers.recorded:load",
-        frozenset({"generate", "score", "label", "embed"}),
-        "recorded answers, from a file that 'hunch cache export' wrote",
-        costly=False,
-    ),
-    Backend(
-        "openai:<model>",
-        "hunch.lm.backends.openai:load",
-        frozenset({"generate", "score", "label", "embed", "see"}),
-        "a model on any OpenAI-compatible server: vLLM, Ollama, llama.cpp, hosted ones",
-    ),
-    Backend(
-        "anthropic:<model>",
-        "hunch.lm.backends.anthropic:load",
-        frozenset({"generate", "see"}),
-        "a model of the Anthropic API",
-    ),
-)
-OURS: Final = {backend.pattern.partition(":")[0]: backend for backend in _OURS}
+OURS: Final = {
+    file.replace("_", "-"): f"hunch.lm.backends.{file}"
+    for file in ("uniform", "minilm", "bag_of_words", "phrases", "words", "openai", "anthropic")
+} | {"hf": "hunch.lm.backends.huggingface", "replay": "hunch.lm.answers.recorded"}
+"""The module of each built-in kind; it carries its own row, ``BACKEND``."""
 
 
 @cache
@@ -132,7 +43,12 @@ def kinds() -> dict[str, Backend]:
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
     found = {name: point.load() for name, point in plugins.installed(GROUP).items()}
-    return dict(sorted((found | OURS).items()))
+    return dict(sorted((found | {name: _ours(name) for name in OURS}).items()))
+
+
+def _ours(kind: str) -> Backend:
+    found: Backend = import_module(OURS[kind]).BACKEND
+    return found
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -209,7 +125,7 @@ def backend_of(head: str) -> Backend:
         UsageError: if there is no such kind (with similar names), or an argument is missing or superfluous.
     """
     kind, _, argument = head.partition(":")
-    backend = OURS.get(kind) or kinds().get(kind)  # ours without loading what other packages add
+    backend = _ours(kind) if kind in OURS else kinds().get(kind)  # ours without what other packages add
     if backend is not None:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")

@@ -1,6 +1,6 @@
 """Small causal models trained by this project: their decoder, and the weights of one of them."""
 
-from hunch.lm.registry import Backend
+from hunch.lm.base import Backend
 
 BACKEND = Backend(
     "pocket",

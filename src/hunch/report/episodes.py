@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, HunchError
+from hunch.core import Explanation, HunchError
 from hunch.envs import make
 from hunch.lm.pictures import picture
 from hunch.rl.episodes import replay as again
@@ -84,17 +84,13 @@ def opinions(
     try:
         agent, config = load_agent(folder, loaded=loaded)
         env = make(config.env, **config.env_options)
-        return [_opinions(agent, env, episode) for episode in episodes]
+        return [[agent.explain(t.state) for t in again(env, episode)] for episode in episodes]
     except HunchError:
         raise
     except ModuleNotFoundError as error:
         raise HunchError(f"{error.name} is not installed.") from error
     except Exception as error:  # a user's environment, model or checkpoint may raise anything
         raise HunchError(f"{type(error).__name__}: {error}") from error
-
-
-def _opinions(agent: Agent, env: TextEnvironment, episode: Finished) -> list[Explanation]:
-    return [agent.explain(transition.state) for transition in again(env, episode)]
 
 
 def choose(episodes: Sequence[Finished], number: int) -> list[int]:

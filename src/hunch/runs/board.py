@@ -80,10 +80,8 @@ class Boards:
         if named:
             from hunch.runs.packages import board_of
         for spec in named:
-            self._try(spec, partial(self._add, board_of(spec), folder))
-
-    def _add(self, make: Callable[[Path], Board], folder: Path) -> None:
-        self.boards.append(make(folder))
+            make = board_of(spec)
+            self._try(spec, lambda make=make: self.boards.append(make(folder)))  # type: ignore[misc]
 
     def show(self, line: Mapping[str, Any]) -> None:
         """Log one line of metrics; names of the model usage get a prefix."""

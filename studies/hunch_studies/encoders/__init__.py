@@ -1,6 +1,6 @@
 """Encoders that only studies use, as controls; evidence L0."""
 
-from hunch.lm.registry import Backend
+from hunch.lm.base import Backend
 
 TFIDF = Backend(
     "tfidf",

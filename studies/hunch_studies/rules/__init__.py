@@ -4,7 +4,7 @@ They know the environments, so this package is above both ``lm`` and ``envs``. :
 them as ``scripted:<rule>`` through the entry-point group ``hunch.models``, like any plugin.
 """
 
-from hunch.lm.registry import Backend
+from hunch.lm.base import Backend
 from hunch_studies.rules.model import RULES, ScriptedModel, rule
 
 __all__ = ["BACKEND", "RULES", "ScriptedModel", "rule"]

@@ -152,7 +152,8 @@ class WorldModelCode(DesignProblem):
 
     def _held_out(self, program: str) -> list[Prediction]:
         with box().load(program, "step") as called:
-            return ProgramModel(called).step(*_queries(self.held_out))
+            states, actions = zip(*((step.state, step.action) for step in self.held_out), strict=True)
+            return ProgramModel(called).step(list(states), list(actions))
 
 
 def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
@@ -193,10 +194,6 @@ def _wrong_pieces(found: Prediction, step: Step) -> list[str]:
     reward = found.reward is not None and alike(found.reward, step.reward)
     pieces = {"next state": after, "reward": reward, "done": found.done is step.done}
     return [name for name, fine in pieces.items() if not fine]
-
-
-def _queries(steps: Sequence[Step]) -> tuple[list[Any], list[str]]:
-    return [step.state for step in steps], [step.action for step in steps]
 
 
 def _interface(env: Any, steps: Sequence[Step], actions: Sequence[str]) -> str:

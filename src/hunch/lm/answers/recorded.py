@@ -16,8 +16,16 @@ from typing import Any, get_args
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.answers.stored import decode
-from hunch.lm.base import Model, Verb
+from hunch.lm.base import Backend, Model, Verb
 from hunch.lm.speech import text_of
+
+BACKEND = Backend(
+    "replay:<file>",
+    f"{__name__}:load",
+    frozenset({"generate", "score", "label", "embed"}),
+    "recorded answers, from a file that 'hunch cache export' wrote",
+    costly=False,
+)
 
 FIELDS = {"model", "revision", "evidence", "verb", "request", "sample", "value"}
 SHOWN = 60

@@ -21,9 +21,9 @@ from hunch.lm.answers.table import Key
 from hunch.lm.backends.account import checked_prices
 from hunch.lm.backends.sampling import THOUGHTS, sample_rng
 from hunch.lm.backends.uniform import UniformModel
-from hunch.lm.base import Float32Array, LanguageModel, Model, OptionScores
+from hunch.lm.base import Backend, Float32Array, LanguageModel, Model, OptionScores
 from hunch.lm.prompts import Prompt
-from hunch.lm.registry import Backend, backend_of, build, split
+from hunch.lm.registry import backend_of, build, split
 from hunch.lm.speech import ONE_LINE, Sampling, text_of
 from hunch.lm.usage import prices
 

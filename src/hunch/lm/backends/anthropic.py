@@ -11,9 +11,16 @@ from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.remote import RemoteModel, account, formatted, messages_of
 from hunch.lm.backends.replies import Written
 from hunch.lm.backends.sampling import THOUGHTS
-from hunch.lm.base import Verb
+from hunch.lm.base import Backend, Verb
 from hunch.lm.prompts import Message
 from hunch.lm.speech import Sampling
+
+BACKEND = Backend(
+    "anthropic:<model>",
+    f"{__name__}:load",
+    frozenset({"generate", "see"}),
+    "a model of the Anthropic API",
+)
 
 HOSTED = "https://api.anthropic.com"
 TEMPLATE = "messages-1"

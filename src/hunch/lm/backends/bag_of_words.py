@@ -15,7 +15,15 @@ from typing import ClassVar
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.lm.base import Float32Array, Model, Verb, unit
+from hunch.lm.base import Backend, Float32Array, Model, Verb, unit
+
+BACKEND = Backend(
+    "bag-of-words",
+    f"{__name__}:BagOfWords",
+    frozenset({"embed"}),
+    "counts of hashed words: the control for what an encoder knows",
+    costly=False,
+)
 
 DIM = 384  # as for minilm, so that networks on top of both have the same number of weights
 WORD = r"\w+|[^\w\s]"

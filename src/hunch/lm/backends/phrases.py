@@ -14,7 +14,15 @@ import re
 import numpy as np
 
 from hunch.lm.backends.bag_of_words import BagOfWords, word_hash
-from hunch.lm.base import Float32Array
+from hunch.lm.base import Backend, Float32Array
+
+BACKEND = Backend(
+    "phrases",
+    f"{__name__}:Phrases",
+    frozenset({"embed"}),
+    "hashed phrases with their numbers: encodes positions and measurements",
+    costly=False,
+)
 
 LONGEST = 3
 """Maximum number of words in a run."""

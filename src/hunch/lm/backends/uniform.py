@@ -8,9 +8,17 @@ import numpy as np
 
 from hunch.core import FloatArray
 from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
-from hunch.lm.base import Model, OptionScores, Verb
+from hunch.lm.base import Backend, Model, OptionScores, Verb
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
+
+BACKEND = Backend(
+    "uniform",
+    f"{__name__}:UniformModel",
+    frozenset({"generate", "score", "label"}),
+    "the uninformed model: all options are equally likely",
+    costly=False,
+)
 
 
 class UniformModel(Model):

@@ -9,6 +9,15 @@ from __future__ import annotations
 import re
 
 from hunch.lm.backends.bag_of_words import BagOfWords
+from hunch.lm.base import Backend
+
+BACKEND = Backend(
+    "words",
+    f"{__name__}:Words",
+    frozenset({"embed"}),
+    "a bag of words with low weight on function words: the lexical control of minilm",
+    costly=False,
+)
 
 PLACES = 4096
 """Length of a vector, large enough that words rarely share an index."""

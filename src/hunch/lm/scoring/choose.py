@@ -187,16 +187,12 @@ def _rotated(
     shifts = [sorted({len(own) * r // rotations for r in range(rotations)}) for own in options]
     asked = [(i, shift) for i, own in enumerate(shifts) for shift in own]
     letters = [LABELS[: len(options[i])] for i, _ in asked]
-    texts = [lettered(prompts[i], _rotate(options[i], shift)) for i, shift in asked]
+    texts = [lettered(prompts[i], [*options[i][shift:], *options[i][:shift]]) for i, shift in asked]
     logprobs = _label(lm, texts, letters)
     by_prompt: list[list[FloatArray]] = [[] for _ in prompts]
     for (i, shift), values in zip(asked, logprobs, strict=True):
         by_prompt[i].append(np.roll(np.exp(values), shift))
     return [_labels(rows) for rows in by_prompt]
-
-
-def _rotate(options: Sequence[str], shift: int) -> list[str]:
-    return [*options[shift:], *options[:shift]]
 
 
 def _labels(rows: Sequence[FloatArray]) -> Choice:
