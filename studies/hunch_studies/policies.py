@@ -57,6 +57,7 @@ EQUAL: Final[Mapping[Normalisation, float]] = {"sum": 12.87, "token": 3.91, "wor
 """Temperatures at which the policy before training has a mean entropy of 1.3 of at most 1.79 nats."""
 ERRING: Final = 500_000
 """Training tokens of a prior that errs; the model that comes with hunch has read four million."""
+PPO: Final = "PPO on bags of words"
 HOUSEHOLDS: Final = "pocket?corpus=households&context=960"
 ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "GoToRedBall": (ENV, {}),
@@ -95,7 +96,7 @@ def glam(scale: Scale, data: Path) -> list[Part]:
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
         *(arm(f"GLAM, {lm}", "glam", steps, GLAMConfig(**EVEN), lm) for lm in scale.lms),
         arm("pretrained, not trained", "zero-shot", steps, ZeroShotConfig(prior=AS_IT_IS), WALKS),
-        arm("PPO on bags of words", "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
+        arm(PPO, "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
         arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform"),
     )
     return [
@@ -118,7 +119,7 @@ def at_home(steps: int) -> tuple[Arm, ...]:
         home("GLAM, pretrained", "glam", steps, glam, HOUSEHOLDS),
         home("TWOSOME, pretrained", "twosome", steps, twosome, f"{HOUSEHOLDS}&train=lora"),
         home("GLAM, from scratch", "glam", steps, scratch, HOUSEHOLDS),
-        home("PPO on bags of words", "ppo", steps, ppo),
+        home(PPO, "ppo", steps, ppo),
     )
 
 
@@ -145,7 +146,7 @@ def published(steps: int) -> tuple[Arm, ...]:
     return (
         arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN), envs=envs),
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), envs=envs),
-        arm("PPO on bags of words", "ppo", steps, ppo, envs=envs),
+        arm(PPO, "ppo", steps, ppo, envs=envs),
     )
 
 
@@ -219,6 +220,8 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
 
     as_published = dict.fromkeys(kinds, 1.0)
     random = arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", wording="lengths")
+    words = PPOConfig(encoder="bag-of-words", horizon=40)
+    ppo = arm(PPO, "ppo", scale.steps(STEPS_LONG), words, envs=STREAMS_PUBLISHED, wording="lengths")
     return [
         Part(
             "GoToRedBall, actions of one to six words",
@@ -232,7 +235,7 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
         ),
         Part(
             "GoToRedBall, twenty thousand steps",
-            lines(EQUAL, ("",), scale.steps(STEPS_LONG), STREAMS_PUBLISHED),
+            (*lines(EQUAL, ("",), scale.steps(STEPS_LONG), STREAMS_PUBLISHED), ppo),
         ),
         Part("Not trained", tuple(map(frozen, kinds))),
     ]
