@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from hunch.core import UsageError
 from hunch.suggest import suggest
-from hunch_studies.study import Study
+
+if TYPE_CHECKING:
+    from hunch_studies.study import Study
 
 _MODULES = {
     "abilities": "abilities",

@@ -189,7 +189,7 @@ def loads_nothing(monkeypatch):
     """Fail if a model is built."""
     for backend in ("uniform", "minilm", "bag-of-words"):
         broken = replace(registry.backend_of(backend), loader=f"{__name__}:built")
-        monkeypatch.setattr(f"{registry.OURS[backend]}.BACKEND", broken)
+        monkeypatch.setattr(registry.OURS[backend].replace(":", "."), broken)
 
 
 def built(*given, **options):

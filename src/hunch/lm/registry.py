@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -30,10 +29,10 @@ PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 
 
 OURS: Final = {
-    file.replace("_", "-"): f"hunch.lm.backends.{file}"
+    file.replace("_", "-"): f"hunch.lm.backends.{file}:BACKEND"
     for file in ("uniform", "minilm", "bag_of_words", "phrases", "words", "openai", "anthropic")
-} | {"hf": "hunch.lm.backends.huggingface", "replay": "hunch.lm.answers.recorded"}
-"""The module of each built-in kind; it carries its own row, ``BACKEND``."""
+} | {"hf": "hunch.lm.backends.huggingface:BACKEND", "replay": "hunch.lm.answers.recorded:BACKEND"}
+"""Where each built-in kind is: its module carries its own row, ``BACKEND``."""
 
 
 @cache
@@ -42,13 +41,12 @@ def kinds() -> dict[str, Backend]:
 
     An entry point names a :class:`Backend`, as ``mykind = "mypackage:BACKEND"`` does in a ``pyproject.toml``.
     """
-    found = {name: point.load() for name, point in plugins.installed(GROUP).items()}
-    return dict(sorted((found | {name: _ours(name) for name in OURS}).items()))
+    return {name: resolve_name(home) for name, home in sorted(_homes().items())}
 
 
-def _ours(kind: str) -> Backend:
-    found: Backend = import_module(OURS[kind]).BACKEND
-    return found
+def _homes() -> dict[str, str]:
+    """Return where the row of each kind is, as ``module:name``; nothing is imported."""
+    return {name: point.value for name, point in plugins.installed(GROUP).items()} | OURS
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
@@ -125,8 +123,8 @@ def backend_of(head: str) -> Backend:
         UsageError: if there is no such kind (with similar names), or an argument is missing or superfluous.
     """
     kind, _, argument = head.partition(":")
-    backend = _ours(kind) if kind in OURS else kinds().get(kind)  # ours without what other packages add
-    if backend is not None:
+    if home := _homes().get(kind):  # the others are not imported
+        backend: Backend = resolve_name(home)
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hunch.core import UsageError
-from hunch.lm.registry import SCRATCH, backend_of, build, check_options, kinds, split
+from hunch.lm.registry import SCRATCH, backend_of, build, check_options, split
 
 if TYPE_CHECKING:
     from hunch.lm.training import Trainable
@@ -53,8 +53,7 @@ def _in_folder(
     kind: str, argument: str, options: Mapping[str, Any], training: set[str]
 ) -> tuple[str, dict[str, Any]]:
     """Return the folder of a model of another kind, if it has one, and the options of its training."""
-    known = kinds().get(kind)
-    if known is None or argument or known.takes_argument:
+    if argument or kind == SCRATCH:
         return "", {}
     _, model = build(kind, {name: value for name, value in options.items() if name not in training})
     own = {name: value for name, value in options.items() if name in training}
