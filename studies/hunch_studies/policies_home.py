@@ -1,0 +1,57 @@
+"""Arms of the studies of trained policies in household games, with the model that has read of such games."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hunch.lm.base import Normalisation
+from hunch.methods.policy.glam import GLAMConfig
+from hunch.methods.policy.ppo import PPOConfig
+from hunch.methods.policy.twosome import TWOSOMEConfig
+from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.roles.prior.kinds import PriorConfig
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+
+HOUSEHOLDS: Final = "pocket?corpus=households&context=960"
+PPO: Final = "PPO on bags of words"
+STREAMS_PUBLISHED: Final = 32
+
+
+def trained(steps: int) -> tuple[Arm, ...]:
+    """Return GLAM, TWOSOME and controls in household games, by the bare transcript (as it was read)."""
+    ppo = PPOConfig(encoder="bag-of-words", horizon=40)
+    glam, scratch = GLAMConfig(listed=False), GLAMConfig(listed=False, start="random")
+    twosome = TWOSOMEConfig(listed=False, normalise="token")
+    return (
+        home("GLAM, pretrained", "glam", steps, glam, HOUSEHOLDS),
+        home("TWOSOME, pretrained", "twosome", steps, twosome, f"{HOUSEHOLDS}&train=lora"),
+        home("GLAM, from scratch", "glam", steps, scratch, HOUSEHOLDS),
+        home(PPO, "ppo", steps, ppo),
+    )
+
+
+def beginnings(steps: int) -> tuple[Arm, ...]:
+    """Return the policies with which GLAM and TWOSOME begin."""
+    kinds: Mapping[str, Normalisation] = {"GLAM": "sum", "TWOSOME": "token"}
+    priors = {name: PriorConfig(kind="likelihood", listed=False, normalise=n) for name, n in kinds.items()}
+    lm = HOUSEHOLDS.partition("&")[0]
+    return tuple(
+        home(f"{name}, not trained", "zero-shot", steps, ZeroShotConfig(prior=prior), lm)
+        for name, prior in priors.items()
+    )
+
+
+def home(label: str, method: str, steps: int, options: Any, lm: str = "") -> Arm:
+    """Return an arm in household games of 20 steps."""
+    config = RunConfig(
+        method=method,
+        env="hunch/Household-Pick-v0",
+        env_options={"max_steps": 20},
+        lm=lm,
+        steps=steps,
+        envs=STREAMS_PUBLISHED,
+        options=options,
+    )
+    return Arm(label, config)
