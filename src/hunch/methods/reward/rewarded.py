@@ -6,10 +6,9 @@ The class implements :class:`hunch.roles.reward.rewarded.RewardSource`. The cons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import signature
-from pkgutil import resolve_name
 from typing import Any, ClassVar
 
 from hunch.core import UsageError
@@ -18,7 +17,7 @@ from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat
-from hunch.roles.reward.rewarded import Rewarded, RewardSource
+from hunch.roles.reward.rewarded import Rewarded, RewardSource, named_source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,7 @@ class RewardedLearner(Rewarded):
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Check before loading that the source can be imported and takes the models that are named."""
-        lm = signature(source(config.reward)).parameters.get("lm")
+        lm = signature(named_source(config.reward)).parameters.get("lm")
         if lm is None and "lm" in specs:
             raise UsageError(f"The reward source {config.reward} takes no language model; leave --lm out.")
         if lm is not None and lm.default is lm.empty and "lm" not in specs:
@@ -67,26 +66,7 @@ class RewardedLearner(Rewarded):
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RewardedLearner:
         """Make the source, with the model of ``--lm`` if one is named, and the agent."""
         named = {name: models[name] for name in models if name == "lm"}
-        return cls(source(config.reward)(**named), config, models["encoder"])
-
-
-def source(place: str) -> Callable[..., RewardSource]:
-    """Import the reward source at ``module:Class``.
-
-    Raises:
-        UsageError: if there is no such class.
-    """
-    module, _, name = place.partition(":")
-    if not (module and name):
-        raise UsageError(f"--reward must name a class, as module:Class, not {place!r}.")
-    try:
-        found: Callable[..., RewardSource] = resolve_name(place)
-    except Exception as error:  # the import of a package may raise anything
-        problem = f"{type(error).__name__}: {error}"
-        raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
-    if not callable(getattr(found, "rewards", None)):
-        raise UsageError(f"{place} is not a reward source: it has no method 'rewards'.")
-    return found
+        return cls(named_source(config.reward)(**named), config, models["encoder"])
 
 
 METHOD = Method(

@@ -28,13 +28,12 @@ from hunch.lm import trainable
 from hunch.lm.wording import version
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.kept import by_stream, listed
-from hunch.methods.reward.rewarded import source
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
 from hunch.roles.prior.language import prompt
-from hunch.roles.reward.rewarded import Rewarded
+from hunch.roles.reward.rewarded import Rewarded, named_source
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,13 +119,13 @@ class WritingAgent(TextAgent, PolicyAgent):
         if config.ptx:
             _read_texts(config.texts)
         if config.reward:
-            source(config.reward)
+            named_source(config.reward)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, Any]) -> Agent:
         """Make the agent; with ``reward``, wrap it in one that replaces the environment's rewards."""
         agent = cls(config)
-        return Rewarded(agent, source(config.reward)(), extrinsic=0.0) if config.reward else agent
+        return Rewarded(agent, named_source(config.reward)(), extrinsic=0.0) if config.reward else agent
 
     @property
     def wording(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 import numpy as np
@@ -247,3 +248,22 @@ class Running(Saved):
     def deviation(self) -> float:
         """The standard deviation; 0 without numbers."""
         return float(np.sqrt(max(0.0, self.squares / max(1, self.n) - self.mean**2)))
+
+
+def named_source(place: str) -> Callable[..., RewardSource]:
+    """Import the reward source at ``module:Class``.
+
+    Raises:
+        UsageError: if there is no such class.
+    """
+    module, _, name = place.partition(":")
+    if not (module and name):
+        raise UsageError(f"--reward must name a class, as module:Class, not {place!r}.")
+    try:
+        found: Callable[..., RewardSource] = resolve_name(place)
+    except Exception as error:  # the import of a package may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
+    if not callable(getattr(found, "rewards", None)):
+        raise UsageError(f"{place} is not a reward source: it has no method 'rewards'.")
+    return found
