@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizer import save_tokenizer
 
-from conftest import save_tokenizer
 from hunch import lm
 from hunch.core import HunchError, Picture, State, UsageError
 from hunch.lm import Cached, Message, Store

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from server import Server
+from tokenizer import save_tokenizer
 
-from conftest import save_tokenizer
 from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import Cached, Message, Sampling, Store
