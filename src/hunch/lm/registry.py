@@ -46,7 +46,8 @@ def kinds() -> dict[str, Backend]:
 
 def _homes() -> dict[str, str]:
     """Return where the row of each kind is, as ``module:name``; nothing is imported."""
-    return {name: point.value for name, point in plugins.installed(GROUP).items()} | OURS
+    added = plugins.installed(GROUP).items()
+    return {name: f"{point.module}:{point.attr}" for name, point in added} | OURS
 
 
 def load(spec: str, *, cache: str | Path | None = PER_USER, **options: Any) -> Cached:
