@@ -124,7 +124,6 @@ def reduced(steps: int) -> tuple[Arm, ...]:
     """Return GLAM with one change each of what reduces the variance of its gradient."""
     changes: Mapping[str, Mapping[str, Any]] = {
         "no entropy bonus": {"entropy": 0.0},
-        "advantages as they are": {"whiten": False},
         "batches of 256": {"batch_size": 256},
     }
     return tuple(

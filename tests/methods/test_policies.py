@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from hunch.methods.policy.gflan_prior import GFlanPrior  # noqa: E402
 from hunch.methods.policy.glam import GLAM  # noqa: E402
 from hunch.methods.policy.instruct_ppo import InstructPPO  # noqa: E402
-from hunch.methods.policy.ppo import PPO  # noqa: E402
+from hunch.methods.policy.ppo import PPO, PPOConfig  # noqa: E402
 from hunch.methods.policy.twosome import TWOSOME  # noqa: E402
 from hunch.roles import UniformPrior  # noqa: E402
 from hunch.roles.policy.perceptron import PerceptronPolicy  # noqa: E402
@@ -225,3 +225,10 @@ def test_ppo_crosses_the_lake_as_text():
     envs = [hunch.make("hunch/FrozenLake-v0") for _ in range(4)]
     found = hunch.train(PPO(learning_rate=1e-3), envs, steps=7_000, seed=0)
     assert found.success.value > 0.8
+
+
+def test_a_setting_that_a_method_fixes_is_refused_in_a_config_too():
+    """Otherwise config.json would state what the run did not do."""
+    with pytest.raises(UsageError, match="PPO has no option 'whiten'"):
+        PPO(config=PPOConfig(whiten=False))
+    assert PPO(config=PPOConfig(entropy=0.5)).config.whiten

@@ -26,12 +26,14 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
     """
     fixed: Mapping[str, Any] = getattr(agent, "fixed", {})
     known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
-    for name in options:
+    usual, config = agent.config_class(), config or agent.config_class()
+    moved = [n for n, own in fixed.items() if getattr(config, n) not in (own, getattr(usual, n))]
+    for name in (*options, *moved):
         if name not in known:
             from hunch.suggest import suggest
 
             raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
-    config = replace(config or agent.config_class(), **{**options, **fixed})
+    config = replace(config, **{**options, **fixed})
     check_settings(config)
     return with_digests(config)
 
