@@ -1,9 +1,8 @@
 """Models on servers with the OpenAI protocol, such as vLLM, Ollama, llama.cpp and hosted services.
 
-The prompts of this library are plain text to be continued. A chat model receives a prompt as one user
-message after a system message (:mod:`hunch.lm.backends.remote`). A server without chat receives the plain
-prompt through its completions route. What a server can do is tested when it is loaded, with one small
-request per verb.
+The prompts of this library are plain text to be continued. A chat model receives a prompt as one user message
+after a system message (:mod:`hunch.lm.backends.remote`), a server without chat the plain prompt by its
+completions route. What a server can do is tested when it is loaded, with one small request per verb.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ TEMPLATES = {"chat": "chat-1", "text": "text-1"}
 """Version of the format of each route; part of the revision, so raise it when a format changes."""
 TOP = (20, 5)
 """Number of most likely tokens to request: most servers return 20, some completions routes only 5."""
-STOPS = 4
-NAMES_SHOWN = 10
+STOPS, NAMES_SHOWN = 4, 10
 
 Route = Literal["chat", "text"]
 
