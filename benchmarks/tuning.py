@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,8 @@ def run(folder: str, device: str, train: Any) -> None:
     def sample() -> Any:
         return policy.sample(states, [np.random.default_rng(i) for i in range(len(states))])
 
-    written = PROMPTS * ANSWERS * tokens
-    found = compare(written, "sampling", sample, generated(lm, prompts, tokens), "transformers' generate")
+    together = partial(compare, device, PROMPTS * ANSWERS * tokens)
+    found = together("sampling", sample, generated(lm, prompts, tokens), "transformers' generate")
     steps = [
         Step(Transition(state, own.text, float(i % 3), state, True, False), own)
         for i, (state, own) in enumerate(zip(states, found, strict=True))
@@ -102,18 +103,20 @@ def run(folder: str, device: str, train: Any) -> None:
     def update() -> Any:
         return learner.update([[step] for step in steps], rng, parts=("policy",), groups=groups)
 
-    compare(written, "update", update, updated(folder, lm, steps, device, train), "TRL's GRPO")
+    together("update", update, updated(folder, lm, steps, device, train), "TRL's GRPO")
 
 
-def compare(tokens: int, name: str, ours: Callable[[], Any], theirs: Callable[[], Any], other: str) -> Any:
+def compare(
+    device: str, tokens: int, name: str, ours: Callable[[], Any], theirs: Callable[[], Any], other: str
+) -> Any:
     """Run both in turn, print the best times, and return our last result."""
     best, last = [float("inf")] * 2, None
-    clock = time.perf_counter if torch.cuda.is_available() else time.process_time
+    clock = time.process_time if device == "cpu" else time.perf_counter
     for _ in range(RUNS):
         for i, run in enumerate((ours, theirs)):
             start = clock()
             result = run()
-            if torch.cuda.is_available():
+            if device != "cpu":
                 torch.cuda.synchronize()
             best[i] = min(best[i], clock() - start)
             if i == 0:

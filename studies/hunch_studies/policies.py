@@ -18,7 +18,6 @@ from hunch.lm import trainable
 from hunch.lm.base import Normalisation
 from hunch.methods.policy.gflan_prior import GFlanPriorConfig
 from hunch.methods.policy.glam import WALKS, GLAMConfig
-from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.policy.twosome import TWOSOMEConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.episodes import evaluate, play
@@ -30,7 +29,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
-from hunch_studies.policies_home import PPO, STREAMS_PUBLISHED, beginnings, trained
+from hunch_studies.policies_home import ON_WORDS, PPO, STREAMS_PUBLISHED, beginnings, trained
 from hunch_studies.study import Part, Scale, Study, kept
 
 ENV: Final = "hunch/BabyAI-GoToRedBall-v0"
@@ -95,7 +94,7 @@ def glam(scale: Scale, data: Path) -> list[Part]:
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN)),
         *(arm(f"GLAM, {lm}", "glam", steps, GLAMConfig(**EVEN), lm) for lm in scale.lms),
         arm("pretrained, not trained", "zero-shot", steps, ZeroShotConfig(prior=AS_IT_IS), WALKS),
-        arm(PPO, "ppo", steps, PPOConfig(encoder="bag-of-words", horizon=40)),
+        arm(PPO, "ppo", steps, ON_WORDS),
         arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform"),
     )
     return [
@@ -112,11 +111,11 @@ def glam(scale: Scale, data: Path) -> list[Part]:
 
 def published(steps: int) -> tuple[Arm, ...]:
     """Return the arms of the first part that learn, with the paper's numbers of steps and of streams."""
-    ppo, envs = PPOConfig(encoder="bag-of-words", horizon=40), STREAMS_PUBLISHED
+    envs = STREAMS_PUBLISHED
     return (
         arm("GLAM, pretrained", "glam", steps, GLAMConfig(**EVEN), envs=envs),
         arm("GLAM, from scratch", "glam", steps, GLAMConfig(start="random", **EVEN), envs=envs),
-        arm(PPO, "ppo", steps, ppo, envs=envs),
+        arm(PPO, "ppo", steps, ON_WORDS, envs=envs),
     )
 
 
@@ -202,8 +201,7 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
 
     as_published = dict.fromkeys(kinds, 1.0)
     random = arm("random", "zero-shot", steps, ZeroShotConfig(), "uniform", wording="lengths")
-    words = PPOConfig(encoder="bag-of-words", horizon=40)
-    ppo = arm(PPO, "ppo", scale.steps(STEPS_LONG), words, envs=STREAMS_PUBLISHED, wording="lengths")
+    ppo = arm(PPO, "ppo", scale.steps(STEPS_LONG), ON_WORDS, envs=STREAMS_PUBLISHED, wording="lengths")
     return [
         Part(
             "GoToRedBall, actions of one to six words",

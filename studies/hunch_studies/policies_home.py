@@ -13,22 +13,23 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch_studies.agents import ENV, LIMIT, MODEL, TRAINED
 
-HOUSEHOLDS: Final = "pocket?corpus=households&context=960"
 PPO: Final = "PPO on bags of words"
+ON_WORDS: Final = PPOConfig(encoder="bag-of-words", horizon=40)
+"""The lexical control of a trained policy."""
 STREAMS_PUBLISHED: Final = 32
 
 
 def trained(steps: int) -> tuple[Arm, ...]:
     """Return GLAM, TWOSOME and controls in household games, by the bare transcript (as it was read)."""
-    ppo = PPOConfig(encoder="bag-of-words", horizon=40)
     glam, scratch = GLAMConfig(listed=False), GLAMConfig(listed=False, start="random")
     twosome = TWOSOMEConfig(listed=False, normalise="token")
     return (
-        home("GLAM, pretrained", "glam", steps, glam, HOUSEHOLDS),
-        home("TWOSOME, pretrained", "twosome", steps, twosome, f"{HOUSEHOLDS}&train=lora"),
-        home("GLAM, from scratch", "glam", steps, scratch, HOUSEHOLDS),
-        home(PPO, "ppo", steps, ppo),
+        home("GLAM, pretrained", "glam", steps, glam, TRAINED),
+        home("TWOSOME, pretrained", "twosome", steps, twosome, f"{TRAINED}&train=lora"),
+        home("GLAM, from scratch", "glam", steps, scratch, TRAINED),
+        home(PPO, "ppo", steps, ON_WORDS),
     )
 
 
@@ -36,19 +37,18 @@ def beginnings(steps: int) -> tuple[Arm, ...]:
     """Return the policies with which GLAM and TWOSOME begin."""
     kinds: Mapping[str, Normalisation] = {"GLAM": "sum", "TWOSOME": "token"}
     priors = {name: PriorConfig(kind="likelihood", listed=False, normalise=n) for name, n in kinds.items()}
-    lm = HOUSEHOLDS.partition("&")[0]
     return tuple(
-        home(f"{name}, not trained", "zero-shot", steps, ZeroShotConfig(prior=prior), lm)
+        home(f"{name}, not trained", "zero-shot", steps, ZeroShotConfig(prior=prior), MODEL)
         for name, prior in priors.items()
     )
 
 
 def home(label: str, method: str, steps: int, options: Any, lm: str = "") -> Arm:
-    """Return an arm in household games of 20 steps."""
+    """Return an arm in the household games of the study of agents."""
     config = RunConfig(
         method=method,
-        env="hunch/Household-Pick-v0",
-        env_options={"max_steps": 20},
+        env=ENV,
+        env_options={"max_steps": LIMIT},
         lm=lm,
         steps=steps,
         envs=STREAMS_PUBLISHED,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -157,9 +157,8 @@ def learn(folder: Path, size: Size, best: dict[Way, float]) -> Iterator[Found]:
     """Train DQN-Prior with each model, one seed per pool; yield all results after each pool."""
     found: Found = {}
     for pool in size.learnt:
-        todo = {
-            way: _job(folder, *way, pool, best[way], size.steps) for way in product(LEARNERS, ("typical",))
-        }
+        ways = [(model, "typical") for model in LEARNERS]
+        todo = {way: _job(folder, *way, pool, best[way], size.steps) for way in ways}
         for way, outcome in zip(todo, compare(list(todo.values())), strict=True):
             if outcome.result is None:
                 raise HunchError(f"{outcome.job.arm.label} failed: {outcome.reason}")

@@ -124,7 +124,7 @@ def backend_of(head: str) -> Backend:
         UsageError: if there is no such kind (with similar names), or an argument is missing or superfluous.
     """
     kind, _, argument = head.partition(":")
-    if home := _homes().get(kind):  # the others are not imported
+    if home := OURS.get(kind) or _homes().get(kind):  # entry points take time to read
         backend: Backend = resolve_name(home)
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")

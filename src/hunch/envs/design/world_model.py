@@ -152,8 +152,8 @@ class WorldModelCode(DesignProblem):
 
     def _held_out(self, program: str) -> list[Prediction]:
         with box().load(program, "step") as called:
-            states, actions = zip(*((step.state, step.action) for step in self.held_out), strict=True)
-            return ProgramModel(called).step(list(states), list(actions))
+            states = [step.state for step in self.held_out]
+            return ProgramModel(called).step(states, [step.action for step in self.held_out])
 
 
 def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
