@@ -22,6 +22,7 @@ from hunch.methods.program.text2reward import Text2Reward, Text2RewardConfig
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.writer.programs import Writer
 from hunch.runs.compare import Arm
+from hunch_studies.programs_eureka import PARTS
 from hunch_studies.programs_funsearch import tried
 from hunch_studies.programs_rewards import (
     ENCODERS,
@@ -83,6 +84,14 @@ SCRIPTED: Lines = {
     "best of n": (find("text2reward"), RULE, replace(REFINED, feedback="fresh")),
 }
 """The scripted writer. First the method."""
+LINEAGE: Lines = {
+    "Song": (find("song"), RULE, SONG),
+    "shuffled feedback": (find("song"), RULE, replace(SONG, feedback="shuffled")),
+    "no feedback": (find("song"), RULE, replace(SONG, feedback="blind")),
+    "best of n": (find("song"), RULE, replace(SONG, feedback="fresh")),
+    "Song, a writer without faults": (find("song"), writer(1.0, 0.0), SONG),
+}
+"""Song's search and its controls, and a ceiling. First the method."""
 
 
 def arms(lines: Lines, world: dict[str, Any], steps: int) -> tuple[Arm, ...]:
@@ -162,11 +171,13 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = max(4, round(PROGRAMS * scale.share))
     n = DRAFTS * scale.seeds
     encoded, scripted = (arms(lines, WORLD, steps) for lines in (BY_ENCODER, SCRIPTED))
+    lineage = arms(LINEAGE, PARTS, steps)
     return [
         Part("First drafts in docking", (), beside=partial(drafts, WORLD, n)),
         Part("First drafts in the reacher", (), beside=partial(drafts, REACHER, n // 2)),
         Part("Refined in docking", encoded, beside=partial(table, encoded, WORLD, scale.seeds)),
         Part("Scripted writer", scripted, beside=partial(table, scripted, WORLD, scale.seeds)),
+        Part("A task of three parts", lineage, beside=partial(table, lineage, PARTS, scale.seeds)),
     ]
 
 
