@@ -208,8 +208,8 @@ STUDIES = {
         "it is above all baselines except ELLM (Zhang and Lu).",
         "`scripted:mentor` is a rule (L0) whose sub-goals suit the player that the summary describes; the "
         "adapter is a new model of a million weights (L1) that chooses among four summaries. PPO has 6,000 "
-        "or 30,000 steps, not millions. In the last part a table does not see the sub-goals, but is rewarded for "
-        "them. This says nothing about large models.",
+        "or 30,000 steps, not millions. In the last part a table does not see the sub-goals, but is rewarded "
+        "for them. This says nothing about large models.",
         _parts,
         lm_for="rl-adapter",
         seeds=8,

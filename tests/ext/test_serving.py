@@ -194,6 +194,17 @@ def test_games_of_textarena_for_one_and_for_two():
     assert [(t.stream, t.reward, t.terminated) for t in taken[-1]] == [(0, 1.0, True), (1, -1.0, True)]
 
 
+def test_games_of_textarena_that_are_odd():
+    """One needs four players, and one gives the reason of an invalid move in place of its reward."""
+    pytest.importorskip("textarena", reason="needs the extra 'textarena'")
+    assert hunch.make("textarena:Taboo-v0").players == 4
+    game = hunch.make("textarena:Cryptarithm-v0")
+    game.reset(seed=0)
+    steps = [game.step("none") for _ in range(2)]
+    assert [reward for _, reward, *_ in steps] == [0.0, 0.0]
+    assert steps[-1][2]
+
+
 def test_what_textarena_has_not_is_said():
     pytest.importorskip("textarena", reason="needs the extra 'textarena'")
     with pytest.raises(UsageError, match="TextArena has no game 'Nope-v0'"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from textwrap import shorten
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,7 +53,7 @@ class TextArena(TextEnv):
 
     Args:
         game: Id of the game, such as ``TicTacToe-v0``.
-        players: Number of players. Default: one, or two if the game needs two.
+        players: Number of players. Default: the smallest with which the game begins, up to eight.
         max_steps: Step limit of an episode, over all players.
         render_mode: ``"ansi"`` or none.
 
@@ -76,14 +77,15 @@ class TextArena(TextEnv):
         self.fresh: Callable[[], Any] = partial(arena.make, game)  # a reset may keep some of the last episode
         try:
             self.game = self.fresh()
-        except (ValueError, ImportError) as error:
-            raise UsageError(f"TextArena has no game {game!r} here: {str(error).rstrip('.')}.") from error
+        except (ValueError, ImportError, SyntaxError, LookupError, OSError) as error:  # or has no word list
+            problem = shorten(str(error).replace("*", ""), 200).rstrip(".")
+            raise UsageError(f"TextArena has no game {game!r} here: {problem}.") from error
         self.name, self.chance = game, OwnChance()
-        self.players = self._fitting((players,) if players else (1, 2))
+        self.players = self._fitting((players,) if players else range(1, 9))
         self.metadata = {**self.metadata, "players": self.players}  # type: ignore[misc]
         self.mover, self.paid = 0, [0.0] * self.players
 
-    def _fitting(self, numbers: tuple[int, ...]) -> int:
+    def _fitting(self, numbers: Sequence[int]) -> int:
         """Return the first number of players with which the game begins."""
         problem = ""
         for number in numbers:
@@ -92,9 +94,9 @@ class TextArena(TextEnv):
                 with self.chance.drawn():
                     self.game.reset(num_players=number, seed=0)
                 return number
-            except (AssertionError, LookupError, ValueError, TypeError) as error:
+            except (AssertionError, LookupError, OSError, ValueError, TypeError) as error:
                 problem = problem or str(error).rstrip(".")
-        stated = " or ".join(map(str, numbers))
+        stated = " to ".join(map(str, sorted({numbers[0], numbers[-1]})))
         raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
@@ -114,7 +116,9 @@ class TextArena(TextEnv):
         self.paid, event = [0.0] * self.players, ""
         if done:
             rewards, told = self.game.close()
-            self.paid = [float((rewards or {}).get(player, 0.0)) for player in range(self.players)]
+            paid = [(rewards or {}).get(player, 0.0) for player in range(self.players)]
+            # some games give the reason of an invalid move in place of its reward
+            self.paid = [0.0 if isinstance(reward, str) else float(reward) for reward in paid]
             event = str((told or {}).get(self.mover, {}).get("reason", ""))
             observation = event
         else:
