@@ -353,6 +353,15 @@ def test_no_curve_before_enough_episodes():
     assert learning_curve([points([line(FEWEST - 1, 1, 1.0)])], "steps", "success") is None
 
 
+def test_a_run_whose_trials_all_failed_has_a_curve_without_returns():
+    failed = [{**line(number, number, 0.0), "failed": 1.0} for number in (10, 20)]
+    for one in failed:
+        del one["return"]
+    drawn = points(failed)
+    assert list(drawn["success"]) == [0.0, 0.0]
+    assert np.isnan(drawn["return"]).all()
+
+
 def test_a_single_run_has_the_interval_over_its_episodes(made, runs):
     hostile = next(c for c in embedded(made)["comparisons"] if "Hostile" in c["title"])
     success = finished(runs / "hostile").success

@@ -79,7 +79,8 @@ def points(lines: Sequence[dict[str, Any]]) -> Points:
         "requests": [used["calls"] + used["cache_hits"] for used in usage],
         "tokens": [used["prompt_tokens"] + used["completion_tokens"] for used in usage],
         "seconds": [line["seconds"] for line in lines],
-        **{name: [line[name] for line in lines] for name in Y},
+        "success": [line["success"] for line in lines],
+        "return": [line.get("return", np.nan) for line in lines],  # none if all trials failed
         **{name: [line.get(name, np.nan) for line in lines] for name in logged(lines)},
     }
     return {name: np.asarray(column, dtype=float) for name, column in columns.items()}
