@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from hunch.lm.base import Normalisation
 from hunch.methods.policy.glam import GLAMConfig
 from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.policy.twosome import TWOSOMEConfig
-from hunch.methods.prior.zero_shot import ZeroShotConfig
-from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch_studies.agents import ENV, LIMIT, MODEL, TRAINED
+from hunch_studies.agents import ENV, LIMIT, NEVER, TRAINED
 
 PPO: Final = "PPO on bags of words"
 ON_WORDS: Final = PPOConfig(encoder="bag-of-words", horizon=40)
@@ -34,12 +30,12 @@ def trained(steps: int) -> tuple[Arm, ...]:
 
 
 def beginnings(steps: int) -> tuple[Arm, ...]:
-    """Return the policies with which GLAM and TWOSOME begin."""
-    kinds: Mapping[str, Normalisation] = {"GLAM": "sum", "TWOSOME": "token"}
-    priors = {name: PriorConfig(kind="likelihood", listed=False, normalise=n) for name, n in kinds.items()}
-    return tuple(
-        home(f"{name}, not trained", "zero-shot", steps, ZeroShotConfig(prior=prior), MODEL)
-        for name, prior in priors.items()
+    """Return GLAM and TWOSOME without an update."""
+    glam = GLAMConfig(listed=False, horizon=NEVER)
+    twosome = TWOSOMEConfig(listed=False, normalise="token", horizon=NEVER)
+    return (
+        home("GLAM, not trained", "glam", steps, glam, TRAINED),
+        home("TWOSOME, not trained", "twosome", steps, twosome, f"{TRAINED}&train=lora"),
     )
 
 
