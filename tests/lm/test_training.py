@@ -20,7 +20,8 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from hunch.lm.backends.bag_of_words import words  # noqa: E402
-from hunch.lm.training import Learner, Trainable, new  # noqa: E402
+from hunch.lm.training import Learner, Trainable  # noqa: E402
+from hunch.lm.training.words import new  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>", "go"]
 TEXTS = ["go left", "open the fridge 1", "open the fridge"]

@@ -14,7 +14,7 @@ from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
 from hunch.methods.prior.dqn_prior_released import SCRIPTS, DQNPriorReleased
 from hunch.rl.q_learning import forward
 from hunch.roles import LikelihoodPrior, SimilarityPrior, TextTable, UniformPrior
-from hunch.roles.prior.language import prompt
+from hunch.roles.prior.prompt import prompt
 
 EAGER = {
     "k": None,

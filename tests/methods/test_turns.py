@@ -13,6 +13,7 @@ from hunch.envs import check
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.wrappers import REFUSED, Written
 from hunch.rl.rollout import Rollout
+from hunch.roles.prior.prompt import prompt
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -101,7 +102,7 @@ def test_a_choice_by_the_transcript_is_how_likely_the_text_is_to_be_written(mode
     made.begin(hunch.core.World(streams=2, steps=10), 0)
     [state] = Rollout([hunch.make(BABY, history=1)], 3).states
     [shares] = made.policy.probabilities([state])
-    prompts = [hunch.roles.prior.language.prompt(state, False)] * len(state.options)
+    prompts = [prompt(state, False)] * len(state.options)
     with torch.no_grad():
         judged = model.judged(prompts, model.spelled(prompts, state.options))
     np.testing.assert_allclose(shares, judged.logprobs.sum(1).softmax(0).numpy(), atol=1e-5)

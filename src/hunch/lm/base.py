@@ -40,7 +40,8 @@ class Backend:
         summary: One line for ``hunch lm``.
         costly: True if the answers are stored in the per-user cache.
         imports: Modules that take seconds to import; forked processes share them.
-        check: ``module:function``, called like the loader before heavy imports, to refuse wrong options.
+        check: ``module:function``, called like the loader before heavy imports, to refuse wrong options; it
+            returns the folder of the weights if they can be trained (:func:`hunch.lm.trainable`).
     """
 
     pattern: str

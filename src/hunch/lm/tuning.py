@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from hunch.core import UsageError
-from hunch.lm.registry import SCRATCH, backend_of, build, check_options, split
+from hunch.lm.registry import SCRATCH, backend_of, check_options, split
 
 if TYPE_CHECKING:
     from hunch.lm.training import Trainable
@@ -19,8 +19,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
 
     Args:
         spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
-            one whose models have a ``folder``, such as ``pocket``, or ``scratch``, for a new small model
-            over words (:func:`hunch.lm.training.new`).
+            one whose ``check`` returns a folder, such as ``pocket``, or ``scratch``, for a new small model
+            over words (:func:`hunch.lm.training.words.new`).
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
@@ -30,21 +30,24 @@ def trainable(spec: str, **options: Any) -> Trainable:
     require_trainable(spec)
     head, written = split(spec)
     kind, _, name = head.partition(":")
-    training, chosen = import_module("hunch.lm.training"), written | dict(options)
+    chosen = written | dict(options)
     if head == SCRATCH:
-        check_options(SCRATCH, training.new, chosen)
-        new: Trainable = training.new(**chosen)
+        from hunch.lm.training.words import new as scratch
+
+        check_options(SCRATCH, scratch, chosen)
+        new: Trainable = scratch(**chosen)
         new.model.name = spec
         return new
-    build_one: Callable[..., Trainable] = training.load
+    from hunch.lm.training import load
+
     if kind != "hf":
-        name, chosen = _in_folder(kind, name, chosen, set(inspect.signature(build_one).parameters))
+        name, chosen = _in_folder(kind, name, chosen, set(inspect.signature(load).parameters))
     if not name:
         raise UsageError(
             f"The spec of a model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}."
         )
-    check_options(f"{kind} to train", build_one, chosen)
-    trained = build_one(name, **chosen)
+    check_options(f"{kind} to train", load, chosen)
+    trained = load(name, **chosen)
     trained.model.name = spec
     return trained
 
@@ -53,11 +56,12 @@ def _in_folder(
     kind: str, argument: str, options: Mapping[str, Any], training: set[str]
 ) -> tuple[str, dict[str, Any]]:
     """Return the folder of a model of another kind, if it has one, and the options of its training."""
-    if argument or kind == SCRATCH:
+    if argument or not (backend := backend_of(kind)).check:
         return "", {}
-    _, model = build(kind, {name: value for name, value in options.items() if name not in training})
-    own = {name: value for name, value in options.items() if name in training}
-    return str(getattr(model, "folder", "")), own
+    own = {name: value for name, value in options.items() if name not in training}
+    check_options(kind, resolve_name(backend.loader), own)
+    folder = resolve_name(backend.check)(**own)
+    return str(folder or ""), {name: value for name, value in options.items() if name in training}
 
 
 def require_trainable(spec: str) -> None:

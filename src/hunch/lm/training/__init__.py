@@ -8,7 +8,6 @@ from hunch.lm.training.loading import load
 from hunch.lm.training.model import Trainable
 from hunch.lm.training.outputs import Answer, Judged, Nucleus
 from hunch.lm.training.weights import Start
-from hunch.lm.training.words import new
 from hunch.lm.training.writing import Written
 
-__all__ = ["Answer", "Judged", "Learner", "Nucleus", "Start", "Trainable", "Written", "load", "new"]
+__all__ = ["Answer", "Judged", "Learner", "Nucleus", "Start", "Trainable", "Written", "load"]

@@ -14,7 +14,6 @@ from hunch.lm.backends import folders, huggingface
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
-from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
 from hunch.lm.training.model import Trainable
 
 ROOM: Final = 64
@@ -56,6 +55,8 @@ def load(
         import_peft()  # before a large model is read
     settings: Any = (train, rank, alpha, seed, context, end)
     if huggingface.kind_of(folder := folders.find(name)) == "encoder-decoder":
+        from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
+
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
         return EncoderDecoder(read, *settings)  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ class BCLM(Agent):
         self.observe([transition for episode in world.data for transition in episode])
 
     def _model(self, seed: int) -> Trainable:
-        from hunch.lm.training import new
+        from hunch.lm.training.words import new
 
         context = self.config.context
         return (

@@ -32,7 +32,7 @@ from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
-from hunch.roles.prior.language import prompt
+from hunch.roles.prior.prompt import prompt
 from hunch.roles.reward.rewarded import Rewarded, named_source
 
 if TYPE_CHECKING:

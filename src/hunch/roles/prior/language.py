@@ -20,27 +20,10 @@ from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.action import Proposal
 from hunch.roles.prior.distribution import DistributionPrior
+from hunch.roles.prior.prompt import prompt
 
 ASKS = AskConfig()
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
-
-
-def prompt(state: State, listed: bool = True) -> str:
-    """Return the prompt that a language model continues with an action.
-
-    Args:
-        state: The state in which an action is to be chosen.
-        listed: List the admissible actions, as the paper does; otherwise return only the transcript.
-    """
-    if not listed:
-        past = "".join(f"{seen}\n> {action}\n" for seen, action in state.history)
-        return f"Your task is to: {state.aim}\n{past}{state.observation}\n>"
-    offered = "\n".join(f"- {action}" for action in state.options)
-    return (
-        f"Your task is to: {state.aim}\n{state.text()}\n"
-        f"You are allowed to take the following actions:\n{offered}\n"
-        "The next action is one of them, copied exactly.\n>"
-    )
 
 
 def question(state: State) -> str:
