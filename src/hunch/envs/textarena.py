@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from textwrap import shorten
@@ -81,14 +81,14 @@ class TextArena(TextEnv):
             problem = shorten(str(error).replace("*", ""), 200).rstrip(".")
             raise UsageError(f"TextArena has no game {game!r} here: {problem}.") from error
         self.name, self.chance = game, OwnChance()
-        self.players = self._fitting((players,) if players else range(1, 9))
+        self.players = self._fitting(players)
         self.metadata = {**self.metadata, "players": self.players}  # type: ignore[misc]
         self.mover, self.paid = 0, [0.0] * self.players
 
-    def _fitting(self, numbers: Sequence[int]) -> int:
-        """Return the first number of players with which the game begins."""
+    def _fitting(self, players: int | None) -> int:
+        """Return the number of players, or the first with which the game begins."""
         problem = ""
-        for number in numbers:
+        for number in (players,) if players else range(1, 9):
             try:
                 self.chance.seed(0)
                 with self.chance.drawn():
@@ -96,8 +96,7 @@ class TextArena(TextEnv):
                 return number
             except (AssertionError, LookupError, OSError, ValueError, TypeError) as error:
                 problem = problem or str(error).rstrip(".")
-        stated = " to ".join(map(str, sorted({numbers[0], numbers[-1]})))
-        raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
+        raise UsageError(f"{self.name} cannot be played by {players or '1 to 8'} (set players): {problem}.")
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         seed = int(self.np_random.integers(2**31))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
+from inspect import signature
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
 
     Args:
-        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
-            one whose ``check`` returns a folder, such as ``pocket``, or ``scratch``, for a new small model
-            over words (:func:`hunch.lm.training.words.new`).
+        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. Its kind is ``hf:``, one
+            whose ``check`` returns a folder (``pocket``), or ``scratch``: :func:`hunch.lm.training.words.new`.
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
@@ -29,8 +28,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """
     require_trainable(spec)
     head, written = split(spec)
-    kind, _, name = head.partition(":")
-    chosen = written | dict(options)
+    (kind, _, name), chosen = head.partition(":"), written | dict(options)
     if head == SCRATCH:
         from hunch.lm.training.words import new as scratch
 
@@ -41,7 +39,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
     from hunch.lm.training import load
 
     if kind != "hf":
-        name, chosen = _in_folder(kind, name, chosen, set(inspect.signature(load).parameters))
+        own = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
+        name = "" if name else _folder(kind, own)
     if not name:
         raise UsageError(
             f"The spec of a model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}."
@@ -52,16 +51,11 @@ def trainable(spec: str, **options: Any) -> Trainable:
     return trained
 
 
-def _in_folder(
-    kind: str, argument: str, options: Mapping[str, Any], training: set[str]
-) -> tuple[str, dict[str, Any]]:
-    """Return the folder of a model of another kind, if it has one, and the options of its training."""
-    if argument or not (backend := backend_of(kind)).check:
-        return "", {}
-    own = {name: value for name, value in options.items() if name not in training}
-    check_options(kind, resolve_name(backend.loader), own)
-    folder = resolve_name(backend.check)(**own)
-    return str(folder or ""), {name: value for name, value in options.items() if name in training}
+def _folder(kind: str, options: Mapping[str, Any]) -> str:
+    """Return the folder of a model of another kind; empty if it has none."""
+    backend = backend_of(kind)
+    check_options(kind, resolve_name(backend.loader), options)
+    return str(resolve_name(backend.check)(**options) or "") if backend.check else ""
 
 
 def require_trainable(spec: str) -> None:

@@ -80,8 +80,7 @@ def points(lines: Sequence[dict[str, Any]]) -> Points:
         "tokens": [used["prompt_tokens"] + used["completion_tokens"] for used in usage],
         "seconds": [line["seconds"] for line in lines],
         "success": [line["success"] for line in lines],
-        "return": [line.get("return", np.nan) for line in lines],  # none if all trials failed
-        **{name: [line.get(name, np.nan) for line in lines] for name in logged(lines)},
+        **{name: [line.get(name, np.nan) for line in lines] for name in ("return", *logged(lines))},
     }
     return {name: np.asarray(column, dtype=float) for name, column in columns.items()}
 
