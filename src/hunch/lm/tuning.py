@@ -18,8 +18,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
 
     Args:
-        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. Its kind is ``hf:``, one
-            whose ``check`` returns a folder (``pocket``), or ``scratch``: :func:`hunch.lm.training.words.new`.
+        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``: ``hf:``, a kind whose
+            ``check`` returns a folder (``pocket``), or ``scratch``: :func:`hunch.lm.training.words.new`.
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
@@ -42,9 +42,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
         own = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
         name = "" if name else _folder(kind, own)
     if not name:
-        raise UsageError(
-            f"The spec of a model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}."
-        )
+        raise UsageError(f"A model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}.")
     check_options(f"{kind} to train", load, chosen)
     trained = load(name, **chosen)
     trained.model.name = spec
