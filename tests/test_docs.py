@@ -165,6 +165,13 @@ def test_commands_have_the_options_that_there_are(page):
             assert not {re.sub(r"(^|\.)no-", r"\1", flag) for flag in flags(words)} - known, words
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=name)
+def test_switches_have_no_value(page):
+    """As in ``--shuffle`` and ``--no-listed``; options of an environment have values."""
+    text = page.read_text()
+    assert not re.findall(r"--(?!env\.)[a-z][a-z0-9.-]* (?:true|false)\b", text)
+
+
 def folders(page):
     """The folders under runs/ and data/ that commands of a page write, with their environments, and read."""
     wrote, read = {}, set()
