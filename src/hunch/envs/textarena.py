@@ -16,6 +16,9 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.extras import library
 from hunch.ranges import PositiveInt
 
+MOST_PLAYERS = 8
+"""Up to which a game is tried if no number is stated."""
+
 
 class OwnChance:
     """A private state of Python's and NumPy's global random generators, for games that use these."""
@@ -88,7 +91,7 @@ class TextArena(TextEnv):
     def _fitting(self, players: int | None) -> int:
         """Return the number of players, or the first with which the game begins."""
         problem = ""
-        for number in (players,) if players else range(1, 9):
+        for number in (players,) if players else range(1, MOST_PLAYERS + 1):
             try:
                 self.chance.seed(0)
                 with self.chance.drawn():
@@ -96,7 +99,8 @@ class TextArena(TextEnv):
                 return number
             except (AssertionError, LookupError, OSError, ValueError, TypeError) as error:
                 problem = problem or str(error).rstrip(".")
-        raise UsageError(f"{self.name} cannot be played by {players or '1 to 8'} (set players): {problem}.")
+        stated = players or f"1 to {MOST_PLAYERS}"
+        raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         seed = int(self.np_random.integers(2**31))

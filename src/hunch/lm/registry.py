@@ -91,13 +91,13 @@ def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel
         raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
     head, written = split(spec)
     chosen = written | dict(options)
-    backend, model = _called(head, chosen)
+    backend, model = called(head, chosen)
     named = sorted(set(chosen) - getattr(model, "unnamed", frozenset()))
     model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in named) if named else "")
     return backend, model
 
 
-def _called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[Backend, Any]:
+def called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[Backend, Any]:
     """Call the loader of a kind, or what it can check before heavy libraries are imported, with options."""
     backend, (kind, _, argument) = backend_of(head), head.partition(":")
     loader = resolve_name(backend.loader)
@@ -114,7 +114,7 @@ def check_spec(spec: str) -> Backend:
     Raises:
         UsageError: if there is no such kind or option, or the kind refuses what the spec names.
     """
-    return _called(*split(spec), check=True)[0]
+    return called(*split(spec), check=True)[0]
 
 
 def backend_of(head: str) -> Backend:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from inspect import signature
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from hunch.core import UsageError
-from hunch.lm.registry import SCRATCH, backend_of, check_options, split
+from hunch.lm.registry import SCRATCH, backend_of, called, check_options, split
 
 if TYPE_CHECKING:
     from hunch.lm.training import Trainable
@@ -18,8 +16,9 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
 
     Args:
-        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``: ``hf:``, a kind whose
-            ``check`` returns a folder (``pocket``), or ``scratch``: :func:`hunch.lm.training.words.new`.
+        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
+            one whose ``check`` returns a folder, such as ``pocket``, or ``scratch``, for a new small model
+            over words (:func:`hunch.lm.training.words.new`).
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:
@@ -28,7 +27,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """
     require_trainable(spec)
     head, written = split(spec)
-    (kind, _, name), chosen = head.partition(":"), written | dict(options)
+    kind, _, name = head.partition(":")
+    chosen = written | dict(options)
     if head == SCRATCH:
         from hunch.lm.training.words import new as scratch
 
@@ -40,20 +40,13 @@ def trainable(spec: str, **options: Any) -> Trainable:
 
     if kind != "hf":
         own = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
-        name = "" if name else _folder(kind, own)
+        name = "" if name else str(called(kind, own, check=True)[1] or "")
     if not name:
         raise UsageError(f"A model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}.")
     check_options(f"{kind} to train", load, chosen)
     trained = load(name, **chosen)
     trained.model.name = spec
     return trained
-
-
-def _folder(kind: str, options: Mapping[str, Any]) -> str:
-    """Return the folder of a model of another kind; empty if it has none."""
-    backend = backend_of(kind)
-    check_options(kind, resolve_name(backend.loader), options)
-    return str(resolve_name(backend.check)(**options) or "") if backend.check else ""
 
 
 def require_trainable(spec: str) -> None:
