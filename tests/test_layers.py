@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "runs": RUNS,
     "audition": ALL,
     "report": ALL,
-    "ext": GROUND | {"envs"},
+    "ext": GROUND | {"lm", "envs"},  # how a checkpoint of transformers generates is known in lm
     "cli": ALL | {"audition", "report", "ext"},
 }
 

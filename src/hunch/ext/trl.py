@@ -8,7 +8,7 @@ beginning of their episode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 
 from hunch.core import UsageError
 from hunch.ext.turns import Turn, Turns
+from hunch.lm.backends.generation import EVERY_TOKEN, end_tokens, only_stated
 
 PROMPT = "Your task is to: {task}\n{text}\n>"
 """First text of an episode for a model without a chat template; the model's turn ends with the line."""
@@ -104,7 +105,11 @@ def _begun(turns: Turns, prompt: str, tokenizer: Any) -> _Played:
 
 
 def _write(live: Sequence[_Played], trainer: Any, most: int) -> list[tuple[list[int], list[float]]]:
-    """Write a line for each episode with the trained model, and return tokens and log-probabilities."""
+    """Write a line for each episode with the trained model, and return tokens and log-probabilities.
+
+    Tokens are drawn from the whole distribution at the trainer's temperature. TRL computes the probabilities
+    of the current policy from the same distribution, so no setting of the checkpoint may change it.
+    """
     from trl.models import unwrap_model_for_generation
 
     tokenizer, device = trainer.processing_class, trainer.accelerator.device
@@ -112,28 +117,38 @@ def _write(live: Sequence[_Played], trainer: Any, most: int) -> list[tuple[list[
     width = max(map(len, heads))
     ids = torch.tensor([[tokenizer.pad_token_id] * (width - len(h)) + h for h in heads], device=device)
     seen = torch.tensor([[0] * (width - len(h)) + [1] * len(h) for h in heads], device=device)
-    how = {"max_new_tokens": most, "do_sample": True, "temperature": trainer.args.temperature, "top_k": 0}
-    with unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator) as model, torch.no_grad():
-        found = model.generate(
-            ids,
+    with (
+        unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator) as model,
+        only_stated(model),
+        torch.no_grad(),
+    ):
+        ends = end_tokens(model, tokenizer)
+        written = model.generate(
+            input_ids=ids,
             attention_mask=seen,
-            **how,
+            **EVERY_TOKEN,
+            temperature=trainer.args.temperature,
+            max_new_tokens=most,
             stop_strings=["\n"],
             tokenizer=tokenizer,
+            eos_token_id=sorted(ends),
             pad_token_id=tokenizer.pad_token_id,
             return_dict_in_generate=True,
             output_scores=True,
         )
-    scores = torch.stack(found.scores, 1).log_softmax(-1)
-    drawn = found.sequences[:, width:]
-    logprobs = scores.gather(2, drawn[..., None])[..., 0]
-    return [_line(*own, tokenizer) for own in zip(drawn.tolist(), logprobs.tolist(), strict=True)]
+    log_probs = torch.stack(written.scores, 1).log_softmax(-1)  # (episodes, tokens, vocabulary)
+    drawn = written.sequences[:, width:]  # (episodes, tokens)
+    logprobs = log_probs.gather(2, drawn[..., None])[..., 0]  # (episodes, tokens)
+    rows = zip(drawn.tolist(), logprobs.tolist(), strict=True)
+    return [_line(tokens, own, tokenizer, ends) for tokens, own in rows]
 
 
-def _line(tokens: list[int], logprobs: list[float], tokenizer: Any) -> tuple[list[int], list[float]]:
-    """Return what was written up to the end of its line, or the end token."""
+def _line(
+    tokens: list[int], logprobs: list[float], tokenizer: Any, ends: Collection[int]
+) -> tuple[list[int], list[float]]:
+    """Return what was written up to the end of its line, or an end token; padding follows."""
     for i, token in enumerate(tokens, 1):
-        if token == tokenizer.eos_token_id or "\n" in tokenizer.decode(tokens[:i]):
+        if token in ends or "\n" in tokenizer.decode(tokens[:i]):
             return tokens[:i], logprobs[:i]
     return tokens, logprobs
 

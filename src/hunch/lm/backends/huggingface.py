@@ -18,6 +18,7 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import folders, seam, weights
 from hunch.lm.backends.chat import template_of
+from hunch.lm.backends.generation import end_tokens
 from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
 from hunch.lm.base import Backend, OptionScores, Verb
@@ -196,8 +197,7 @@ class CausalModel(TransformerModel):
         how = "as a user message" if chat else "unchanged"
         offer = "; chat=true sends it as a message" if self._template and not chat else ""
         self.prompting = f"text {how}{offer}; messages {by}"
-        end = self.network.generation_config.eos_token_id
-        self._ends = {self.tokenizer.eos_token_id, *(end if isinstance(end, list) else [end])} - {None}
+        self._ends = end_tokens(self.network, self.tokenizer)
 
     @property
     def tokens_saved(self) -> int:

@@ -20,6 +20,7 @@ import torch
 from hunch.core import HunchError, UsageError
 from hunch.extras import library
 from hunch.lm.backends import seam, weights
+from hunch.lm.backends.generation import EVERY_TOKEN, without_settings
 from hunch.lm.backends.sampling import count_words, cut, sample_rng
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import Model, OptionScores, Verb
@@ -43,11 +44,7 @@ class SeeingModel(TransformerModel):
         super().__init__(name, folder, device=device, dtype=dtype)
         self.revision += ":apart"
         _, transformers = weights.libraries()
-        own = self.network.generation_config  # only its special tokens are kept
-        marks = ("bos_token_id", "eos_token_id", "pad_token_id")
-        self.network.generation_config = transformers.GenerationConfig(
-            **{mark: getattr(own, mark) for mark in marks}
-        )
+        self.network.generation_config = without_settings(self.network.generation_config)
         self._closing = len(seam.around(self.tokenizer)[1])
         try:
             with weights.quietly():
@@ -77,12 +74,7 @@ class SeeingModel(TransformerModel):
         inputs = self._inputs(prompt)
         heat: dict[str, Any] = {"do_sample": False}
         if sampling.temperature > 0:
-            heat = {
-                "do_sample": True,
-                "temperature": sampling.temperature,
-                "top_p": sampling.top_p,
-                "top_k": 0,
-            }
+            heat = EVERY_TOKEN | {"temperature": sampling.temperature, "top_p": sampling.top_p}
         seed = int(sample_rng(self.revision, prompt, sampling, index).integers(2**31))
         with torch.random.fork_rng(), torch.inference_mode():
             torch.manual_seed(seed)
