@@ -33,9 +33,8 @@ def only_stated(network: Any) -> Iterator[None]:
         network: A model of the transformers library, or one that wraps it, such as a PEFT model.
     """
     # A wrapper may hand its own settings to the model inside, so each module that has some is covered.
-    stated = {
-        module: module.generation_config for module in network.modules() if "generation_config" in vars(module)
-    }
+    owners = [module for module in network.modules() if "generation_config" in vars(module)]
+    stated = {module: module.generation_config for module in owners}
     for module, settings in stated.items():
         module.generation_config = without_settings(settings)
     try:
