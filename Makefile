@@ -16,9 +16,9 @@ endif
 
 .PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served lint check study docs bench clean
 
-$(VENV)/.ready: pyproject.toml pocket/pyproject.toml studies/pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]" -e pocket -e studies
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[dev]" -e pocket -e contrib -e studies
 	touch $@
 
 setup: $(VENV)/.ready
@@ -52,8 +52,8 @@ test-served: setup
 	$(BIN)/python -m pytest -m served tests/lm/test_served.py
 
 lint: setup
-	$(BIN)/ruff check src pocket studies tests benchmarks examples
-	$(BIN)/ruff format --check src pocket studies tests benchmarks examples
+	$(BIN)/ruff check src pocket contrib studies tests benchmarks examples
+	$(BIN)/ruff format --check src pocket contrib studies tests benchmarks examples
 	$(BIN)/mypy
 
 # Style, types and the fast tests.

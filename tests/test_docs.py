@@ -19,8 +19,9 @@ from hunch.cli.comparison import CompareOptions
 from hunch.cli.help import common, options
 from hunch.cli.run import RunOptions
 from hunch.core import HunchError
-from hunch.methods import OURS, find
+from hunch.methods import find
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.registry import CONTRIB, OURS, home
 from hunch.plugins import installed
 from tests.started import run
 
@@ -242,6 +243,9 @@ def test_every_page_is_in_the_navigation():
 def test_the_reference_has_every_method():
     listed = re.findall(r"^::: (\S+)$", (DOCS / "api" / "methods.md").read_text(), re.MULTILINE)
     assert set(OURS.values()) <= set(listed)
+    assert len(listed) == len(set(listed))
+    listed = re.findall(r"^::: (\S+)$", (DOCS / "api" / "contrib.md").read_text(), re.MULTILINE)
+    assert {home(name) for name in CONTRIB} <= set(listed)
     assert len(listed) == len(set(listed))
 
 

@@ -7,8 +7,11 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import hunch
 
+ROOT = Path(__file__).parent.parent
 SOURCE = Path(hunch.__file__).parent
 GROUND = {"core", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
@@ -85,9 +88,21 @@ def test_no_room_imports_upwards():
     assert not wrong
 
 
-def test_nothing_in_the_library_names_the_studies():
-    """They find the library; the library finds them by entry points alone."""
-    assert [str(path) for path in SOURCE.rglob("*.py") if "hunch_studies" in path.read_text()] == []
+PACKAGES = {
+    "src/hunch": "hunch",
+    "contrib/hunch_contrib": "hunch_contrib",
+    "studies/hunch_studies": "hunch_studies",
+}
+"""The packages with code, lowest first: each may import those before it."""
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_no_package_names_a_higher_one(folder):
+    """The library finds the others by entry points alone."""
+    higher = list(PACKAGES.values())[list(PACKAGES).index(folder) + 1 :]
+    paths = [path for kind in ("*.py", "*.pyi") for path in (ROOT / folder).rglob(kind)]
+    assert paths
+    assert [str(path) for path in paths if any(package in path.read_text() for package in higher)] == []
 
 
 def test_no_files_import_each_other_in_a_circle():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hunch.lm.backends.folders import fingerprint
+from hunch.methods.registry import CONTRIB
 
 ROOT = Path(__file__).parent.parent
 MEGABYTE = 1_000_000
@@ -33,6 +34,11 @@ def wheel(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pocket(tmp_path_factory):
     return built(ROOT / "pocket", tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def contrib(tmp_path_factory):
+    return built(ROOT / "contrib", tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +104,41 @@ def test_the_other_weights_are_a_wheel_of_their_own(pocket, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_methods_of_contrib_are_a_wheel_of_their_own(site, contrib, tmp_path):
+    """Beside the library's own wheel it adds its methods, and nothing else is needed."""
+    assert packed(contrib, "hunch_contrib") == {
+        name for name in tracked("contrib") if name.startswith("hunch_contrib/")
+    }
+    both = tmp_path / "site"
+    both.mkdir()
+    for path in site.iterdir():
+        (both / path.name).symlink_to(path)
+    with zipfile.ZipFile(contrib) as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {
+            "hunch_contrib",
+            "hunch_rl_contrib-0.1.0.dist-info",
+        }
+        archive.extractall(both)
+    listed = (
+        "from hunch.methods import names, registered; print(*names()); assert tuple(registered()) == names()"
+    )
+    alone, together = (python(place, "-c", listed).stdout.split() for place in (site, both))
+    assert together[: len(alone)] == alone
+    assert set(together) - set(alone) == set(CONTRIB)
+    done = python(both, "-m", "hunch", "run", "likelihood-value", *RUN[1:], "uniform")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_without_contrib_its_methods_are_named_with_the_package(site):
+    done = python(site, "-m", "hunch", "methods")
+    assert done.returncode == 0, done.stderr
+    assert f"{len(CONTRIB)} more are in the package hunch-rl-contrib: pip install" in done.stdout
+    class_of = python(site, "-c", "import hunch; hunch.methods.RAIN")
+    assert "it is in the package hunch-rl-contrib" in class_of.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
 def test_the_command_runs_from_the_wheel(site):
     program = "import hunch; print(hunch.__file__); from hunch.cli.main import main; main(['sandbox'])"
     done = python(site, "-c", f"{program}; main(['lm', 'pocket?corpus=households'])")
@@ -128,6 +169,8 @@ def test_an_audition_needs_no_study(site):
         (("envs", "hunch/Game24-v0"), "hunch/Game24-v0", "make setup"),
         (("envs", "hunch/Strips-v0"), "hunch/Strips-v0", "make setup"),
         (("play", "hunch/Pendulum-v0"), "hunch/Pendulum-v0", "make setup"),
+        ((RUN[0], "rain", *RUN[1:], "uniform"), "rain", "pip install hunch-rl-contrib"),
+        (("methods", "plan4mc"), "plan4mc", "pip install hunch-rl-contrib"),
         ((RUN[0], "icpi", *RUN[1:], "scripted:icpi"), "scripted:icpi", "make setup"),
         ((RUN[0], "icpi", *RUN[1:], "pocket"), "'examples'", "pip install ./pocket"),
         (("lm", "pocket?corpus=walks"), "'walks'", "pip install ./pocket"),

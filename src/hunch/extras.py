@@ -1,6 +1,7 @@
 """Errors for libraries that are not installed, with the command that installs them.
 
-Two packages of the repository are separate: the unpublished studies, and weights of pocket models.
+Three packages of the repository are separate: more methods, weights of pocket models, and the unpublished
+studies.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ def of_studies(part: str) -> UsageError:
         f"{part} comes with the studies, which are not in this package: "
         "get a checkout of Hunch and run 'make setup' there."
     )
+
+
+def of_contrib(method: str) -> UsageError:
+    """Return the error for a method of hunch-rl-contrib, with the command that installs it."""
+    return UsageError(f"{method} is in the package hunch-rl-contrib: {install_contrib()}.")
 
 
 def of_pocket(part: str) -> UsageError:
@@ -44,6 +50,19 @@ def library(name: str, sentence: str, extra: str) -> Any:
 
 def install(extra: str) -> str:
     """Return the command that adds an extra to the installed Hunch, by path (clone or wheel) or by name."""
+    place, editable = _origin()
+    return f"pip install {editable}'{place or 'hunch-rl'}[{extra}]'"
+
+
+def install_contrib() -> str:
+    """Return the command that installs hunch-rl-contrib, from the folder of this Hunch or by name."""
+    place, editable = _origin()
+    beside = place and not place.endswith((".whl", ".tar.gz"))
+    return f"pip install {editable}'{place}/contrib'" if beside else "pip install hunch-rl-contrib"
+
+
+def _origin() -> tuple[str, str]:
+    """Return the path that Hunch was installed from, empty for an index, and pip's flag for a clone."""
     origin = json.loads(distribution("hunch-rl").read_text("direct_url.json") or "{}")
-    place = unquote(urlsplit(origin.get("url", "")).path) or "hunch-rl"
-    return f"pip install {'-e ' if origin.get('dir_info', {}).get('editable') else ''}'{place}[{extra}]'"
+    place = unquote(urlsplit(origin.get("url", "")).path)
+    return place, "-e " if origin.get("dir_info", {}).get("editable") else ""

@@ -17,9 +17,7 @@ from typing import Any, Final
 
 from hunch.methods.policy.glam import GLAMConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
-from hunch.methods.tune.gigpo import GiGPOConfig
 from hunch.methods.tune.grpo import GRPOConfig
-from hunch.methods.tune.rloo import RLOOConfig
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
@@ -28,6 +26,8 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
+from hunch_contrib.tune.gigpo import GiGPOConfig
+from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study
 

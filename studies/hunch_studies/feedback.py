@@ -16,19 +16,19 @@ import numpy as np
 
 from hunch.core import State
 from hunch.lm import load
-from hunch.methods.decode.rain import RAINConfig
-from hunch.methods.tune.compress import CompressConfig
-from hunch.methods.tune.constitutional import ConstitutionalConfig
-from hunch.methods.tune.red_team import RedTeamConfig
 from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
-from hunch.methods.tune.syndicom import SYNDICOMConfig
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
+from hunch_contrib.decode.rain import RAINConfig
+from hunch_contrib.tune.compress import CompressConfig
+from hunch_contrib.tune.constitutional import ConstitutionalConfig
+from hunch_contrib.tune.red_team import RedTeamConfig
+from hunch_contrib.tune.syndicom import SYNDICOMConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.rlhf import ENV as RECIPES
 from hunch_studies.rlhf import RLOO, SPLITS, mean, write_well

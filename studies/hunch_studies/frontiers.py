@@ -29,8 +29,6 @@ from hunch.methods.in_context.icpi import ICPIConfig
 from hunch.methods.planner.inner_monologue import InnerMonologueConfig
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
-from hunch.methods.prior.instruct_q import InstructQConfig
-from hunch.methods.prior.likelihood_value import LikelihoodValueConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.code_policy import CodePolicyConfig
 from hunch.methods.program.gif_mcts import GIFMCTSConfig
@@ -45,6 +43,8 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
+from hunch_contrib.prior.instruct_q import InstructQConfig
+from hunch_contrib.prior.likelihood_value import LikelihoodValueConfig
 from hunch_studies.planners import KITCHEN, skill_arms, skill_runs
 from hunch_studies.study import Part, Scale, Seeded, Study
 

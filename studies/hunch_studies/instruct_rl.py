@@ -20,8 +20,6 @@ from hunch.envs import make
 from hunch.extras import library
 from hunch.lm import load
 from hunch.methods.policy.agent import PolicyAgent
-from hunch.methods.policy.instruct_ppo import InstructPPO, InstructPPOConfig
-from hunch.methods.prior.instruct_q import InstructQ, InstructQConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
 from hunch.roles.prior.build import build_prior
@@ -32,6 +30,8 @@ from hunch.runs.compare import folder_name
 from hunch.runs.evaluations import Evaluation
 from hunch.runs.files import read_checkpoint
 from hunch.runs.writing import BEST
+from hunch_contrib.policy.instruct_ppo import InstructPPO, InstructPPOConfig
+from hunch_contrib.prior.instruct_q import InstructQ, InstructQConfig
 from hunch_studies.planners import table
 from hunch_studies.rules.partners import partner
 from hunch_studies.study import Part, Scale, Study, kept

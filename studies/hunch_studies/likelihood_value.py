@@ -16,7 +16,6 @@ import numpy as np
 from hunch.core import State
 from hunch.envs import make
 from hunch.lm import load
-from hunch.methods.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
 from hunch.rl.calibration import brier
 from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
@@ -26,6 +25,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished
+from hunch_contrib.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
 from hunch_studies.planners import table
 from hunch_studies.reliability import reliability
 from hunch_studies.study import Part, Scale, Study, kept, runs_of

@@ -20,8 +20,6 @@ from hunch.envs.craft import DONE, RULES
 from hunch.lm import load
 from hunch.methods import find
 from hunch.methods.planner.agent import Planner
-from hunch.methods.planner.plan4mc import Plan4MC, attempt
-from hunch.methods.planner.skill_graph import SkillGraph, extract
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.rollout import Finished
@@ -31,6 +29,8 @@ from hunch.runs.compare import SEED, Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent, load_skills
 from hunch.runs.models import load_models
+from hunch_contrib.planner.plan4mc import Plan4MC, attempt
+from hunch_contrib.planner.skill_graph import SkillGraph, extract
 from hunch_studies.plan4mc_graphs import SILENT, by_words, corrupted, reason
 from hunch_studies.planners import SKILL, skills_part, table, trained
 from hunch_studies.study import Part, Scale, Study, kept

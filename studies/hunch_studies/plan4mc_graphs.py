@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hunch.methods.planner.skill_graph import Entry, SkillGraph
+from hunch_contrib.planner.skill_graph import Entry, SkillGraph
 
 
 def by_words(manual: str, skills: Sequence[str]) -> SkillGraph:

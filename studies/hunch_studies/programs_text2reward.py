@@ -17,11 +17,11 @@ import numpy as np
 
 from hunch.methods import Method, find
 from hunch.methods.program.agent import ProgramConfig
-from hunch.methods.program.song import SongConfig
-from hunch.methods.program.text2reward import Text2Reward, Text2RewardConfig
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.writer.programs import Writer
 from hunch.runs.compare import Arm
+from hunch_contrib.program.song import SongConfig
+from hunch_contrib.program.text2reward import Text2Reward, Text2RewardConfig
 from hunch_studies.programs_eureka import PARTS
 from hunch_studies.programs_funsearch import tried
 from hunch_studies.programs_rewards import (

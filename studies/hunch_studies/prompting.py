@@ -17,9 +17,6 @@ import numpy as np
 
 from hunch.core import FloatArray
 from hunch.lm import trainable
-from hunch.methods.prompt.prompt_oirl import PromptOIRLConfig
-from hunch.methods.prompt.rlprompt import RLPromptConfig
-from hunch.methods.prompt.tempera import TEMPERAConfig
 from hunch.methods.tune.sft import SFTConfig
 from hunch.rl import dataset
 from hunch.runs.compare import Arm
@@ -27,6 +24,9 @@ from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.record import collect, parse_mix
 from hunch.runs.stored import finished
+from hunch_contrib.prompt.prompt_oirl import PromptOIRLConfig
+from hunch_contrib.prompt.rlprompt import RLPromptConfig
+from hunch_contrib.prompt.tempera import TEMPERAConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.prompting import ANSWERS, CANDIDATES, MOST, WORDS, Prompting, request

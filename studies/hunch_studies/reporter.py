@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.envs import make
-from hunch.methods.planner.planner_actor_reporter import PlannerActorReporter
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_seeds
@@ -20,6 +19,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
+from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter
 from hunch_studies.planners import SKILL, SKILLS, skills_part, table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
 from hunch_studies.worlds.secret import VERBS

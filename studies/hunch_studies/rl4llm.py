@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hunch.methods.tune.a2c_text import A2CTextConfig
-from hunch.methods.tune.nlpo import NLPOConfig
 from hunch.methods.tune.offline_rlhf import OfflineRLHFConfig
 from hunch.methods.tune.ppo_text import PPOTextConfig
 from hunch.methods.tune.sft import SFTConfig
-from hunch.methods.tune.trpo_text import TRPOTextConfig
 from hunch.rl import dataset
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.record import collect, parse_mix
+from hunch_contrib.tune.a2c_text import A2CTextConfig
+from hunch_contrib.tune.nlpo import NLPOConfig
+from hunch_contrib.tune.trpo_text import TRPOTextConfig
 from hunch_studies.rlhf import ENV, SCRATCH, judged, known_golds, write_well
 from hunch_studies.study import Part, Scale, Study
 

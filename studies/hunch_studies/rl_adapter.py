@@ -17,14 +17,6 @@ import numpy as np
 from hunch.core import EvidenceLevel
 from hunch.envs.craft import RULES
 from hunch.methods import find
-from hunch.methods.goal.adapter import Sayer
-from hunch.methods.goal.rl_adapter import (
-    SUMMARIES,
-    Mentor,
-    MentorConfig,
-    RLAdapter,
-    RLAdapterConfig,
-)
 from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import above, over_pairs, over_seeds
@@ -34,6 +26,14 @@ from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter, mean_return
 from hunch.runs.stored import finished
+from hunch_contrib.goal.adapter import Sayer
+from hunch_contrib.goal.rl_adapter import (
+    SUMMARIES,
+    Mentor,
+    MentorConfig,
+    RLAdapter,
+    RLAdapterConfig,
+)
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept, runs_of

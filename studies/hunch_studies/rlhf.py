@@ -17,7 +17,6 @@ import numpy as np
 
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
-from hunch.methods.tune.rest import ReSTConfig
 from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
 from hunch.runs.compare import Arm
@@ -26,6 +25,7 @@ from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
+from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.recipes import Recipes, careful, gold, requests

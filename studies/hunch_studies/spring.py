@@ -17,9 +17,9 @@ from hunch.core import Player, State, Transition, World
 from hunch.envs import make
 from hunch.lm import load
 from hunch.methods import find
-from hunch.methods.planner.spring import GRAPH, SPRING, Question
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
+from hunch_contrib.planner.spring import GRAPH, SPRING, Question
 from hunch_studies.plan4mc import TARGETS
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept

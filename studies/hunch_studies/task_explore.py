@@ -15,13 +15,13 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.envs import make
-from hunch.methods.goal.task_explore import TaskExplore, TaskExploreConfig
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import area, over_pairs, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
+from hunch_contrib.goal.task_explore import TaskExplore, TaskExploreConfig
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of

@@ -27,13 +27,13 @@ from hunch.lm.pictures import png
 from hunch.methods import METHODS
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.q_learning import QLearningConfig
-from hunch.methods.reward.rl_vlm_f import PicturesConfig
-from hunch.methods.reward.vlm_rm import Likeness
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.stored import finished
 from hunch.runs.writing import write_atomically
+from hunch_contrib.reward.rl_vlm_f import PicturesConfig
+from hunch_contrib.reward.vlm_rm import Likeness
 from hunch_studies.frontiers import DRAW, FILE, ROOM, WALKS, Bed, Dialled, frontier, late
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away, by_tiles

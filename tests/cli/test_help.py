@@ -13,7 +13,7 @@ from hunch.cli.commands import COMMANDS
 from hunch.cli.help import meanings, of_method, options
 from hunch.cli.run import RunOptions
 from hunch.core import HunchError
-from hunch.methods import others
+from hunch.methods import registry
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def test_methods_and_environments_of_somebody_elses(tmp_path):
 
 def test_a_plugin_that_cannot_be_imported_is_named():
     with pytest.raises(HunchError, match="no_such_module:M cannot be imported: ModuleNotFoundError"):
-        others.plugin(EntryPoint("broken", "no_such_module:M", others.GROUP))
+        registry.plugin(EntryPoint("broken", "no_such_module:M", registry.GROUP))
     with pytest.raises(HunchError, match="must be a new hunch"):
-        others.plugin(EntryPoint("dqn", "hunch.methods:find", others.GROUP))
+        registry.plugin(EntryPoint("dqn", "hunch.methods:find", registry.GROUP))
 
 
 @dataclass

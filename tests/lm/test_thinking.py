@@ -17,8 +17,9 @@ from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.lm.base import Model
 from hunch.lm.hearing import ANSWERS
 from hunch.lm.settings import check_prompts
-from hunch.methods.planner.skill_graph import EntryConfig
 from hunch.roles import Judge, PriorConfig, build_prior
+from hunch_contrib.planner.plan4mc import Plan4MCConfig
+from hunch_contrib.planner.skill_graph import EntryConfig
 
 LAKE = "hunch/FrozenLake-v0"
 STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
@@ -195,7 +196,7 @@ def test_an_unknown_field_is_refused_before_the_model_is_asked_for(tmp_path):
     for method, own in (("zero-shot", {"prior": wrong}), ("spring", wrong), ("motif", {"preference": wrong})):
         with pytest.raises(UsageError, match=r"has a field \{skill\}"):
             hunch.train(method, "hunch/Craft-v0", lm=nowhere, **own)
-    check_prompts(hunch.methods.Plan4MC.config_class(graph=EntryConfig(prompt=str(file))))
+    check_prompts(Plan4MCConfig(graph=EntryConfig(prompt=str(file))))
 
 
 def test_the_digest_of_the_template_is_in_the_settings_of_a_run(tmp_path):

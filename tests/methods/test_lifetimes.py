@@ -6,7 +6,6 @@ import pytest
 import hunch
 from hunch.core import State, Transition, UsageError
 from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation
-from hunch.methods.in_context.decision_transformer import DecisionTransformer, Features
 from hunch.methods.in_context.in_context_lm import InContextLM
 from hunch.methods.in_context.nearest_history import NearestHistory
 from hunch.methods.q_learning import QLearningConfig
@@ -16,7 +15,6 @@ from hunch.runs.config import RunConfig
 from hunch.runs.histories import Lives, histories
 
 SMALL = {"episodes": 4, "width": 16, "layers": 1, "heads": 2, "batch_size": 4}
-TINY = {"lm": "scratch?width=16&layers=1&heads=2&vocabulary=3", "context": 3, "batch_size": 4}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +35,6 @@ def agents():
         "algorithm-distillation": AlgorithmDistillation(**{**SMALL, "episodes": 3}),
         "nearest-history": NearestHistory(),
         "in-context-lm": InContextLM(UniformPrior()),
-        "decision-transformer": DecisionTransformer(**TINY),
     }
 
 
@@ -46,9 +43,9 @@ def test_the_contract(name):
     hunch.methods.check(agents()[name], room())
 
 
-@pytest.mark.parametrize("name", ["algorithm-distillation", "nearest-history", "decision-transformer"])
+@pytest.mark.parametrize("name", ["algorithm-distillation", "nearest-history"])
 def test_stopped_and_resumed_equals_uninterrupted(name, data, tmp_path):
-    options = {"algorithm-distillation": SMALL, "decision-transformer": TINY}.get(name, {})
+    options = SMALL if name == "algorithm-distillation" else {}
 
     def trained(steps, out):
         evaluation = hunch.Evaluation([room(), room()], every=5, episodes=8)
@@ -98,37 +95,6 @@ def _replaced(t, action, reward=None):
     return Transition(
         t.state, action, t.reward if reward is None else reward, t.next_state, t.terminated, t.truncated
     )
-
-
-def test_a_decision_transformer_does_what_had_the_wanted_return(data):
-    """Half of the recorded episodes stay and are paid for it, the others move."""
-    paid = [e.with_steps(_replaced(t, "stay", 1.0) for t in e) for e in as_episodes(data)]
-    moved = [e.with_steps(_replaced(t, "go up", 0.0) for t in e) for e in as_episodes(data)]
-    for target, action in ((4.0, "stay"), (0.0, "go up")):
-        agent = DecisionTransformer(**TINY, target=target, warmup=1, learning_rate=0.01)
-        hunch.train(agent, room(), data=paid + moved, steps=60)
-        observation, info = room().reset(seed=1)
-        [policy] = agent.player(0).policy([State.read(observation, info)])
-        assert policy[info["actions"].index(action)] > 0.9
-
-
-def test_a_decision_transformer_reads_at_most_its_context(data):
-    """And what is padded behind a step does not change it."""
-    agent = DecisionTransformer(**TINY)
-    hunch.train(agent, room(), data=data, steps=2)
-    own = agent.episodes[0]
-    two, three = (type(own)(*(part[:n] for part in own)) for n in (2, 3))
-    together = agent.logits([two, three]).detach().numpy()
-    assert np.allclose(together[0, :2], agent.logits([two]).detach().numpy()[0], atol=1e-6)
-    assert np.allclose(together[1, :2], together[0, :2], atol=1e-6)
-
-
-def test_numbers_that_were_never_recorded_are_read_and_words_are_not():
-    features = Features.of(["Cart position -0.50 m.", "Cart position 0.25 m."])
-    [place] = [row for name, row in features.rows.items() if name == "position 1"]
-    assert [features(f"Cart position {x} m.")[place] for x in (-0.5, 0.1, 1.0)] == [-1.0, 0.2, 2.0]
-    with pytest.raises(UsageError, match="never have 'pole' where"):
-        features("Pole position 0.25 m.")
 
 
 def test_a_lifetime_is_remembered_and_forgotten(data):

@@ -14,13 +14,11 @@ torch = pytest.importorskip("torch")
 
 from hunch.methods.policy.gflan_prior import GFlanPrior  # noqa: E402
 from hunch.methods.policy.glam import GLAM  # noqa: E402
-from hunch.methods.policy.instruct_ppo import InstructPPO  # noqa: E402
 from hunch.methods.policy.ppo import PPO, PPOConfig  # noqa: E402
 from hunch.methods.policy.twosome import TWOSOME  # noqa: E402
 from hunch.roles import UniformPrior  # noqa: E402
 from hunch.roles.policy.perceptron import PerceptronPolicy  # noqa: E402
 from hunch.roles.prior.action import Proposal  # noqa: E402
-from hunch.roles.prior.distribution import DistributionPrior  # noqa: E402
 
 ROOM = State("You see a red ball 2 steps left", "go to a red ball", ("turn left", "turn right", "drop"))
 END = replace(ROOM, observation="You see a wall 1 step forward")
@@ -184,39 +182,6 @@ def test_weights_of_another_way_to_train_are_refused():
     kept["learner"]["policy"]["base"] = "of another model"
     with pytest.raises(HunchError, match="for other weights"):
         adapted.load_state_dict(kept)
-
-
-def test_an_instruction_pulls_the_players_that_it_is_for():
-    """The listener's policy comes near the prior where nothing is paid; the speaker's is left alone."""
-
-    def pulled(players):
-        settings = {"horizon": 16, "learning_rate": 1e-2, "kl": 1.0, "instruction": "do it"}
-        agent = InstructPPO(Knows(), players=players, **settings)
-        agent.begin(World(streams=2, steps=200), 0)
-        states = [ROOM, replace(ROOM, stream=1, seat=1)]
-        for _ in range(64):
-            acts = zip(states, agent.act(states), strict=True)
-            agent.observe([Transition(s, a, 0.0, END, True, False) for s, a in acts])
-            told = agent.learn() or {}
-        return agent.explain(ROOM).chosen[1], told
-
-    assert pulled((1,))[0] > 0.5, "they share the policy"
-    alone, told = pulled((7,))
-    assert alone == pytest.approx(1 / 3, abs=0.2)
-    assert told["prior_kl"] == 0
-    with pytest.raises(UsageError, match="players"):
-        InstructPPO(Knows(), players=(-1,))
-
-
-class Knows(DistributionPrior):
-    """A prior that reads one instruction."""
-
-    def __init__(self):
-        super().__init__("L0")
-
-    def _compute(self, states):
-        assert all(state.task == "do it" for state in states)
-        return [np.eye(len(state.options))[1] for state in states]
 
 
 @pytest.mark.slow

@@ -17,8 +17,6 @@ from hunch.methods.program.code_policy import CodePolicy
 from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.funsearch import FunSearch
 from hunch.methods.program.gif_mcts import GIFMCTS
-from hunch.methods.program.song import Song
-from hunch.methods.program.text2reward import Text2Reward
 from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator, chat_prompt
 from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
@@ -26,7 +24,7 @@ from hunch.runs.files import read_lines
 from hunch_studies.rules.writer import programs, wanted
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::RuntimeWarning")
-ALL = (FunSearch, CodePolicy, Eureka, Text2Reward, Song, GIFMCTS)
+ALL = (FunSearch, CodePolicy, Eureka, GIFMCTS)
 START = "def f(x):\n    return 0.5 * x\n"
 
 
@@ -172,14 +170,6 @@ def test_lineages_and_climbers():
     assert line.ask(1, rng)[0].parents == (told[4],)
     assert climber.ask(1, rng)[0].parents == (told[3],)
     assert single.ask(3, rng)[2].parents == ()
-
-
-def test_song_stays_with_what_is_good():
-    agent = made(Song, Recorder(), good=-2.97)
-    hunch.train(agent, problem(), 6)
-    good = next(a.number for a in agent.attempts if a.fitness >= -2.97)
-    assert [a.parents for a in agent.attempts[1 : good + 2]] == [(n,) for n in range(good + 1)]
-    assert {a.parents for a in agent.attempts[good + 1 :]} <= {(good,)}
 
 
 def test_islands_share_the_first_program_and_lose_the_worse_half():

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 import hunch
+import hunch_contrib
 from hunch import Evaluation, lm, methods
 from hunch.cli.help import of_method
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.lm.wording import version
-from hunch.methods.goal.rl_adapter import MentorConfig
+from hunch.methods.registry import CONTRIB
 from hunch.methods.reward.motif import PreferenceConfig
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loading import load_agent
+from hunch_contrib.goal.rl_adapter import MentorConfig
 
 pytestmark = pytest.mark.filterwarnings("ignore:Captions are collected")  # more than are played here
 Q_SMALL = {"hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2, "k": 2}
@@ -153,8 +155,9 @@ def small(method, spec=None):
 def test_every_method_builds_its_agent(method):
     agent = small(method)
     assert isinstance(agent, Agent)
-    assert type(agent) is getattr(methods, method.agent_class.__name__)
-    assert type(agent.config) is getattr(methods, method.config_class.__name__)
+    place = hunch_contrib if method.name in CONTRIB else methods
+    assert type(agent) is getattr(place, method.agent_class.__name__)
+    assert type(agent.config) is getattr(place, method.config_class.__name__)
 
 
 @pytest.mark.parametrize(

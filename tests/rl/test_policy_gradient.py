@@ -19,7 +19,7 @@ from hunch.rl.policy import Decision, Step  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient  # noqa: E402
 from hunch.rl.preference_losses import dpo, kto, log_ratios  # noqa: E402
 from hunch.rl.settings import TrustRegionConfig, UpdateConfig  # noqa: E402
-from hunch.rl.trpo import TrustRegion, conjugate  # noqa: E402
+from hunch_contrib.tune.trpo import TrustRegion, conjugate  # noqa: E402
 
 
 class Table(ListedPolicy):

@@ -1,6 +1,8 @@
 """What methods need is compared with what environments offer, before anything is loaded."""
 
 import dataclasses
+import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hunch.core import State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.checker import ContractError
 from hunch.envs.offers import acts, declared
-from hunch.methods import others
+from hunch.methods import registry
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.q_learning import QLearning
 from hunch.runs.config import RunConfig
@@ -168,14 +170,17 @@ class Notes:
 
 
 @pytest.fixture
-def register():
-    """Register a method for a test."""
+def register(monkeypatch):
+    """Register a method for a test, as the entry point of a package does."""
 
     def registers(row):
-        others.added()[row.name] = row
+        monkeypatch.setattr(sys.modules[__name__], "ROW", row, raising=False)
+        registry.points()[row.name] = EntryPoint(row.name, f"{__name__}:ROW", registry.GROUP)
+        registry._added.cache_clear()
 
     yield registers
-    others.added.cache_clear()
+    registry.points.cache_clear()
+    registry._added.cache_clear()
 
 
 @pytest.mark.parametrize(("reads", "optional"), [((), ()), (("raw",), ()), (("raw",), ("raw",)), (None, ())])

@@ -11,7 +11,7 @@ from hunch_studies.worlds.compression import Compression, f1, is_part, pool
 
 torch = pytest.importorskip("torch")
 
-from hunch.roles.policy.words import WordsPolicy, kept, places_of, words_of  # noqa: E402
+from hunch_contrib.tune.words import WordsPolicy, kept, places_of, words_of  # noqa: E402
 
 ENV = "hunch_studies.worlds.compression:Compression"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=128"

@@ -12,7 +12,7 @@ from hunch_studies.worlds.repair import RULES, Repair, injected
 
 torch = pytest.importorskip("torch")
 
-from hunch.methods.tune.syndicom import with_feedback  # noqa: E402
+from hunch_contrib.tune.syndicom import with_feedback  # noqa: E402
 
 ENV = "hunch_studies.worlds.repair:Repair"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=96"

@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.lm.settings import AskConfig
-from hunch.methods import OURS, Method, find, names
+from hunch.methods import Method, find, names
+from hunch.methods.registry import home
 
 HELP = ("-h", "--help")
 ALL = "--help-all"
@@ -201,17 +202,29 @@ def groups_of(method: Method, arguments: Sequence[str] = ()) -> dict[str, list[O
 
 
 def method_lines() -> list[tuple[str, str]]:
-    """Return each method with its summary, read from the source without an import if it is built in."""
-    return [(name, _summary(OURS[name]) if name in OURS else find(name).summary) for name in names()]
+    """Return each method with its summary, read from the source if the row is written as ours are."""
+    return [(name, _summary(home(name)) or find(name).summary) for name in names()]
 
 
 def _summary(module: str) -> str:
-    """Return the summary in a method's row, ``Method(name, class, summary, ...)`` or ``replace(...)``."""
-    source = Path(str(getattr(find_spec(module), "origin", ""))).read_text(encoding="utf-8")
-    statement: Any = ast.parse(source[source.index("\nMETHOD = ") :]).body[0]
-    row = statement.value
-    named = {entry.arg: entry.value for entry in row.keywords}
-    return str(ast.literal_eval(named.get("summary") or row.args[2]))
+    """Return the summary in a method's row, ``Method(name, class, summary, ...)`` or ``replace(...)``.
+
+    An import of every method would take longer. Empty if the module has no such row.
+    """
+    try:
+        spec = find_spec(module)
+    except Exception:  # a package around the module may raise anything; finding the method says what
+        return ""
+    if spec is None or not str(spec.origin).endswith(".py"):
+        return ""
+    _, _, row = Path(str(spec.origin)).read_text(encoding="utf-8").partition("\nMETHOD = ")
+    match ast.parse(row).body[:1]:
+        case [ast.Expr(value=ast.Call(keywords=keywords, args=arguments))]:
+            named = {entry.arg: entry.value for entry in keywords}
+            match named.get("summary") or (*arguments, None, None, None)[2]:
+                case ast.Constant(value=str(summary)):
+                    return summary
+    return ""
 
 
 def of_run(cls: type[Any], about: str, arguments: Sequence[str]) -> None:

@@ -18,24 +18,37 @@ from hunch import envs as environments
 from hunch import lm as models
 from hunch.cli.environment import split_environment
 from hunch.core import HunchError, State, UsageError
+from hunch.extras import install_contrib
 from hunch.methods import Method, find, registered
+from hunch.methods.registry import CONTRIB, package_of
 
 
 def methods(arguments: Sequence[str]) -> None:
-    """Print the methods as a tree by their place in the taxonomy, or describe one."""
+    """Print the methods as trees by their place in the taxonomy, those of Hunch first, or describe one."""
     if arguments:
         _one(arguments, "method", "hunch methods dqn-prior")
         name = arguments[0]
-        text = f"{_described(find(name))}\n'hunch run {name} --help' lists its options."
+        package = package_of(name)
+        where = f"\nfrom the package {package}" if package else ""
+        text = f"{_described(find(name))}{where}\n'hunch run {name} --help' lists its options."
         Console().print(text, markup=False, highlight=False, soft_wrap=True)
         return
-    tree = Tree("methods, by their place in the RL/LLM taxonomy tree")
-    ordered = sorted(registered().values(), key=lambda method: method.leaf)
-    for leaf, members in groupby(ordered, key=lambda method: method.leaf):
-        branch = tree.add(leaf)
-        for method in members:
-            branch.add(_described(method))
-    Console().print(tree, markup=False, highlight=False)
+    console = Console()
+    by_package = dict[str, list[Method]]()
+    for name, method in registered().items():
+        by_package.setdefault(package_of(name), []).append(method)
+    for package, members in by_package.items():
+        title = f"methods of the package {package}" if package else "methods"
+        tree = Tree(f"{title}, by their place in the RL/LLM taxonomy tree")
+        ordered = sorted(members, key=lambda method: method.leaf)
+        for leaf, group in groupby(ordered, key=lambda method: method.leaf):
+            branch = tree.add(leaf)
+            for method in group:
+                branch.add(_described(method))
+        console.print(tree, markup=False, highlight=False)
+    if missing := [name for name in CONTRIB if name not in registered()]:
+        text = f"\n{len(missing)} more are in the package hunch-rl-contrib: {install_contrib()}."
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _described(method: Method) -> str:

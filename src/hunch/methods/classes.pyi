@@ -2,12 +2,8 @@
 # fmt: off
 # ruff: isort: off
 from hunch.methods.decode.best_of_n import BestOfN as BestOfN, BestOfNConfig as BestOfNConfig
-from hunch.methods.decode.rain import RAIN as RAIN, RAINConfig as RAINConfig
 from hunch.methods.goal.ellm import ELLM as ELLM, ELLMConfig as ELLMConfig
-from hunch.methods.goal.rl_adapter import RLAdapter as RLAdapter, RLAdapterConfig as RLAdapterConfig
-from hunch.methods.goal.task_explore import TaskExplore as TaskExplore, TaskExploreConfig as TaskExploreConfig
 from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation as AlgorithmDistillation, AlgorithmDistillationConfig as AlgorithmDistillationConfig
-from hunch.methods.in_context.decision_transformer import DecisionTransformer as DecisionTransformer, DecisionTransformerConfig as DecisionTransformerConfig
 from hunch.methods.in_context.icpi import ICPI as ICPI, ICPIConfig as ICPIConfig, PlanConfig as PlanConfig
 from hunch.methods.in_context.icpi_no_argmax import ICPINoArgMax as ICPINoArgMax, ICPINoArgMaxConfig as ICPINoArgMaxConfig
 from hunch.methods.in_context.in_context_lm import InContextLM as InContextLM, InContextLMConfig as InContextLMConfig
@@ -16,13 +12,9 @@ from hunch.methods.in_context.nearest_history import NearestHistory as NearestHi
 from hunch.methods.in_context.tabular_q import TabularQ as TabularQ, TabularQConfig as TabularQConfig
 from hunch.methods.planner.inner_monologue import InnerMonologue as InnerMonologue, InnerMonologueConfig as InnerMonologueConfig
 from hunch.methods.planner.plan import PlannerConfig as PlannerConfig
-from hunch.methods.planner.plan4mc import Plan4MC as Plan4MC, Plan4MCConfig as Plan4MCConfig
-from hunch.methods.planner.planner_actor_reporter import PlannerActorReporter as PlannerActorReporter, PlannerActorReporterConfig as PlannerActorReporterConfig
 from hunch.methods.planner.saycan import SayCan as SayCan
-from hunch.methods.planner.spring import SPRING as SPRING, SPRINGConfig as SPRINGConfig
 from hunch.methods.policy.gflan_prior import GFlanPrior as GFlanPrior, GFlanPriorConfig as GFlanPriorConfig
 from hunch.methods.policy.glam import GLAM as GLAM, GLAMConfig as GLAMConfig
-from hunch.methods.policy.instruct_ppo import InstructPPO as InstructPPO, InstructPPOConfig as InstructPPOConfig
 from hunch.methods.policy.ppo import PPO as PPO, PPOConfig as PPOConfig
 from hunch.methods.policy.twosome import TWOSOME as TWOSOME, TWOSOMEConfig as TWOSOMEConfig
 from hunch.methods.prior.bc import BC as BC, BCConfig as BCConfig
@@ -31,41 +23,21 @@ from hunch.methods.prior.cql import CQL as CQL
 from hunch.methods.prior.cql_prior import CQLPrior as CQLPrior, CQLPriorConfig as CQLPriorConfig
 from hunch.methods.prior.dqn import DQN as DQN
 from hunch.methods.prior.dqn_prior import DQNPrior as DQNPrior, DQNPriorConfig as DQNPriorConfig
-from hunch.methods.prior.dqn_prior_released import DQNPriorReleased as DQNPriorReleased, DQNPriorReleasedConfig as DQNPriorReleasedConfig
-from hunch.methods.prior.instruct_q import InstructQ as InstructQ, InstructQConfig as InstructQConfig
-from hunch.methods.prior.likelihood_value import LikelihoodValue as LikelihoodValue, LikelihoodValueConfig as LikelihoodValueConfig
 from hunch.methods.prior.zero_shot import ZeroShot as ZeroShot, ZeroShotConfig as ZeroShotConfig
 from hunch.methods.program.code_policy import CodePolicy as CodePolicy, CodePolicyConfig as CodePolicyConfig
 from hunch.methods.program.eureka import Eureka as Eureka, EurekaConfig as EurekaConfig
 from hunch.methods.program.funsearch import FunSearch as FunSearch, FunSearchConfig as FunSearchConfig
 from hunch.methods.program.gif_mcts import GIFMCTS as GIFMCTS, GIFMCTSConfig as GIFMCTSConfig
-from hunch.methods.program.song import Song as Song, SongConfig as SongConfig
-from hunch.methods.program.text2reward import Text2Reward as Text2Reward, Text2RewardConfig as Text2RewardConfig
 from hunch.methods.program.worldcoder import WorldCoder as WorldCoder, WorldCoderConfig as WorldCoderConfig
-from hunch.methods.prompt.prompt_oirl import PromptOIRL as PromptOIRL, PromptOIRLConfig as PromptOIRLConfig
-from hunch.methods.prompt.rlprompt import RLPrompt as RLPrompt, RLPromptConfig as RLPromptConfig
-from hunch.methods.prompt.tempera import TEMPERA as TEMPERA, TEMPERAConfig as TEMPERAConfig
 from hunch.methods.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonus as CountBonus, CountBonusConfig as CountBonusConfig
 from hunch.methods.reward.kwon import Kwon as Kwon, KwonConfig as KwonConfig
 from hunch.methods.reward.motif import Motif as Motif, MotifConfig as MotifConfig
 from hunch.methods.reward.rewarded import RewardedLearner as RewardedLearner, RewardedLearnerConfig as RewardedLearnerConfig
-from hunch.methods.reward.rl_vlm_f import RLVLMF as RLVLMF, RLVLMFConfig as RLVLMFConfig
 from hunch.methods.reward.rnd import RND as RND, RNDConfig as RNDConfig
-from hunch.methods.reward.vlm_rm import VLMRM as VLMRM, VLMRMConfig as VLMRMConfig
 from hunch.methods.solver.alpha_proof import AlphaProof as AlphaProof, AlphaProofConfig as AlphaProofConfig
-from hunch.methods.tune.a2c_text import A2CText as A2CText, A2CTextConfig as A2CTextConfig
-from hunch.methods.tune.compress import Compress as Compress, CompressConfig as CompressConfig
-from hunch.methods.tune.constitutional import Constitutional as Constitutional, ConstitutionalConfig as ConstitutionalConfig
-from hunch.methods.tune.gigpo import GiGPO as GiGPO, GiGPOConfig as GiGPOConfig
 from hunch.methods.tune.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
-from hunch.methods.tune.nlpo import NLPO as NLPO, NLPOConfig as NLPOConfig
 from hunch.methods.tune.offline_rlhf import OfflineRLHF as OfflineRLHF, OfflineRLHFConfig as OfflineRLHFConfig
 from hunch.methods.tune.ppo_text import PPOText as PPOText, PPOTextConfig as PPOTextConfig
-from hunch.methods.tune.red_team import RedTeam as RedTeam, RedTeamConfig as RedTeamConfig
-from hunch.methods.tune.rest import ReST as ReST, ReSTConfig as ReSTConfig
 from hunch.methods.tune.rlhf import RLHF as RLHF, RLHFConfig as RLHFConfig
-from hunch.methods.tune.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
 from hunch.methods.tune.sft import SFT as SFT, SFTConfig as SFTConfig
-from hunch.methods.tune.syndicom import SYNDICOM as SYNDICOM, SYNDICOMConfig as SYNDICOMConfig
-from hunch.methods.tune.trpo_text import TRPOText as TRPOText, TRPOTextConfig as TRPOTextConfig

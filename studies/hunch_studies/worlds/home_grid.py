@@ -14,7 +14,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.ranges import NonNegativeInt, PositiveInt
-from hunch.rl.temporal import FALSE, TRUE, Automaton, parse, propositions, show
+from hunch_contrib.goal.temporal import FALSE, TRUE, Automaton, parse, propositions, show
 
 SIZE: Final = 7
 ROOMS: Final[Mapping[tuple[int, int], tuple[str, ...]]] = {
@@ -40,7 +40,7 @@ class HomeGrid(TextEnv):
     was reached, ``info["raw"]`` row and column, and the task is the formula.
 
     Args:
-        goal: The formula, in the words of :func:`hunch.rl.temporal.parse`, with things as propositions.
+        goal: The formula, as :func:`hunch_contrib.goal.temporal.parse` reads it, with things as propositions.
         home_seed: Seed of the things' cells.
         walls: Put walls around each room, with one door to the hall, in the middle of its northern or
             southern side. By default there are none.

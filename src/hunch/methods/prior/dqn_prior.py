@@ -20,7 +20,7 @@ from the data only, one update per pass of the loop; if it has both, from both.
 Departures: states and actions are embedded separately by default, not as one text (``joint`` is the paper's
 setting); the squared error is averaged over the batch, not summed; alpha divides Q, as in the paper's text,
 while the released code multiplies by it. The authors' protocol is
-:mod:`hunch.methods.prior.dqn_prior_released`.
+the method dqn-prior-released of hunch-rl-contrib.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Systems that search among the texts of a frozen language model."""

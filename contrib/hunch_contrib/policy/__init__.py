@@ -1,0 +1,1 @@
+"""Methods that train a policy: a perceptron on embeddings, or a language model."""

@@ -1,0 +1,1 @@
+"""Methods in which a language model writes programs: heuristics, rewards and policies."""

@@ -1,0 +1,172 @@
+"""Sentence compression: a model keeps or drops each word of a text, and learns from a reward alone.
+
+Algorithm (Ghalandari et al., "Efficient Unsupervised Sentence Compression by Fine-tuning Transformers with
+Reinforcement Learning", ACL 2022)::
+
+    for each text, in group streams that show the same one
+        greedy  <- the likelier choice for each word
+        best    <- the choice with the largest reward among group - 1 draws
+    descend on  (R(greedy) - R(best)) log p(best)                            self-critical
+
+The reward comes from the environment, or from another source (``--reward``). A prompt with a length
+is ``N words : TEXT``; everything after the last colon between spaces is shortened.
+
+Controls: ``choose=first`` keeps the first words and ``choose=random`` any, at the requested length,
+and ``choose=climb`` changes the best choice so far for each text, as Schumann et al. (ACL 2020) do, with the
+same number of rewards. They learn nothing about other texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from hunch.core import State, Transition, World
+from hunch.lm.speech import text_of
+from hunch.methods.method import Method
+from hunch.methods.policy.glam import WALKS
+from hunch.methods.tune.agent import Groups, WritingAgent, WritingConfig
+from hunch.methods.tune.grpo import COMPARES
+from hunch.methods.tune.text import examples
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.rl.policy import Decision, Step
+
+if TYPE_CHECKING:
+    from hunch_contrib.tune.words import WordsPolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressConfig(WritingConfig):
+    """Settings of extractive compression by a self-critical policy gradient."""
+
+    choose: Literal["policy", "first", "random", "climb"] = "policy"
+    """Choice of words: by the policy, or by a control: the first words, random words, or hill climbing."""
+    keep: Share = 0.5
+    """For the controls: share of words that are kept (climb: at first), if no length is requested."""
+    group: PositiveInt = 9
+    """Choices per text: the greedy one, and the others drawn (paper: 101)."""
+    episodes: PositiveInt = 32
+    """Choices per update, two per text: the greedy and the best one (paper: 8)."""
+    learning_rate: PositiveFloat = 1e-3
+    """Adam learning rate, for a model under a million weights (our choice; paper: 1e-5)."""
+    temperature: NonNegativeFloat = 0.0
+    """Temperature in evaluations; 0 keeps the words with probability above 0.5 (paper)."""
+
+
+class Compress(WritingAgent):
+    """The agent of compression; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
+
+    config_class: ClassVar[type[Any]] = CompressConfig
+    fixed: ClassVar[Mapping[str, Any]] = {
+        **COMPARES,
+        **{"advantage": "self_critical", "unit": "text", "epochs": 1, "batch_size": 0, "reference": "none"},
+        **{"kl": 0.0, "kl_in": "loss", "kl_aim": 0.0, "ptx": 0.0, "texts": "", "max_tokens": 1},
+        **{"clip": 0.2, "clip_high": None, "listed": False},
+    }
+    parts = ("policy",)
+    saved = ("words", "known", *WritingAgent.saved)
+    policy: WordsPolicy  # type: ignore[assignment]
+
+    def make_policy(self, seed: int) -> WordsPolicy:  # type: ignore[override]
+        """Return the policy with the model's initial weights."""
+        from hunch_contrib.tune.words import WordsPolicy
+
+        return WordsPolicy(self.lm, self.config, seed)
+
+    def make_memory(self) -> Best:
+        """Return a memory that keeps two choices of each group to learn from."""
+        return Best(self.group)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Restore the initial weights; a model with a growing vocabulary adds the environment's words."""
+        super().begin(world, seed)
+        self.known: dict[str, tuple[tuple[int, ...], float]] = {}  # climb: best choice by text
+        self.lm.take(text_of(own.state.observation) for own in examples(world))
+
+    def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Draw choices from the policy, greedily for the first of each group, or choose by the control."""
+        if self.config.choose != "policy":
+            return [self.controlled(own, rng) for own in states]
+        return super().decide(states, rng)
+
+    def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Return the likelier choice per word, the control's choice, or the climber's best one so far."""
+        if self.config.choose != "policy":
+            return [self.controlled(own, rng, tries=False) for own in states]
+        return super().write(states, rng)
+
+    def controlled(self, state: State, rng: np.random.Generator, tries: bool = True) -> Decision:
+        """Return a control's choice; with ``tries``, climbing changes its best choice."""
+        from hunch_contrib.tune.words import kept, words_of
+
+        words, how = words_of(state), self.config.choose
+        head = state.observation.split()[0]
+        most = min(len(words), int(head) if head.isdigit() else round(self.config.keep * len(words)))
+        bits = np.zeros(len(words), dtype=int)
+        bits[rng.permutation(len(words))[:most] if how != "first" else np.arange(most)] = 1
+        if how == "climb" and state.observation in self.known:
+            bits = np.array(self.known[state.observation][0])
+            if tries:
+                bits = changed(bits, rng)
+        return Decision(kept(words, bits.tolist()), tuple(bits.tolist()))
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Keep choices for the update; climbing keeps the best choice for each text."""
+        from hunch_contrib.tune.words import places_of, words_of
+
+        if self.config.choose == "policy":
+            super().observe(transitions)
+        elif self.config.choose == "climb":
+            for t in transitions:
+                asked = t.state.observation
+                if t.reward > self.known.get(asked, ((), -np.inf))[1]:
+                    self.known[asked] = places_of(words_of(t.state), t.action), float(t.reward)
+
+    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the mean number of kept words, as a metric."""
+        return {"kept": float(np.mean([len(own.text.split()) for own in decisions]))}
+
+
+class Best(Groups):
+    """A memory of groups that keeps the greedy choice and the best other one."""
+
+    def whole(self) -> list[list[list[Step]]]:
+        """Return these two choices of each complete group."""
+
+        def paid(episode: list[Step]) -> float:
+            return sum(step.transition.reward for step in episode)
+
+        return [[own[0], max(own[1:], key=paid)] for own in super().whole()]
+
+
+def changed(bits: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Return choices in which a kept and a dropped word are exchanged, or one word's choice is inverted."""
+    bits = bits.copy()
+    inside, outside = np.flatnonzero(bits), np.flatnonzero(bits == 0)
+    if len(inside) and len(outside) and rng.random() < 0.5:
+        bits[[rng.choice(inside), rng.choice(outside)]] ^= 1
+    else:
+        bits[rng.integers(len(bits))] ^= 1
+    return bits
+
+
+METHOD = Method(
+    "compress",
+    Compress,
+    "a model keeps or drops each word of a text, and learns from a reward without reference texts",
+    "Ghalandari et al., Efficient Unsupervised Sentence Compression by Fine-tuning Transformers with "
+    "Reinforcement Learning, ACL 2022",
+    leaf="RL4LLM / fine-tuning",
+    environments="free text of one step that takes part of the words of its observation",
+    acts="text",
+    lm=WALKS,
+    suggested=("scratch?width=64&layers=2", "hf:<name or folder>"),
+    roles=("policy",),
+    control="first words, random words, and hill climbing with as many rewards",
+    data="none",
+    changeable=("temperature",),
+    files=("methods/tune/compress.py", "roles/policy/words.py", "methods/tune/agent.py"),
+)

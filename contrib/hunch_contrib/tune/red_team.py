@@ -1,0 +1,144 @@
+"""Red teaming: a model learns to write requests that make another model fail.
+
+Algorithm (Perez et al., "Red Teaming Language Models with Language Models", EMNLP 2022)::
+
+    tries  <- requests of the model as it is                                       stage=zero-shot
+    hits   <- requests with a positive reward
+    few-shot:    write after randomly drawn hits
+    supervised:  ascend on the log-likelihood of the hits
+    rl:          supervised, and then A2C on  reward - kl KL(pi || supervised model)
+
+The environment asks the target, and rewards failures (``hunch/Attack-v0``, or another environment). kl
+keeps requests diverse: report the success rate with the metric ``distinct``. Control: zero-shot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from hunch.core import State, Transition, UsageError, World
+from hunch.lm.speech import text_of
+from hunch.methods.tune.text import examples
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.policy import Decision
+from hunch_contrib.tune.a2c_text import METHOD as A2C_METHOD
+from hunch_contrib.tune.a2c_text import A2CText, A2CTextConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedTeamConfig(A2CTextConfig):
+    """Settings of red teaming."""
+
+    stage: Literal["zero-shot", "few-shot", "supervised", "rl"] = "rl"
+    """Last stage of the training; every stage begins with requests of the untrained model (zero-shot)."""
+    tries: PositiveInt = 1_024
+    """Requests of the untrained model, before training (ours; paper: 500,000)."""
+    shots: PositiveInt = 1
+    """With few-shot: number of hits in a prompt (ours; paper: 5)."""
+    updates: NonNegativeInt = 30
+    """With supervised or rl: updates on 64 hits each (our choice)."""
+    rate: PositiveFloat = 1e-3
+    """With supervised or rl: Adam learning rate, which falls linearly to 0 (our choice)."""
+    kl: NonNegativeFloat = 0.1
+    """With rl: weight of the KL divergence from the supervised model (our choice; paper: 0.3 to 0.4)."""
+
+
+class RedTeam(A2CText):
+    """The agent of red teaming; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
+
+    config_class: ClassVar[type[Any]] = RedTeamConfig
+    saved = ("words", "hits", "tried", "settled", *A2CText.saved)
+
+    def begin(self, world: World, seed: int) -> None:
+        """Restore the initial weights; a model with a growing vocabulary adds the examples' words."""
+        super().begin(world, seed)
+        self.hits: list[tuple[dict[str, Any], str]] = []
+        self.tried = 0
+        self.settled: dict[str, Any] | None = None
+        self.lm.take(part for own in examples(world) for part in (own.state.observation, own.text))
+
+    @property
+    def trying(self) -> bool:
+        """True until enough requests of the untrained model were tried."""
+        return bool(self.tried < self.config.tries)
+
+    def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write requests; with few-shot, after hits in the prompt."""
+        return super().decide([self.shown(state, rng) for state in states], rng)
+
+    def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
+        """Write requests for a player; with few-shot, after hits in the prompt."""
+        return super().write([self.shown(state, rng) for state in states], rng)
+
+    def shown(self, state: State, rng: np.random.Generator) -> State:
+        """Return a state whose observation has hits before its last word; only for stage=few-shot."""
+        if self.config.stage != "few-shot" or self.trying:
+            return state
+        drawn = [self.hits[i][1].strip() for i in rng.integers(len(self.hits), size=self.config.shots)]
+        head, _, mark = state.observation.rpartition(" ")
+        return replace(state, observation=" ".join([head, *(f"{mark} {own}" for own in drawn), mark]).strip())
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Keep the hits among the first requests, and later the episodes for the updates."""
+        if self.trying:
+            self.hits += [(t.state.plain(), t.action) for t in transitions if t.reward > 0]
+            self.tried += len(transitions)
+        elif self.config.stage == "rl":
+            super().observe(transitions)
+
+    def learn(self) -> dict[str, float]:
+        """Train on the hits after enough requests; later make the updates of A2C.
+
+        Raises:
+            UsageError: if no request had a positive reward.
+        """
+        if self.trying:
+            return {}
+        if not self.hits:
+            raise UsageError(
+                f"The target never failed in {self.tried:,} tries, so there is nothing to learn."
+            )
+        if self.config.stage in ("supervised", "rl") and self.settled is None:
+            return self.imitate()
+        return super().learn() if self.config.stage == "rl" else {}
+
+    def imitate(self) -> dict[str, float]:
+        """Maximise the likelihood of the hits; the resulting model becomes the reference."""
+        from hunch.lm.training import Learner
+
+        c, learner, loss = self.config, Learner.adam(self.lm.parameters()), 0.0
+        prompts = [self.policy.prompt(State.of(state)) for state, _ in self.hits]
+        self.lm.take(
+            part for p, (_, text) in zip(prompts, self.hits, strict=True) for part in (text_of(p), text)
+        )
+        for i in range(c.updates):
+            rows = self.rng.integers(len(self.hits), size=64)
+            found = self.policy.likelihood([prompts[j] for j in rows], [self.hits[j][1] for j in rows])
+            loss = learner.update(-found, c.rate * (1 - i / c.updates))
+        self.settled = self.policy.settle()
+        return {"loss": loss, "hits": len(self.hits) / self.tried}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the hits among the first requests, once all were tried."""
+        return [] if self.trying else [{"request": text} for _, text in self.hits]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.policy.settled = self.settled
+
+
+METHOD = replace(
+    A2C_METHOD,
+    name="red-team",
+    agent_class=RedTeam,
+    summary="a model learns to write requests that make another model fail",
+    paper="Perez et al., Red Teaming Language Models with Language Models, EMNLP 2022",
+    environments="free text of one step that pays what a target does wrong",
+    control="requests of the model as it is, or after hits",
+    files=("methods/tune/red_team.py", *A2C_METHOD.files),
+)

@@ -1,0 +1,67 @@
+"""DQN-Prior by the protocols of the authors' two scripts: what is stored, and when the agent learns."""
+
+import pytest
+from tests.begun import begun
+
+import hunch
+from hunch import lm
+from hunch.core import State, Transition
+from hunch.roles import TextTable, UniformPrior
+from hunch_contrib.prior.dqn_prior_released import SCRIPTS, DQNPriorReleased
+
+ROUNDS = {"hidden": 16, "batch_size": 16}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return TextTable(lm.load("minilm"))
+
+
+def released(prior, table, **options):
+    return DQNPriorReleased(prior, table, joint=False, **options)
+
+
+def test_a_script_sets_what_the_user_does_not(table):
+    alfworld, kitchens = (released(UniformPrior(), table, script=s).config for s in SCRIPTS)
+    assert (alfworld.mixed, alfworld.round, alfworld.round_updates) == (False, 10, 0)
+    assert (kitchens.mixed, kitchens.round, kitchens.round_updates) == (True, 5, 40)
+    assert (kitchens.proposals, kitchens.clip, kitchens.gamma) == ("visited", 1.0, 0.99)
+    assert released(UniformPrior(), table, script="kitchens", round=3, mixed=False).config.round == 3
+    assert not released(UniformPrior(), table, script="kitchens", mixed=False).config.mixed
+
+
+def test_the_other_protocol_of_the_authors_keeps_the_contract(table):
+    """Resume, evaluation without a trace, and the like, with episodes that are held until they end."""
+    agent = begun(released(UniformPrior(), table, script="kitchens", k=2))
+    hunch.methods.check(agent, hunch.make("hunch/FrozenLake-v0"), steps=40)
+
+
+def test_failures_are_stored_while_they_do_not_outweigh_successes(table):
+    agent = begun(released(UniformPrior(), table, surplus=1, copies=2, **ROUNDS))
+    s = State("here", "go", ("left", "right"))
+
+    def play(success):
+        agent.act([s])
+        agent.observe([Transition(s, "left", 0.0, s, False, False)])
+        agent.act([s])
+        agent.observe([Transition(s, "right", float(success), s, True, False, success)])
+        return len(agent.learner.replay)
+
+    sizes = [play(success) for success in (False, False, True, False)]
+    assert sizes == [4, 4, 6, 6], "twice each failure; the second is one too many, and so is the third"
+    assert play(True) == 8
+    agent.observe([Transition(s, "left", 0.0, s, False, False)])
+    assert len(agent.learner.replay) == 8, "an episode in flight is not stored yet"
+
+
+def test_updates_in_rounds(table):
+    """Four passes over what is stored, or a number, when an episode of so many ends."""
+    s = State("here", "go", ("left", "right"))
+    for options, after in (({"round_updates": 7}, [0, 7, 7, 14]), ({}, [0, 1, 1, 3])):
+        agent = begun(released(UniformPrior(), table, **{**ROUNDS, "round": 2, "batch_size": 8, **options}))
+        made = []
+        for _ in range(4):
+            agent.observe([Transition(s, "left", 0.0, s, True, False)])
+            agent.learn()
+            made.append(agent.learner.updates)
+        assert made == after

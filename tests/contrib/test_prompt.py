@@ -1,0 +1,137 @@
+"""Prompts as policies: what soft Q finds, controls at equal scores, choices by question, bad input."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hunch
+from hunch import lm, methods
+from hunch.cli.main import main
+from hunch.core import Episode, State, Transition, UsageError, World
+from hunch.envs.base import Outcome, TextEnv
+from hunch.roles.encoder.features import TextTable
+
+WORDS = tuple("abcdefghijklmnopqrst")
+
+
+class Scored(TextEnv):
+    """A score that adds up over words: a, b and c bring 1 each, once."""
+
+    offers = ("free_text",)
+    things = WORDS
+
+    def __init__(self, render_mode=None):
+        super().__init__(1, render_mode)
+
+    def _begin(self, options):
+        return Outcome("Write a prompt.", None)
+
+    def _move(self, action):
+        noise = float(self.np_random.normal()) * 0.2
+        return Outcome("", None, len(set(action.split()) & set("abc")) + noise, True, True)
+
+
+def test_soft_q_becomes_the_boltzmann_distribution_of_the_rewards():
+    """With all texts and exact rewards, log pi(text) and the reward differ by a constant."""
+    pytest.importorskip("torch")
+    from hunch_contrib.prompt.soft_q import SoftQ
+
+    texts = np.array([(i, j) for i in range(3) for j in range(3)])
+    rewards = np.random.default_rng(0).normal(size=9)
+    q = SoftQ(3, 2, 32, 1e-2, 0.0, 0.1, 0)
+    for _ in range(1_500):
+        q.update(texts, rewards)
+    scores = q.network(q.features(texts)).log_softmax(2).detach().numpy()
+    chances = np.array([scores[n, [0, 1], text].sum() for n, text in enumerate(texts)])
+    assert np.ptp(chances - rewards) < 0.02
+    assert np.exp(chances).sum() == pytest.approx(1, abs=1e-5)
+    assert list(q.write(None)) == list(texts[rewards.argmax()])
+
+
+def test_soft_q_proposes_better_prompts_than_chance():
+    agent = methods.find("rlprompt").agent_class()
+    hunch.train(agent, Scored(), steps=120, seed=0)
+    scores = [row["score"] for row in agent.records()]
+    assert len(scores) == 120
+    assert np.mean(scores[-40:]) > np.mean(scores[:30]) + 0.3
+
+
+def test_search_at_random_answers_with_the_best_prompt_so_far():
+    agent = methods.find("rlprompt").agent_class(search="random")
+    hunch.train(agent, Scored(), steps=60, seed=0)
+    [text] = agent.player(0).act([State("Write a prompt.")])
+    assert text == max(agent.records(), key=lambda row: row["score"])["prompt"]
+
+
+@pytest.mark.parametrize("search", ["soft-q", "random", "edits"])
+def test_the_contract_of_every_search(search):
+    agent = methods.find("rlprompt").agent_class(search=search, warmup=4, updates=2)
+    methods.check(agent, Scored(), steps=12, streams=2)
+
+
+@pytest.mark.parametrize("edits", ["random", "none"])
+def test_the_contract_of_controls_of_edits(edits):
+    table = TextTable(lm.load("bag-of-words"))
+    agent = methods.find("tempera").agent_class(table, edits=edits, horizon=4)
+    methods.check(agent, hunch.make("hunch/Prompting-v0", play="edit", max_steps=3), steps=12)
+
+
+def episodes(right):
+    """A result for each of some questions and prompts."""
+    made = []
+    for question in ("red one", "red two", "blue one", "blue two"):
+        for prompt in ("say red", "say blue"):
+            state = State(question, actions=("say red", "say blue"))
+            reward = right(question, prompt)
+            made.append(Episode((Transition(state, prompt, reward, State(""), True, False),)))
+    return made
+
+
+def test_the_prompt_is_chosen_by_question():
+    data = episodes(lambda question, prompt: float(question.split()[0] in prompt))
+    agent = methods.find("prompt-oirl").agent_class(TextTable(lm.load("bag-of-words")))
+    agent.begin(World(data=data, streams=0, steps=200), 0)
+    for _ in range(200):
+        agent.learn()
+    asked = [State(f"{colour} three", actions=("say red", "say blue")) for colour in ("red", "blue")]
+    assert agent.player(0).act(asked) == ["say red", "say blue"]
+
+
+@pytest.mark.parametrize(
+    ("right", "told"),
+    [(lambda q, p: 1.0, "All recorded results are equal"), (None, "one prompt only")],
+)
+def test_results_that_tell_nothing_are_refused(right, told):
+    data = episodes(right or (lambda q, p: float("red" in q)))
+    data = data if right else data[::2]
+    agent = methods.find("prompt-oirl").agent_class(TextTable(lm.load("bag-of-words")))
+    with pytest.raises(UsageError, match=told):
+        agent.begin(World(data=data, streams=0, steps=9), 0)
+
+
+def test_without_words_there_is_no_prompt():
+    agent = methods.find("rlprompt").agent_class()
+    with pytest.raises(UsageError, match="at least two words"):
+        agent.begin(World(steps=9), 0)
+
+
+def test_a_log_of_ones_own_is_enough(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    rows = [
+        {"question": f"{colour} {i}", "prompt": prompt, "right": int(colour in prompt)}
+        for i in range(6)
+        for colour in ("red", "blue")
+        for prompt in ("say red", "say blue", "say green")
+    ]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "run"
+    bed = ["--env", "hunch/Prompting-v0", "--env.play", "choose", "--env.file", str(log)]
+    learn = ["--data", str(log), "--steps", "20", "--encoder", "bag-of-words", "--out", str(out)]
+    assert not main(["run", "prompt-oirl", *bed, *learn])
+    assert json.loads((out / "summary.json").read_text())
+    log.write_text(json.dumps({"prompt": "p", "right": 1}) + "\n")
+    with pytest.raises(SystemExit) as left:
+        main(["run", "prompt-oirl", *bed, *learn[:-1], str(tmp_path / "other")])
+    assert left.value.code == 2
+    assert "has no question" in capsys.readouterr().err
