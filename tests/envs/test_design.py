@@ -116,3 +116,16 @@ def test_an_agent_of_programs_keeps_the_contract_of_agents():
 def test_a_method_that_needs_a_list_says_so():
     with pytest.raises(UsageError, match="chooses from listed actions"):
         hunch.train(methods.ZeroShot(hunch.roles.UniformPrior()), problem(), 10)
+
+
+def test_trials_of_an_earlier_version_of_the_function_are_not_used(tmp_path):
+    file = str(tmp_path / "trials.sqlite")
+
+    def fitness(evaluate, version):
+        env = DesignProblem(evaluate, task="Use many letters.", trials=file, version=version)
+        env.reset(seed=0)
+        return env.step("aab")[1]
+
+    assert fitness(letters, "1") == 2.0
+    assert fitness(lambda program: 99.0, "1") == 2.0  # looked up: the version says that nothing changed
+    assert fitness(lambda program: 99.0, "2") == 99.0

@@ -14,9 +14,9 @@ import hunch_contrib
 from hunch import Evaluation, lm, methods
 from hunch.cli.help import of_method
 from hunch.core import Agent, Explanation, State, UsageError
-from hunch.lm.wording import version
 from hunch.methods.registry import CONTRIB
 from hunch.methods.reward.motif import PreferenceConfig
+from hunch.roles.prior.prompt import WORDING
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loading import load_agent
 from hunch_contrib.goal.rl_adapter import MentorConfig
@@ -251,20 +251,9 @@ def test_a_method_shows_its_own_options_and_those_of_its_learner(method, learner
     assert not learner or not others & {option.flag.partition(".")[0] for option in shown}
 
 
-def test_other_words_in_a_prompt_are_another_version():
-    def one(name):
-        """Not part of it."""
-        return f"Go to {name}, one per line."
-
-    def other(name):
-        return f"Go to {name}, one a line."
-
-    def same(name):
-        return f"Go to {name}, one per line."
-
-    assert version(one) == version(same) != version(other)
+def test_the_version_of_its_prompt_is_a_setting_of_an_agent():
     model = lm.load("scripted:frozenlake")
-    assert "wording" in hunch.methods.ZeroShot(hunch.roles.MappedPrior(model)).settings
+    assert hunch.methods.ZeroShot(hunch.roles.MappedPrior(model)).settings["wording"] == WORDING
 
 
 class Walker(Agent):

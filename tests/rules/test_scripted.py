@@ -11,7 +11,7 @@ from hunch.core import UsageError
 from hunch.lm import UniformModel, listed_options
 from hunch_studies.rules import ScriptedModel
 from hunch_studies.rules.frozen_lake import frozenlake
-from hunch_studies.rules.model import REFUSAL, situation
+from hunch_studies.rules.model import REFUSAL, VERSIONS, situation
 from hunch_studies.rules.words import first, overlap
 
 OPTIONS = ("go left", "open the fridge", "look", "take the mug")
@@ -176,3 +176,18 @@ def test_uniform_knows_nothing() -> None:
     answers = [own[0] for own in model.generate(MANY)]
     assert all(answers.count(option) / len(MANY) == pytest.approx(0.25, abs=0.04) for option in OPTIONS)
     assert model.generate(["no list"]) == [[""]]
+
+
+def test_rules_have_written_versions_and_drafts_that_of_their_source():
+    assert all(VERSIONS[name] for name in rules.RULES)
+    assert lm.load("scripted:first").revision.partition(":")[0] == VERSIONS["first"]
+
+    def draft(prompt, options):
+        return options[0]
+
+    def other(prompt, options):
+        return options[-1]
+
+    drafts = [rules.ScriptedModel(rule).revision for rule in (draft, draft, other)]
+    assert drafts[0] == drafts[1] != drafts[2]
+    assert rules.ScriptedModel(draft, version="2").revision.startswith("2:")

@@ -30,14 +30,13 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError, World, weakest
 from hunch.lm.base import LanguageModel
-from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import FixedAction, Skill
 from hunch.roles.prior.distribution import UniformPrior
-from hunch_contrib.planner.skill_graph import Entry, EntryConfig, SkillGraph, extract, question
+from hunch_contrib.planner.skill_graph import WORDING, Entry, EntryConfig, SkillGraph, extract
 
 FAR: Final = 400
 """Maximum number of skills in a plan (our choice)."""
@@ -181,8 +180,8 @@ class Plan4MC(Planner):
 
     @property
     def wording(self) -> str:
-        """The version of the prompts, which changes with their text."""
-        return version(question)
+        """The version of the prompts."""
+        return WORDING
 
     @property
     def evidence(self) -> EvidenceLevel | None:

@@ -100,6 +100,11 @@ def _first(pairs: object) -> dict[str, str]:
     return found
 
 
+WORDING: Final = "6c8bfb4c"
+"""Version of the words of :func:`question`. Change it with them: runs with different words are different
+runs."""
+
+
 def question(manual: str, skill: str) -> str:
     """Return the prompt that asks for a skill's entry."""
     lines = "\n".join(f"{name}: {what}" for name, what in FIELDS.items())

@@ -28,7 +28,6 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
-from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt
@@ -75,6 +74,9 @@ DIRECT: Final[Mapping[str, Question]] = {
     "choice": Question("Which of the listed actions is the best now?", listed=True)
 }
 """The control: only the question for the action."""
+WORDINGS: Final = {"graph": "a38192ad", "direct": "bd89f2ed"}
+"""Version of the words of :meth:`SPRING.prompt` with each of the two graphs. Change both with the prompt, and
+one with its graph: runs with different words are different runs."""
 
 
 def ordered(questions: Mapping[str, Question]) -> list[str]:
@@ -144,8 +146,8 @@ class SPRING(Agent):
 
     @property
     def wording(self) -> str:
-        """The version of the prompts, which changes with their text."""
-        return version(SPRING.prompt, repr(self.questions))
+        """The version of the prompts and of the questions of the settings."""
+        return WORDINGS[self.config.ask]
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class Song(ProgramAgent):
     """The agent of this method; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = SongConfig
+    wording: ClassVar[str] = "e039e509"  # of ``prompt``
 
     def search(self) -> Search:
         """Return a linear search that stops at a good program."""

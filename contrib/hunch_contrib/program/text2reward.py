@@ -59,6 +59,7 @@ class Text2Reward(ProgramAgent):
     """The agent of Text2Reward; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = Text2RewardConfig
+    wording: ClassVar[str] = "29255f34"  # of ``prompt``
 
     def search(self) -> Search:
         """Return the search, without any trials."""

@@ -26,7 +26,6 @@ from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.lm.speech import text_of
-from hunch.lm.wording import version
 from hunch.methods.tune.rlhf import METHOD as RLHF_METHOD
 from hunch.methods.tune.rlhf import RLHF, SHOWN, RLHFConfig
 from hunch.ranges import PositiveInt
@@ -91,7 +90,7 @@ class Constitutional(RLHF):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of RLHF, and the version of the questions."""
-        return {**super().settings, "wording": version(question)}
+        return {**super().settings, "wording": QUESTION_WORDING}
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and begin with drafts."""
@@ -169,6 +168,11 @@ class Constitutional(RLHF):
     def written(self, prompts: Sequence[str]) -> list[str]:
         """Return the judge's answer to each prompt."""
         return [own for (own,) in self.judging.generate(prompts, 1, self.asking.sampling)] if prompts else []
+
+
+QUESTION_WORDING: Final = "970e53f6"
+"""Version of the words of :func:`question`, ``CRITICISE`` and ``REVISE``. Change it with them: runs with
+different words are different runs."""
 
 
 def question(state: State, text: str, principle: str) -> str:

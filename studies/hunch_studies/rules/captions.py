@@ -23,7 +23,7 @@ _ORDERS = {"put things down": _TIDY}
 """Captions from worst to best, by words of the goal; other goals use the mission's order."""
 
 
-@rule("captions")
+@rule("captions", "ab356507d5d42cda")
 def captions(prompt: str, options: tuple[str, ...]) -> str:
     """Say which of two captions of DoorKey or KeyCorridor is nearer to the goal: 1, 2 or none.
 

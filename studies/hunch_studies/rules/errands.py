@@ -96,7 +96,7 @@ class Belief:
         return thing in self.absent or ((thing in self.missed or unseen) and not hidden)
 
 
-@rule("errands")
+@rule("errands", "f15b4579012b0889")
 def errands(prompt: str, options: tuple[str, ...]) -> str:
     """Name the next skill of an errand."""
     lines = prompt.partition(LIST)[0].splitlines()

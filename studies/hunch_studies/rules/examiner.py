@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hunch_studies.rules.model import rule
 
 
-@rule("examiner")
+@rule("examiner", "e113e698eeab7cdb")
 def examiner(prompt: str, options: tuple[str, ...]) -> str:
     """Examine what has to be known, and pick up what follows; a report is believed."""
     task, *lines = prompt.splitlines()

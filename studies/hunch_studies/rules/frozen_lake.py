@@ -7,7 +7,7 @@ import re
 from hunch_studies.rules.model import rule
 
 
-@rule("frozenlake")
+@rule("frozenlake", "9ec982f08dd764a7")
 def frozenlake(prompt: str, options: tuple[str, ...]) -> str:
     """Move towards the bottom right corner, never into a hole, downwards rather than sideways.
 

@@ -57,13 +57,13 @@ def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
     return tuple(map(texts.reward, [reward, *(r for r in possible if r != reward)]))
 
 
-@rule("icpi", options=answers)
+@rule("icpi", "c65edd5a00de2a1f1a7190a8cb3f5dc2", options=answers)
 def icpi(prompt: str, options: tuple[str, ...]) -> str:
     """The right answer, which comes first, or the first one that is offered."""
     return _offered(answers(prompt), options)
 
 
-@rule("icpi-nearest", options=partial(answers, nearest=True))
+@rule("icpi-nearest", "843a340cacac044eeeac1545808e6a77", options=partial(answers, nearest=True))
 def icpi_nearest(prompt: str, options: tuple[str, ...]) -> str:
     """As ``icpi``, with a policy that generalises."""
     return _offered(answers(prompt, nearest=True), options)

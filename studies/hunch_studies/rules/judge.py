@@ -14,7 +14,7 @@ from hunch_studies.rules.model import rule
 _PAYOFFS = re.compile(r"P1 gets (-?\d+), P2 gets (-?\d+)\.")
 
 
-@rule("judge")
+@rule("judge", "b72bafbc963b7d76")
 def judge(prompt: str, options: tuple[str, ...]) -> str:
     """Say whether the outcome meets the objective of a matrix game or an Ultimatum."""
     verdict = _matrix(prompt) if "Outcome: P1" in prompt else _ultimatum(prompt)

@@ -7,7 +7,7 @@ import re
 from hunch_studies.rules.model import rule
 
 
-@rule("kitchen")
+@rule("kitchen", "18a0e23832eaa432")
 def kitchen(prompt: str, options: tuple[str, ...]) -> str:
     """Cook the dish of the Overcooked environments: chop each food on its own board, then fill the bowl.
 

@@ -26,7 +26,7 @@ from hunch_studies.rules import (  # noqa: F401, each registers its rules
     words,
     writer,
 )
-from hunch_studies.rules.model import DIALS, OPTIONS, RULES, WRITERS, ScriptedModel
+from hunch_studies.rules.model import DIALS, OPTIONS, RULES, VERSIONS, WRITERS, ScriptedModel
 
 
 def load(name: str, **dials: float) -> Model:
@@ -48,7 +48,11 @@ def load(name: str, **dials: float) -> Model:
             raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, (*DIALS, SPEAKS))}")
     speaks = dials.pop(SPEAKS, 0)
     model = ScriptedModel(
-        RULES[name], name=f"scripted:{name}", options=OPTIONS.get(name, listed_options), **dials
+        RULES[name],
+        name=f"scripted:{name}",
+        options=OPTIONS.get(name, listed_options),
+        version=VERSIONS.get(name, ""),
+        **dials,
     )
     if speaks:
         model.verbs = frozenset({"generate"})

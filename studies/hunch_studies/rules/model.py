@@ -27,6 +27,8 @@ Options: TypeAlias = Callable[[str], tuple[str, ...]]
 RULES: dict[str, Rule] = {}
 OPTIONS: dict[str, Options] = {}
 """How options are found, for rules whose options are not the last list in the prompt."""
+VERSIONS: dict[str, str] = {}
+"""The version of each rule; empty for one that is still being written."""
 WRITERS = (
     *("critic", "formaliser", "mentor", "modeller", "mutator"),
     *("onlooker", "player", "recipes", "suggest", "writer"),
@@ -36,16 +38,19 @@ REFUSAL = "I'm sorry, but I can't help with that."
 SPREAD = 0.01
 
 
-def rule(name: str, options: Options = listed_options) -> Callable[[Rule], Rule]:
+def rule(name: str, version: str = "", options: Options = listed_options) -> Callable[[Rule], Rule]:
     """Register a rule, so that ``scripted:<name>`` loads it.
 
     Args:
         name: Name of the rule.
+        version: Version of the rule; see :class:`ScriptedModel`.
         options: Finds the answers among which ``generate`` chooses.
     """
 
     def register(function: Rule) -> Rule:
-        RULES[name], OPTIONS[name] = function, options
+        RULES[name] = function
+        VERSIONS[name] = version
+        OPTIONS[name] = options
         return function
 
     return register
@@ -112,6 +117,7 @@ class ScriptedModel(Model):
         draw: float = 0,
         name: str | None = None,
         options: Options = listed_options,
+        version: str = "",
     ) -> None:
         """Wrap a rule.
 
@@ -124,6 +130,9 @@ class ScriptedModel(Model):
             draw: Number of the draw of these situations and their errors.
             name: Name of the model in tables. Default: the name of the function.
             options: Finds the answers among which ``generate`` chooses.
+            version: Version of the rule, part of the model's revision and so of the keys of stored answers.
+                Change it whenever the rule, or what it calls, answers differently. Default: a digest of the
+                rule's source, so that no answer of an earlier draft is used.
 
         Raises:
             UsageError: if a share is not a number, is negative, or the shares sum to more than one; if the
@@ -145,8 +154,7 @@ class ScriptedModel(Model):
         dials = f"error={self.error},refusal={self.refusal},malformed={self.malformed}"
         dials += f",systematic={self.systematic}" if systematic else ""
         dials += f",draw={self.draw}" if draw else ""
-        own = "" if options is listed_options else _fingerprint(options)
-        self.revision = f"{_fingerprint(rule)}{own}:{dials}"
+        self.revision = f"{version or _draft(rule, options)}:{dials}"
 
     def generate(
         self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
@@ -215,10 +223,14 @@ def _other(best: str, options: Sequence[str], rng: np.random.Generator) -> str:
     return others[rng.integers(len(others))] if others else best
 
 
-def _fingerprint(rule: Rule | Options) -> str:
-    """Hash a rule's source. Functions that it calls are not included: rename the rule when they change."""
+def _draft(rule: Rule, options: Options) -> str:
+    """Return a digest of the source of a rule without a version, and of how it finds its options."""
+    parts: list[Callable[..., object]] = [rule] if options is listed_options else [rule, options]
+    return "".join(hashlib.sha256(_source(part).encode()).hexdigest()[:16] for part in parts)
+
+
+def _source(function: Callable[..., object]) -> str:
     try:
-        code = inspect.getsource(rule)
-    except (OSError, TypeError):
-        code = repr(getattr(rule, "__qualname__", type(rule)))
-    return hashlib.sha256(code.encode()).hexdigest()[:16]
+        return inspect.getsource(function)
+    except (OSError, TypeError):  # it was typed into a prompt, or is an object
+        return repr(getattr(function, "__qualname__", type(function)))

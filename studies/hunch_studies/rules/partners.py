@@ -8,7 +8,7 @@ from hunch_studies.rules.model import rule
 from hunch_studies.worlds.say_select import QUIT, WORDS
 
 
-@rule("partner")
+@rule("partner", "6305602d1817696b")
 def partner(prompt: str, options: tuple[str, ...]) -> str:
     """Select the ball whose number the partner said last; a speaker says the number of the first good ball,
     or, if there is none, of the ball that was selected last.

@@ -7,13 +7,13 @@ import re
 from hunch_studies.rules.model import rule
 
 
-@rule("first")
+@rule("first", "7a50d00cf6b04afd")
 def first(prompt: str, options: tuple[str, ...]) -> str:
     """Take the first option."""
     return options[0]
 
 
-@rule("overlap")
+@rule("overlap", "c2766ee2a3386e3a")
 def overlap(prompt: str, options: tuple[str, ...]) -> str:
     """Take the option that shares most words with the task, the earlier one of equals.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import sys
 
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import box
 from hunch.sandbox import Program
 
 KNOWN = {1: 2, 2: 4, 3: 9, 4: 20, 5: 45, 6: 112, 7: 236, 8: 512}
@@ -47,6 +46,9 @@ class CapSet(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
+    version = "61b5959d3e483320"
+    """Identifies stored trials. It changes with whatever changes the trial of a program."""
+
     def __init__(self, *, n: int = 4, trials: str = "", render_mode: str | None = None) -> None:
         if not 1 <= n <= LARGEST:
             raise UsageError(f"The dimension of a cap set is from 1 to {LARGEST}, not {n}.")
@@ -63,8 +65,8 @@ class CapSet(DesignProblem):
         )
 
     def identity(self) -> str:
-        """Code and dimension."""
-        return f"{fingerprint(sys.modules[__name__])} {self.n}"
+        """Version of the scoring, and dimension."""
+        return f"{self.version} {self.n}"
 
     def ready(self) -> None:
         """Start the sandbox."""

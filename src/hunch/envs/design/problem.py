@@ -105,7 +105,9 @@ class DesignProblem(TextEnv):
         start: An initial program.
         also: Further functions that the program must define, with their parameters.
         trials: File with finished trials, so that none is run twice; empty for no file, ``"user"`` for
-            the user's file. Use another file after a change of ``evaluate``.
+            the user's file.
+        version: Version of ``evaluate``, in your own words. Change it with the function, so that trials of
+            the earlier one are not used for it.
         render_mode: ``"ansi"`` or none.
 
     Raises:
@@ -115,6 +117,8 @@ class DesignProblem(TextEnv):
     offers = ("programs", "events", "raw")
     seeded: bool = False
     """True if trials are random; then the seed is part of a trial's key."""
+    version: str = ""
+    """Version of how programs are scored; part of a trial's key."""
 
     def __init__(
         self,
@@ -129,9 +133,11 @@ class DesignProblem(TextEnv):
         start: str = "",
         also: Mapping[str, tuple[str, ...]] | None = None,
         trials: str = "",
+        version: str = "",
         render_mode: str | None = None,
     ) -> None:
         super().__init__(1, render_mode)
+        self.version = version or self.version
         self.evaluate, self.target = evaluate, target
         self.problem = Problem(task, interface, source, function, tuple(parameters), start, also or {})
         self.task, self.code = task, source
@@ -141,11 +147,13 @@ class DesignProblem(TextEnv):
         self.known = Trials(trials, self.identity()) if trials or identified else None
 
     def identity(self) -> str:
-        """Return a hash of everything on which fitness depends; it identifies the trials of this problem.
+        """Return everything on which fitness depends; it identifies the trials of this problem.
 
-        If a class does not override this method, its trials are stored only in a named file.
+        Here: the class's name, what a writer is told, and ``version``, which changes when programs are scored
+        differently. If a class does not override this method, its trials are stored only in a named file.
         """
-        return f"{type(self).__name__}: {self.problem}"
+        version = f" (version {self.version})" if self.version else ""
+        return f"{type(self).__name__}: {self.problem}{version}"
 
     def ready(self) -> None:
         """Check, before a model is asked, that programs can be run and scored."""

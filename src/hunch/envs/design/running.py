@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from functools import cache
-from types import ModuleType
 
 from hunch.sandbox import Sandbox
 
@@ -22,10 +19,3 @@ def box(seconds: float = 5.0, memory_mb: int = 512) -> Sandbox:
         UsageError: if this machine cannot isolate programs.
     """
     return Sandbox(seconds=seconds, memory_mb=memory_mb)
-
-
-@cache
-def fingerprint(*modules: ModuleType) -> str:
-    """Return a hash of the code of modules, so that trials are run again when the code changes."""
-    code = "".join(inspect.getsource(module) for module in modules)
-    return hashlib.sha256(code.encode()).hexdigest()[:16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
@@ -11,13 +10,11 @@ from typing import Any, cast
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.envs.design import program_model
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.program_model import ProgramModel, read
-from hunch.envs.design.running import box, fingerprint
+from hunch.envs.design.running import box
 from hunch.envs.design.transitions import collected, given, played, refuse_contradictions
-from hunch.rl import world_model
 from hunch.rl.world_model import Prediction, Step, alike, right
 from hunch.sandbox import Program, ProgramError
 
@@ -74,6 +71,9 @@ class WorldModelCode(DesignProblem):
             contradict each other.
     """
 
+    version = "8a53912808c1d28c"
+    """Identifies stored trials. It changes with whatever changes the trial of a program."""
+
     def __init__(
         self,
         *,
@@ -112,9 +112,8 @@ class WorldModelCode(DesignProblem):
         )
 
     def identity(self) -> str:
-        """Return a hash of code and transitions."""
-        code = fingerprint(sys.modules[__name__], program_model, world_model)
-        return f"{code} {self.buffer} {self.held_out}"
+        """Return the version of the scoring, and the transitions."""
+        return f"{self.version} {self.buffer} {self.held_out}"
 
     def ready(self) -> None:
         """Start the sandbox."""

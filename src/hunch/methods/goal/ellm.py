@@ -29,7 +29,6 @@ from hunch.lm import choose, load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure
@@ -81,6 +80,10 @@ class Suggestions(GoalSource):
         UsageError: if the model does not support the chosen kind of request.
     """
 
+    wording = "2f027ed1"
+    """Version of the words of :meth:`prompt` and of the question for a yes. Change it with them: runs with
+    different words are different runs."""
+
     def __init__(
         self, lm: LanguageModel, config: SuggestionConfig | None = None, nonsense: Sequence[str] = ()
     ) -> None:
@@ -98,8 +101,7 @@ class Suggestions(GoalSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, the model, and the version of the prompts."""
-        words = version(Suggestions.prompt, Suggestions._approved)
-        own = {"suggests": self.lm.name, "nonsense": list(self.nonsense), "wording": words}
+        own = {"suggests": self.lm.name, "nonsense": list(self.nonsense), "wording": self.wording}
         return {**asdict(self.config), **own}
 
     def begin(self, world: World, seed: int) -> None:

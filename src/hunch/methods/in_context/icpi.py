@@ -35,7 +35,6 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, State, World, weakest
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
-from hunch.lm.wording import version
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
 from hunch.ranges import NonNegativeInt
@@ -43,7 +42,7 @@ from hunch.rl.search import RolloutPolicy, roll_out
 from hunch.roles.policy.in_context import InContextPolicy
 from hunch.roles.world_model.experience import Experience
 from hunch.roles.world_model.prompting import Completer, PromptConfig
-from hunch.roles.world_model.text import InContextWorldModel, TextWorldModel, question
+from hunch.roles.world_model.text import WORDING, InContextWorldModel, TextWorldModel
 
 BROOKS = "Brooks et al., Large Language Models can Implement Policy Iteration, NeurIPS 2023"
 
@@ -151,7 +150,7 @@ class ICPI(Planner):
     @property
     def wording(self) -> str:
         """The version of the prompts."""
-        return version(question, Completer._prompt)
+        return WORDING
 
     @property
     def evidence(self) -> EvidenceLevel | None:

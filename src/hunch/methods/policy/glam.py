@@ -26,14 +26,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
-from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.policy.agent import LISTED, TOGETHER, UNPULLED, PolicyAgent
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import LMPolicyConfig
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.prompt import WORDING
 
 if TYPE_CHECKING:
     from hunch.roles.policy.language import LMPolicy
@@ -91,8 +90,8 @@ class GLAM(PolicyAgent):
 
     @property
     def wording(self) -> str:
-        """The version of the prompts, which changes with their text."""
-        return version(prompt)
+        """The version of the prompts."""
+        return WORDING
 
     @property
     def evidence(self) -> EvidenceLevel | None:

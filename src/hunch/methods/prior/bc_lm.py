@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transi
 from hunch.lm import trainable
 from hunch.lm.backends.sampling import count_words
 from hunch.lm.base import Normalisation, OptionScores
-from hunch.lm.wording import version
 from hunch.methods.method import Method
 from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import configure
@@ -71,7 +70,7 @@ class BCLM(Agent):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, and the version of the prompt, ``wording``."""
-        return {**asdict(self.config), "wording": version(text)}
+        return {**asdict(self.config), "wording": WORDING}
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the model's initial weights, and forget all steps except recorded data."""
@@ -170,6 +169,10 @@ class BCLM(Agent):
         self.examples = [(prompt, action) for prompt, action in state["examples"]]
         self.rng.bit_generator.state = state["rng"]
         self._policies.clear()
+
+
+WORDING: Final = "a67b40be"
+"""Version of the words of :func:`text`. Change it with them: runs with different words are different runs."""
 
 
 def text(state: State) -> str:

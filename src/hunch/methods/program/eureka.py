@@ -52,6 +52,7 @@ class Eureka(ProgramAgent):
     """The agent of Eureka; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = EurekaConfig
+    wording: ClassVar[str] = "46e78e90"  # of ``prompt``
 
     def search(self) -> Search:
         """Return a search by batches; the best program of a batch is the parent of the next one."""

@@ -55,6 +55,7 @@ class FunSearch(ProgramAgent):
     """The agent of FunSearch; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = FunSearchConfig
+    wording: ClassVar[str] = "adc4883b"  # of ``prompt``
     begins_with_start = True
 
     def begin(self, world: World, seed: int) -> None:

@@ -58,6 +58,7 @@ class GIFMCTS(ProgramAgent):
     """The agent of GIF-MCTS; arguments as for :class:`~hunch.methods.program.agent.ProgramAgent`."""
 
     config_class: ClassVar[type[Any]] = GIFMCTSConfig
+    wording: ClassVar[str] = "5af60686"  # of ``prompt``
 
     def search(self) -> Search:
         """Return the search in the tree, or a baseline."""

@@ -11,7 +11,6 @@ from hunch.core import Agent, EvidenceLevel
 from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig, ask_config
-from hunch.lm.wording import version
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
@@ -42,6 +41,9 @@ class WritingAgent(Agent):
     """
 
     config_class: ClassVar[type[Any]] = WritingConfig
+    wording: ClassVar[str] = "4873b7fb"
+    """Version of the words of :meth:`prompt`. A subclass with another prompt has a version of its own, which
+    changes with the prompt: runs with different words are different runs."""
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> WritingAgent:
@@ -78,7 +80,7 @@ class WritingAgent(Agent):
     def settings(self) -> dict[str, Any]:
         """The config and the writer, with the version of its prompt."""
         named = {name: model.name for name, model in self.models.items()}
-        words = {"wording": version(type(self).prompt, chat_prompt)}
+        words = {"wording": self.wording}
         return {
             **asdict(self.config),
             **({**named, **words} if named else {"writer": type(self.writer).__name__}),

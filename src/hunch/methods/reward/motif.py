@@ -31,7 +31,6 @@ from hunch.lm import load
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
-from hunch.lm.wording import version
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
@@ -101,6 +100,9 @@ class Preference(RewardSource):
     """
 
     saved = ("goal", "seed", "captions", "steps", "values", "scale", "known", "report")
+    wording = "a4c058d7"
+    """Version of the words of :meth:`prompt`. Change it with them: runs with different words are different
+    runs."""
     known: tuple[float, ...] = ()  # rewards of the distinct collected captions, once they are fitted
 
     def __init__(
@@ -116,7 +118,7 @@ class Preference(RewardSource):
     def settings(self) -> dict[str, Any]:
         """The config, the names of judge and encoder, and the version of the prompt."""
         named = {"judge": self.lm.name, "encoder": self.table.lm.name}
-        return {**asdict(self.config), **named, "wording": version(Preference.prompt)}
+        return {**asdict(self.config), **named, "wording": self.wording}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all captions and rewards; fit a new reward at once if there are recorded data."""

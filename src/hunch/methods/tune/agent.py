@@ -25,14 +25,13 @@ from hunch.core import Agent, HunchWarning, State, UsageError, World
 from hunch.envs.prompts import read
 from hunch.envs.wrappers import REFUSED
 from hunch.lm import trainable
-from hunch.lm.wording import version
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.kept import by_stream, listed
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.prompt import WORDING
 from hunch.roles.reward.rewarded import Rewarded, named_source
 
 if TYPE_CHECKING:
@@ -129,8 +128,8 @@ class WritingAgent(TextAgent, PolicyAgent):
 
     @property
     def wording(self) -> str:
-        """The version of the prompts, which changes with their text."""
-        return version(prompt)
+        """The version of the prompts."""
+        return WORDING
 
     def make_memory(self) -> Groups:
         """Return the memory of unfinished episodes, and of finished ones by group."""

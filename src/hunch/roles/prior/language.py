@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -15,15 +15,18 @@ from hunch.lm.asking import AskConfig, Asking, about, require_knows
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import choose, estimator_of, project
-from hunch.lm.wording import version
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.action import Proposal
 from hunch.roles.prior.distribution import DistributionPrior
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.prompt import WORDING, prompt
 
 ASKS = AskConfig()
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
+
+LABELLED_WORDING: Final = "eb39cd99"
+"""Version of the words of :func:`question`. Change it with them: runs with different words are different
+runs."""
 
 
 def question(state: State) -> str:
@@ -66,10 +69,7 @@ class LikelihoodPrior(DistributionPrior):
         self.over = over
         self.listed = listed
 
-    @property
-    def wording(self) -> str:
-        """The version of the prompt, which changes with its text."""
-        return version(prompt)
+    wording = WORDING
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         prompts = [self._asking.prompt(prompt(s, self.listed), **about(s)) for s in states]
@@ -106,10 +106,7 @@ class LabelledPrior(DistributionPrior):
             raise UsageError(f"The labelled prior needs at least one rotation, not {rotations}.")
         self.rotations = rotations
 
-    @property
-    def wording(self) -> str:
-        """The version of the prompt, which changes with its text."""
-        return version(question)
+    wording = LABELLED_WORDING
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         found = choose(
@@ -157,10 +154,7 @@ class MappedPrior:
         self.asks, self._asking = asks, Asking(lm, asks)
         self.listed, self.structured = listed, structured
 
-    @property
-    def wording(self) -> str:
-        """The version of the prompt, which changes with its text."""
-        return version(prompt)
+    wording = WORDING
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Sample k answers for each state and map them to actions; see :class:`ActionPrior`.

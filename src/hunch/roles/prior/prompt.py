@@ -1,6 +1,12 @@
 """The prompt of action priors and policies."""
 
+from typing import Final
+
 from hunch.core import State
+
+WORDING: Final = "7273793e"
+"""Version of the words of :func:`prompt`. Change it with them: runs with different words are different
+runs."""
 
 
 def prompt(state: State, listed: bool = True) -> str:

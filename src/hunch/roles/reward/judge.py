@@ -18,7 +18,6 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
-from hunch.lm.wording import version
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.rewarded import RewardSource
 
@@ -64,6 +63,9 @@ class Judge(RewardSource):
     """
 
     saved: ClassVar[tuple[str, ...]] = ("accounts", "asked", "verdicts", "since")
+    wording: ClassVar[str] = "735fe95e"
+    """Version of the words of :meth:`prompt`. Change it with them: runs with different words are different
+    runs."""
 
     def __init__(self, lm: LanguageModel, config: JudgeConfig | None = None) -> None:
         self.config = config or JudgeConfig()
@@ -78,7 +80,7 @@ class Judge(RewardSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, and the name of the model."""
-        return {**asdict(self.config), "judge": self.lm.name, "wording": version(Judge.prompt)}
+        return {**asdict(self.config), "judge": self.lm.name, "wording": self.wording}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes in progress."""

@@ -10,7 +10,6 @@ from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.pictures import message
 from hunch.lm.prompts import Prompt
-from hunch.lm.wording import version
 from hunch.ranges import NonNegativeFloat
 from hunch.roles.reward.comparer import CHOICES, Comparer
 
@@ -43,9 +42,12 @@ class PictureJudge:
         UsageError: if the model does not support this.
     """
 
+    wording = "92169409"
+    """Version of the words of :func:`described` and :func:`question`. Change it with them: runs with
+    different words are different runs."""
+
     def __init__(self, lm: LanguageModel, config: PictureAsking) -> None:
         self.lm, self.config = require(lm, "see", needed_by="A judge of pictures"), config
-        self.wording = version(described, question)
         self.writes = "generate" in lm.verbs
         if self.writes:
             self.comparer = Comparer(lm, Asking(lm, config, tokens=16, stop=(), role="preference"))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -156,6 +156,12 @@ class _Case:
         for step in steps:
             groups.setdefault(by(step) if by else None, []).append(example(step, tell(step), wording))
         return Blank(self.query, list(groups.values()), self.rng, self.epoch, options)
+
+
+WORDING: Final = "f5ec42e5"
+"""Version of how prompts are put together, here and in
+:class:`~hunch.roles.world_model.prompting.Completer`; the words are those of the domain. Change it with them:
+runs with different prompts are different runs."""
 
 
 def question(state: str, action: str, wording: Texts) -> str:

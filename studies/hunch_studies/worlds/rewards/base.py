@@ -22,6 +22,8 @@ class World(Protocol):
     """n worlds side by side.
 
     Attributes:
+        version: Identifies stored trials. It changes with whatever changes a trial: the world, its learner,
+            how policies are evaluated.
         task: The task in a sentence.
         variables: The variables that a reward may read, with shape, meaning and unit.
         horizon: Steps of an episode.
@@ -34,6 +36,7 @@ class World(Protocol):
         dense: A reward program written by hand.
     """
 
+    version: ClassVar[str]
     task: ClassVar[str]
     variables: ClassVar[Mapping[str, str]]
     horizon: ClassVar[int]

@@ -19,6 +19,7 @@ class Crane(World):
     The degree of success counts each axis by itself, so a reward for one axis is worth a third.
     """
 
+    version = "6253428f703236b1"
     task = (
         "A crane turns, moves its trolley along the jib and lowers its hook. When the episode ends, after 6 "
         "seconds, its bearing has to be within 0.15 radians of the site's, its trolley within 0.15 metres of "

@@ -19,6 +19,7 @@ class Docking(World):
     Position and speed must both be right at the end, so a reward for success only is nearly always 0.
     """
 
+    version = "2f802d3d9a74b757"
     task = (
         "A craft drifts in a square room from -1 to 1 metre. When the episode ends, after 6 seconds, it has "
         "to lie at its dock: within 0.15 metres of it, and slower than 0.15 metres per second."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import dedent
@@ -12,13 +11,12 @@ from typing import Literal
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.envs.design import reward
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.reward import SECONDS, Reward, table
-from hunch.envs.design.running import TOTAL, box, fingerprint
+from hunch.envs.design.running import TOTAL, box
 from hunch.ranges import PositiveInt
 from hunch.rl import cem
-from hunch_studies.worlds.rewards import WORLDS, Variables, World, base
+from hunch_studies.worlds.rewards import WORLDS, Variables, World
 
 POINTS = 10
 """Number of points of a training in the feedback."""
@@ -80,10 +78,10 @@ class RewardDesign(DesignProblem):
         )
 
     def identity(self) -> str:
-        """Code, world and training."""
-        own = sys.modules[type(self.world).__module__]
-        code = fingerprint(sys.modules[__name__], reward, base, own, cem)
-        return f"{code} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
+        """Version of the world and its trials, world and training."""
+        return (
+            f"{self.world.version} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
+        )
 
     def ready(self) -> None:
         """Start the sandbox."""

@@ -15,6 +15,7 @@ from hunch_studies.worlds.rewards.base import SMALL, Variables, World
 class MountainCar(World):
     """Gymnasium's MountainCarContinuous, with episodes of 200 steps; a car that has arrived stays."""
 
+    version = "ef30bc0319b80718"
     task = (
         "A weak car stands in a valley and has to reach the top of the hill on the right, at position 0.45, "
         "within 200 steps. Its engine cannot climb the hill at once."

@@ -15,6 +15,7 @@ from hunch_studies.worlds.rewards.base import SMALL, Variables, World, met
 class PointMaze(World):
     """A point with mass in a square room with a wall, which has a gap at its right end."""
 
+    version = "7865372c0ac0a6dd"
     task = (
         "A point with mass moves in a square room from -1 to 1 metre. A wall along y = 0 reaches from the "
         "left side to x = 0.4. The point starts below the wall on the left; it has to be within 0.15 metres "

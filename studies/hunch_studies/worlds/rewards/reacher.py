@@ -19,6 +19,7 @@ class Reacher(World):
     The links do not affect each other: a motor turns only its own joint.
     """
 
+    version = "ea9d1a031802cf16"
     task = (
         "An arm of two links of 0.5 metres has to bring its fingertip to a target. When the episode ends, "
         "after 5 seconds, the fingertip has to be within 0.1 metres of the target, and the joints slower "
