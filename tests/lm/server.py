@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -106,6 +107,7 @@ class Server(ThreadingHTTPServer):
         faults: The faults to draw from.
         lacks: Paths that it answers with 404.
         refuses: Fields of a body that it answers with 400.
+        rejects: What it says against a body with 400; empty if it takes it.
         ignores: Fields of a body that it does as if they were not there.
         hides: Fields that it leaves out of every answer.
         lists: What it says of each model besides its name.
@@ -135,6 +137,7 @@ class Server(ThreadingHTTPServer):
         self.share, self.faults, self.hold, self.delay = 0.0, FAULTS, 5.0, 0.0
         self.most, self.poison, self.enough = sys.maxsize, "", sys.maxsize
         self.lacks, self.refuses, self.ignores = set[str](), set[str](), set[str]()
+        self.rejects: Callable[[dict[str, Any]], str] = lambda body: ""
         self.hides, self.lists = set[str](), dict[str, Any](max_model_len=CONTEXT)
         self.key, self.written = "", str
         self.chance = random.Random(0)
@@ -268,6 +271,8 @@ class Handler(BaseHTTPRequestHandler):
             return 404, {"error": {"message": f"The model `{body['model']}` does not exist."}}
         if self.path != "/v1/embeddings" and not server.networks[body["model"]].writes:
             return 400, {"error": {"message": "This model does not write."}}
+        if why := server.rejects(body):
+            return 400, {"error": {"message": why}}
         wrong = sorted(server.refuses & {f"{name}={value}" for name, value in body.items()})
         wrong += sorted(server.refuses & set(body))
         if wrong:

@@ -198,3 +198,41 @@ def test_messages_are_part_of_the_key_and_of_what_is_recorded(
     again = lm.load(f"replay:{tmp_path / 'a.jsonl'}")
     assert again.generate([TALK, ASK], 2, SHORT) == texts
     assert again.score([TALK], [["go", "look"]])[0].logprobs.tobytes() == scores.tobytes()
+
+
+ALTERNATE = (
+    "{% for m in messages %}"
+    "{% if m.role == 'system' and not loop.first %}{{ raise_exception('system') }}{% endif %}"
+    "{% if m.role != 'system' and (m.role == 'user') != ((loop.index0 - offset) % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+    "[{{ m.role }}] {{ m.content }} {% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+WITH_SYSTEM = "{% set offset = 1 if messages[0].role == 'system' else 0 %}" + ALTERNATE
+NEITHER = "{% set offset = 0 %}" + ALTERNATE.replace(" and not loop.first", "")
+
+
+@pytest.mark.parametrize(
+    ("talk", "system", "neither"),
+    [
+        ("su", "[system] 0 [user] 1", "[user] 0\n\n1"),
+        ("suu", "[system] 0 [user] 1\n\n2", "[user] 0\n\n1\n\n2"),
+        ("ssua", "[system] 0\n\n1 [user] 2 [assistant] 3", "[user] 0\n\n1\n\n2 [assistant] 3"),
+        ("uuau", "[user] 0\n\n1 [assistant] 2 [user] 3", "[user] 0\n\n1 [assistant] 2 [user] 3"),
+        ("usu", "[user] 0\n\n1\n\n2", "[user] 0\n\n1\n\n2"),
+        ("sau", "[system] 0 [user] Begin. [assistant] 1 [user] 2", "[user] 0 [assistant] 1 [user] 2"),
+        ("au", "[user] Begin. [assistant] 0 [user] 1", "[user] Begin. [assistant] 0 [user] 1"),
+        ("uaas", "[user] 0 [assistant] 1\n\n2 [user] 3", "[user] 0 [assistant] 1\n\n2 [user] 3"),
+    ],
+)
+def test_a_template_gets_the_roles_that_it_demands(
+    folders: dict[str, Path], talk: str, system: str, neither: str
+) -> None:
+    """Nothing is lost, the order stays, and a template that takes the messages as they are gets them so."""
+    roles = {"s": "system", "u": "user", "a": "assistant"}
+    messages = [Message(roles[letter], str(place)) for place, letter in enumerate(talk)]
+    for text, wanted in ((WITH_SYSTEM, system), (NEITHER, neither)):
+        said = template(folders["gpt2"], text)(messages)
+        assert said.removesuffix("[assistant]").strip() == wanted
+    as_it_is = template(folders["gpt2"], CHATML)(messages)
+    assert as_it_is.count("<|user|>") == talk.count("u")
+    assert as_it_is.count("<|system|>") == talk.count("s")

@@ -442,7 +442,7 @@ def test_money_is_counted_and_held_to_a_budget(server: Server) -> None:
     meter = model.usage
     assert meter.cost == meter.prompt_tokens + 2 * meter.completion_tokens > 0
     ledger = Ledger({"lm": model}, Budget(money=50))
-    assert ledger.total()["calls"] == 4, "what was asked at load counts, what came between does not"
+    assert ledger.total()["calls"] == 5, "what was asked at load counts, what came between does not"
     with ledger.enforced(), pytest.raises(BudgetError, match="budget of 50 money"):
         _one_by_one(model)
     assert 50 <= ledger.total()["cost"] < 200
@@ -497,7 +497,7 @@ def test_a_budget_holds_through_kills(server: Server, tmp_path: Path) -> None:
     server.hold = 60.0
     cache = tmp_path / "a.sqlite"
     for _ in range(3):
-        server.enough = 13
+        server.enough = 12
         child = multiprocessing.get_context("fork").Process(
             target=_spend, args=(server.url, tmp_path / "journal.json", cache)
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from hunch.core import UsageError
 
@@ -24,6 +24,8 @@ class Message(NamedTuple):
     images: tuple[str, ...] = ()
 
 
+BEGIN: Final = "Begin."
+"""The user's first turn where a conversation begins with an answer and the model demands a question."""
 Prompt: TypeAlias = str | Sequence[Message]
 """A text or a list of messages. If the last message has the role ``assistant``, the model continues it."""
 
@@ -51,6 +53,49 @@ def as_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
     if not any(message[0] != "system" for message in said):
         raise UsageError("A conversation needs at least one message of the user.")
     return tuple(Message(message[0], message[1], *map(tuple, message[2:])) for message in said)
+
+
+def alternating(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages in which user and assistant take turns and the user begins, as some models demand.
+
+    Messages of one speaker in a row become one message. Instructions stay in front; a later one joins the
+    user's turn, where it stands.
+    """
+    front = 0
+    while front < len(messages) and messages[front].role == "system":
+        front += 1
+    turns: list[Message] = []
+    if front:
+        turns.append(_joined(messages[:front], "system"))
+    for message in messages[front:]:
+        said = message._replace(role="user") if message.role == "system" else message
+        if turns and turns[-1].role == said.role:
+            said = _joined([turns.pop(), said], said.role)
+        elif said.role == "assistant" and all(turn.role == "system" for turn in turns):
+            turns.append(Message("user", BEGIN))
+        turns.append(said)
+    return tuple(turns)
+
+
+def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages without the role of instructions: each joins the user's turn, where it stands."""
+    users = [message._replace(role="user") if message.role == "system" else message for message in messages]
+    return alternating(users)
+
+
+def forms(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """Return the forms in which a model may accept a conversation, the given one first.
+
+    Some chat templates refuse instructions (``system``), two messages of one speaker in a row, or an answer
+    before a question. All forms hold all texts, in the same order.
+    """
+    return list(dict.fromkeys((tuple(messages), alternating(messages), without_system(messages))))
+
+
+def _joined(messages: Sequence[Message], role: Role) -> Message:
+    """Return messages of one speaker as one, its texts apart by a blank line."""
+    texts = [message.content for message in messages if message.content]
+    return Message(role, "\n\n".join(texts), tuple(image for message in messages for image in message.images))
 
 
 def shown(prompt: Prompt) -> list[str]:

@@ -21,6 +21,7 @@ class Usage:
         seconds: Wall-clock time in the model, in seconds.
         retries: Failed attempts that were repeated, for a model behind a network.
         refusals: Answers that are empty or that the server marked as refused.
+        shortened: Prompts that were longer than the model reads, so that a part was left out.
         fallbacks: Answers, including cached ones, in which no allowed option could be read.
         silent: The fallbacks in series of at least :data:`hunch.lm.settings.SILENT`.
         cost: Cost of the tokens; 0 if the model has no price.
@@ -37,6 +38,7 @@ class Usage:
     fallbacks: int = 0
     cost: float = 0.0
     silent: int = 0
+    shortened: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
@@ -120,9 +122,16 @@ def prices(model: object) -> tuple[float, float]:
 
 def counters(model: object) -> Usage:
     """Return the model's own counters so far: tokens, their cost, retries and refusals."""
-    read, written, retries, refusals = (
-        getattr(model, name, 0) for name in ("tokens_read", "tokens_written", "retries", "refusals")
+    read, written, retries, refusals, shortened = (
+        getattr(model, name, 0)
+        for name in ("tokens_read", "tokens_written", "retries", "refusals", "shortened")
     )
     price_in, price_out = prices(model)
-    cost = (read * price_in + written * price_out) / 1e6
-    return Usage(prompt_tokens=read, completion_tokens=written, retries=retries, refusals=refusals, cost=cost)
+    return Usage(
+        prompt_tokens=read,
+        completion_tokens=written,
+        retries=retries,
+        refusals=refusals,
+        cost=(read * price_in + written * price_out) / 1e6,
+        shortened=shortened,
+    )

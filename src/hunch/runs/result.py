@@ -128,7 +128,7 @@ def ledger(usage: Mapping[str, float], calls: str = "model calls") -> str:
     """Summarise the use of the models in one line; counts other than calls and cache hits only if not 0."""
     words = {"calls": calls, "cache_hits": "cache hits"}
     told = {"prompt_tokens": "tokens read", "completion_tokens": "tokens written", "retries": "retries"}
-    told |= {"refusals": "refusals", "fallbacks": "fallbacks"}
+    told |= {"refusals": "refusals", "shortened": "shortened prompts", "fallbacks": "fallbacks"}
     told |= {"silent": f"of them in series of {SILENT} or more"}
     words |= {name: word for name, word in told.items() if usage.get(name)}
     parts = [f"{int(usage.get(name, 0)):,} {word}" for name, word in words.items()]

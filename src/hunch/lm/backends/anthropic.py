@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
-from hunch.core import EvidenceLevel
+from hunch.core import EvidenceLevel, HunchError
 from hunch.lm.answers.question import Question
+from hunch.lm.backends.accepted import QUESTION, USUAL, kept
 from hunch.lm.backends.http import Line, Request
-from hunch.lm.backends.remote import RemoteModel, account, formatted, messages_of
+from hunch.lm.backends.loop import loop
+from hunch.lm.backends.remote import RemoteModel, account, formatted
 from hunch.lm.backends.replies import Written
 from hunch.lm.backends.sampling import THOUGHTS
 from hunch.lm.base import Backend, Verb
 from hunch.lm.prompts import Message
 from hunch.lm.speech import Sampling
+from hunch.lm.usage import Usage, counters
 
 BACKEND = Backend(
     "anthropic:<model>",
@@ -39,8 +43,9 @@ def load(
     see: bool = False,
     price_in: float = 0.0,
     price_out: float = 0.0,
+    without: str = "",
 ) -> AnthropicModel:
-    """Load a model by its name; nothing is sent before the first request.
+    """Load a model by its name, and find out with small requests which fields it refuses.
 
     Args:
         model: Name of the model in the API.
@@ -55,14 +60,19 @@ def load(
         see: True if the model accepts pictures; the API does not say.
         price_in: Price per million tokens read.
         price_out: Price per million tokens written.
+        without: Fields that are left out of requests, such as ``temperature,top_p``, besides those that the
+            API refuses when it is asked at load.
 
     Raises:
         UsageError: for a wrong option or a missing key.
-        HunchError: if the package is missing.
+        HunchError: if the API cannot be reached or refuses the key, or the package is missing.
     """
     server = account("anthropic", base_url, key_env, HOSTED)
     line = Line(server, concurrency=concurrency, timeout=timeout, retries=retries, patience=patience)
-    found = AnthropicModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
+    found = AnthropicModel(
+        model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
+    )
+    asyncio.run_coroutine_threadsafe(found.probe(), loop()).result()
     found.verbs |= {"see"} if see else set()
     return found
 
@@ -90,13 +100,39 @@ class AnthropicModel(RemoteModel):
 
     @property
     def revision(self) -> str:  # type: ignore[override]
-        """The base URL and the version of the template."""
-        return f"{self.line.account.base_url} {TEMPLATE}"
+        """The base URL, the version of the template, and what is left out of requests."""
+        return f"{self.line.account.base_url} {TEMPLATE}{self.accepted.named}"
+
+    async def probe(self) -> None:
+        """Send small requests to find out which fields the API refuses.
+
+        Raises:
+            HunchError: if it refuses all of them.
+        """
+        asked = 0
+
+        async def ask(sampling: Sampling) -> Any:
+            nonlocal asked
+            asked += 1
+            request = self.request(Question("generate", (QUESTION, sampling.key())))
+            # Whatever it writes will do: a model that thinks first says nothing within a few tokens.
+            request = request._replace(read=lambda reply: reply["content"])
+            try:
+                return await self.line.send(request, count=self._count)
+            except HunchError as error:
+                return error
+
+        answer = await self.accepted.find(ask, await ask(USUAL))
+        if isinstance(answer, Exception):
+            raise answer
+        self._warn_of_fields()
+        self.loading = counters(self) + Usage(calls=asked + self.line.retries)
+        self.tokens_read = self.tokens_written = self.line.retries = 0
 
     def request(self, question: Question) -> Request:
         """Return the request for a question."""
         sampling, prompt = Sampling(*question.request[1]), question.request[0]
-        asked = messages_of(prompt)
+        asked = self._messages(prompt)
         told = "\n\n".join(message.content for message in asked if message.role == "system")
         body = {
             "model": self.model,
@@ -109,6 +145,7 @@ class AnthropicModel(RemoteModel):
             body["top_p"] = sampling.top_p
         if stops := [mark for mark in sampling.stop if mark.strip()]:  # blank ones are refused, and cut here
             body["stop_sequences"] = stops
+        body = kept(body, self.accepted.without)
         return Request("/v1/messages", body, partial(self._read, sampling))
 
     def _read(self, sampling: Sampling, reply: Any) -> str:

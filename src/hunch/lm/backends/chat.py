@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, Final
 
 from hunch.core import UsageError
-from hunch.lm.prompts import Message
+from hunch.lm.prompts import Message, forms, without_system
 
 TODAY: Final = date(2025, 1, 1)
 """Date for templates that print one; with the real date, the prompt would change every day."""
@@ -54,10 +54,33 @@ class Template:
             messages: The conversation.
             replied: True to end the text where a reply begins, without an open thought.
         """
-        text = self._render(messages if self.system else without_system(messages))
+        text = self._accepted(messages)
         if replied and messages[-1].role != "assistant" and text.endswith(self._extra):
             return text[: len(text) - len(self._extra)] + self._lead
         return text
+
+    def _accepted(self, messages: Sequence[Message]) -> str:
+        """Return the text of messages in the first form that the template accepts and prints in full.
+
+        Raises:
+            UsageError: if it accepts none.
+        """
+        problem = UsageError("The model's chat template leaves out a part of these messages.")
+        ways = forms(messages) if self.system else [without_system(messages)]
+        printed = []
+        for way in ways:
+            try:
+                text = self._render(way)
+            except UsageError as error:
+                problem = error
+                continue
+            # An earlier answer may lose its thoughts, but a template that drops a request drops it silently.
+            if all(said.content.strip() in text for said in way if said.role != "assistant"):
+                return text
+            printed.append(text)
+        if not printed:
+            raise problem
+        return printed[0]
 
     def _see_that_it_prints(self) -> None:
         """Find out whether the template takes content as text or as a list of parts."""
@@ -113,14 +136,3 @@ class Template:
 def template_of(tokenizer: Any) -> Template | None:
     """Return the chat template of a tokenizer, or None if it has none."""
     return Template(tokenizer) if getattr(tokenizer, "chat_template", None) else None
-
-
-def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return messages without a system role: its text is put at the beginning of the first user message."""
-    told = [message.content for message in messages if message.role == "system"]
-    rest = [message for message in messages if message.role != "system"]
-    first = next((index for index, message in enumerate(rest) if message.role == "user"), None)
-    if not told or first is None:
-        return (*(Message("user", text) for text in told), *rest)
-    rest[first] = rest[first]._replace(content="\n\n".join([*told, rest[first].content]))
-    return tuple(rest)

@@ -39,6 +39,7 @@ class RequestError(HunchError):
         status: The HTTP status; 0 if there was none.
         after: Seconds that the server asks to wait.
         unreached: True if no connection could be made.
+        says: The server's words, of which a message shows the beginning; without the key.
     """
 
     def __init__(
@@ -49,9 +50,14 @@ class RequestError(HunchError):
         status: int = 0,
         after: float | None = None,
         unreached: bool = False,
+        says: str = "",
     ) -> None:
         super().__init__(sentence)
-        self.passing, self.status, self.after, self.unreached = passing, status, after, unreached
+        self.passing = passing
+        self.status = status
+        self.after = after
+        self.unreached = unreached
+        self.says = says
 
     @property
     def busy(self) -> bool:
@@ -235,11 +241,12 @@ class Line:
         if isinstance(error, library.APIStatusError):
             self._reached = True
             status = int(error.status_code)
-            says = self.clean(message(error.response.text))
+            says = self.account.hidden(message(error.response.text)[:READ])
             after = retry_after(error.response.headers)
             hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
-            sentence = f"{host} refuses the request with HTTP {status}{hint}: {says or 'no reason given'}"
-            return RequestError(sentence, passing=status in PASSING, status=status, after=after)
+            why = self.clean(says) or "no reason given"
+            sentence = f"{host} refuses the request with HTTP {status}{hint}: {why}"
+            return RequestError(sentence, passing=status in PASSING, status=status, after=after, says=says)
         cause = error.__cause__ or error
         if isinstance(cause, ReplyError):
             return RequestError(f"{host} {cause}.", passing=False)

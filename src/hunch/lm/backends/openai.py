@@ -17,9 +17,10 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
+from hunch.lm.backends.accepted import QUESTION, SYSTEM, USUAL, kept
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
-from hunch.lm.backends.remote import RemoteModel, account, formatted, messages_of, one_of
+from hunch.lm.backends.remote import RemoteModel, account, formatted, one_of
 from hunch.lm.backends.replies import (
     Written,
     after_prompt,
@@ -49,7 +50,11 @@ TEMPLATES = {"chat": "chat-1", "text": "text-1"}
 """Version of the format of each route; part of the revision, so raise it when a format changes."""
 TOP = (20, 5)
 """Number of most likely tokens to request: most servers return 20, some completions routes only 5."""
-STOPS, NAMES_SHOWN = 4, 10
+STOPS = 4
+"""Number of stop texts that OpenAI accepts; the others are cut off here."""
+NAMES_SHOWN = 10
+NO_ROUTE = (404, 405, 501)
+"""HTTP statuses of a route that a server does not have."""
 
 Route = Literal["chat", "text"]
 
@@ -68,6 +73,7 @@ def load(
     see: bool = False,
     price_in: float = 0.0,
     price_out: float = 0.0,
+    without: str = "",
 ) -> OpenAIModel:
     """Load a model by its name on the server, and find out which verbs it supports.
 
@@ -85,6 +91,8 @@ def load(
         see: True if the model accepts pictures through chat; servers do not say.
         price_in: Price per million tokens read.
         price_out: Price per million tokens written.
+        without: Fields that are left out of requests, such as ``temperature,top_p``, besides those that the
+            server refuses when it is asked at load.
 
     Raises:
         UsageError: for a wrong option, a missing key, a model that the server does not have, or a price where
@@ -100,7 +108,9 @@ def load(
         retries=retries,
         patience=patience,
     )
-    found = OpenAIModel(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
+    found = OpenAIModel(
+        model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
+    )
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
     asyncio.run_coroutine_threadsafe(found.probe(routes), loop()).result()
     if (price_in or price_out) and not found.states:
@@ -140,17 +150,24 @@ class OpenAIModel(RemoteModel):
         evidence: EvidenceLevel,
         price_in: float = 0.0,
         price_out: float = 0.0,
+        without: str = "",
     ) -> None:
-        super().__init__(model, line, evidence=evidence, price_in=price_in, price_out=price_out)
-        self._top, self._echo, self._limit = TOP[0], 0, "max_tokens"
-        self._asked, self.states = 0, False
+        super().__init__(
+            model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
+        )
+        self._top = TOP[0]
+        self._echo = 0
+        self._limit = "max_tokens"
+        self._asked = 0
+        self.states = False
 
     @property
     def prompting(self) -> str:  # type: ignore[override]
         """How a prompt is presented to the model."""
         if self.route == "text":
             return "text unchanged; messages joined to one text"
-        return "text as a user message, to be continued; messages unchanged, joined for score"
+        system = "; instructions in the user's message" if SYSTEM in self.accepted.without else ""
+        return f"text as a user message, to be continued; messages unchanged, joined for score{system}"
 
     @property
     def answer_tokens(self) -> int:  # type: ignore[override]
@@ -164,8 +181,8 @@ class OpenAIModel(RemoteModel):
 
     @property
     def revision(self) -> str:  # type: ignore[override]
-        """The base URL and the version of the template."""
-        return f"{self.line.account.base_url} {TEMPLATES[self.route]}"
+        """The base URL, the version of the template, and what is left out of requests."""
+        return f"{self.line.account.base_url} {TEMPLATES[self.route]}{self.accepted.named}"
 
     def request(self, question: Question) -> Request:
         """Return the request for a question; each question is one request, so answers are independent."""
@@ -181,7 +198,8 @@ class OpenAIModel(RemoteModel):
 
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
         """Return the path and body of a request for one continuation of a prompt."""
-        body = {"model": self.model, "temperature": sampling.temperature, "top_p": sampling.top_p, "n": 1}
+        body: dict[str, Any] = {"model": self.model, "temperature": sampling.temperature}
+        body |= {"top_p": sampling.top_p, "n": 1}
         if sampling.stop:
             body["stop"] = list(sampling.stop[:STOPS])  # the rest is cut off here
         if sampling.effort:
@@ -190,13 +208,14 @@ class OpenAIModel(RemoteModel):
             body["response_format"] = {"type": "json_schema", "json_schema": one_of(sampling.choices)}
         if self.route == "text":
             return "/completions", body | {"prompt": text_of(prompt), "max_tokens": sampling.max_tokens}
-        body["messages"] = [sent(message) for message in messages_of(prompt)]
+        body["messages"] = [sent(message) for message in self._messages(prompt)]
         return "/chat/completions", body | {self._limit: sampling.max_tokens}
 
     def _written(self, prompt: Prompt, sampling: Sampling, sample: int) -> Request:
         path, body = self._prompted(prompt, sampling)
         seed = int(sample_rng(self.model, prompt, sampling, sample).integers(2**31))
-        return Request(path, body | {"seed": seed}, partial(self._read_text, sampling))
+        body = kept(body | {"seed": seed}, self.accepted.without)
+        return Request(path, body, partial(self._read_text, sampling))
 
     def _read_text(self, sampling: Sampling, reply: Any) -> str:
         choice = one(reply["choices"])
@@ -216,7 +235,7 @@ class OpenAIModel(RemoteModel):
         asked = (
             {"logprobs": True, "top_logprobs": self._top} if self.route == "chat" else {"logprobs": self._top}
         )
-        return Request(path, body | asked, partial(self._read_labels, labels))
+        return Request(path, kept(body, self.accepted.without) | asked, partial(self._read_labels, labels))
 
     def _read_labels(self, labels: Sequence[str], reply: Any) -> FloatArray:
         told = one(reply["choices"]).get("logprobs")
@@ -237,6 +256,7 @@ class OpenAIModel(RemoteModel):
         texts = [prompt, *(f"{prompt}{joint}{option}" for option in options)]
         body = {"model": self.model, "prompt": texts, "echo": True, "logprobs": 1, "max_tokens": self._echo}
         body |= {"temperature": 1.0, "top_p": 1.0, "n": 1}
+        body = kept(body, self.accepted.without)
         return Request("/completions", body, partial(self._read_scores, texts, options))
 
     def _read_scores(self, texts: list[str], options: Sequence[str], reply: Any) -> OptionScores:
@@ -274,8 +294,9 @@ class OpenAIModel(RemoteModel):
             HunchError: if all requests fail.
         """
         listed = await self._listed()
-        writes, scores, vector = await asyncio.gather(
-            self._try_text(routes), self._try_score(), self._ask_one("embed", ("The sky is blue.",))
+        writes = await self._try_text(routes)  # first, since it finds out which fields are refused
+        scores, vector = await asyncio.gather(
+            self._try_score(), self._ask_one("embed", ("The sky is blue.",))
         )
         answers: dict[Verb, Any] = {"generate": writes, "score": scores, "embed": vector}
         answers["label"] = await self._try_label(writes)
@@ -317,17 +338,32 @@ class OpenAIModel(RemoteModel):
             return error
 
     async def _try_text(self, routes: Sequence[Route]) -> Any:
-        """Find the first route that works, and its name for the maximum number of tokens."""
-        answers: list[Any] = []
+        """Find the first route that works, its name for the maximum number of tokens, and what it refuses."""
+        failures: list[Exception] = []
         for route in routes:
+            self.route = route
             for limit in ("max_tokens", "max_completion_tokens"):
-                self.route, self._limit = route, limit
-                answers.append(await self._ask_one("generate", ("The sky is", (4, 1.0, 1.0, ()))))
-                if not isinstance(answers[-1], Exception):
-                    return answers[-1]
-                if "max_completion_tokens" not in str(answers[-1]):
+                self._limit = limit
+                answer = await self._ask_one("generate", (QUESTION, USUAL.key()))
+                if "max_completion_tokens" not in str(answer):
                     break
-        return answers[0]
+            answer = await self.accepted.find(self._ask_text, answer)
+            if not isinstance(answer, Exception):
+                self._say_what_is_left_out(failures)
+                return answer
+            failures.append(answer)
+        return failures[0]
+
+    def _say_what_is_left_out(self, failures: Sequence[Exception]) -> None:
+        """Warn of fields that are refused, and of a chat route that exists and could not be used."""
+        self._warn_of_fields()
+        for failure in failures:
+            if not isinstance(failure, RequestError) or failure.status not in NO_ROUTE:
+                why = str(failure).rstrip(".")
+                self._warn(f"refuses chat, so prompts go to its completions route as plain text: {why}")
+
+    async def _ask_text(self, sampling: Sampling) -> Any:
+        return await self._ask_one("generate", (QUESTION, sampling.key()))
 
     async def _try_label(self, writes: Any) -> Any:
         if isinstance(writes, Exception):

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
+from hunch.lm.backends.accepted import ROLES, SYSTEM, Accepted
 from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import loop
@@ -25,15 +26,31 @@ from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Verb
-from hunch.lm.prompts import Message, Prompt
+from hunch.lm.prompts import Message, Prompt, alternating, without_system
+from hunch.lm.shorten import shortened
 from hunch.lm.speech import Sampling, Uncached
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02
 """Seconds within which arriving answers are collected, and then yielded and stored together."""
 TRANSPORT = frozenset(("base_url", "key_env", "chat", "concurrency", "timeout", "retries", "patience"))
-CONTINUE = "Continue the text of the user. Reply with the continuation alone, and do not repeat the text."
 BILLING = frozenset(("price_in", "price_out", "evidence", "see"))
+CONTINUE = "Continue the text of the user. Reply with the continuation alone, and do not repeat the text."
+TOO_LONG = re.compile(
+    r"context.?(length|size|window|limit)|maximum context|exceed\w*.{0,40}\b(context|tokens?|length)\b"
+    r"|(prompt|input|request|message|content)s?\b.{0,40}too (long|large|many)"
+    r"|too many (input |prompt )?tokens"
+    r"|(input|prompt).{0,30}(longer|more) than|reduce (the|your) (length|prompt|message|input)"
+    r"|maximum (input|prompt|sequence) length|(longer|greater) than the (maximum|model)",
+    re.IGNORECASE,
+)
+"""What servers say of a prompt that is longer than the model reads."""
+SHARES = tuple(0.75**step for step in range(16))
+"""Shares of a prompt that is too long, tried one after the other; the smallest is about a seventieth."""
+ANSWER = re.compile(r"max_\w*tokens|completion|output|generat", re.IGNORECASE)
+"""What servers say if prompt and answer together are too long."""
+HALVINGS, LEAST_ANSWER = 3, 16
+"""How often the room of an answer is halved before the prompt is shortened, and the tokens that it keeps."""
 
 
 class RemoteModel(Answering, Model):
@@ -44,6 +61,8 @@ class RemoteModel(Answering, Model):
         line: The connection to its server.
         told: Information that the server gives about itself, for provenance; not part of any key.
         refusals: Number of answers so far that are empty or that the server marked as refused.
+        shortened: Number of prompts so far that were longer than the model reads and lost a part.
+        accepted: What the server accepts of a request, and what is left out.
         states: True if the server states how many tokens a request cost.
         price_in: Price per million tokens read, in the currency of your bill.
         price_out: Price per million tokens written.
@@ -58,15 +77,28 @@ class RemoteModel(Answering, Model):
     context: int | None = None
 
     def __init__(
-        self, model: str, line: Line, *, evidence: EvidenceLevel, price_in: float, price_out: float
+        self,
+        model: str,
+        line: Line,
+        *,
+        evidence: EvidenceLevel,
+        price_in: float,
+        price_out: float,
+        without: str = "",
     ) -> None:
         if evidence not in get_args(EvidenceLevel):
             raise UsageError(f"There is no evidence level {evidence!r}; there are L0, L1, L2, L3.")
         self.model, self.line, self.evidence = model, line, evidence
         self.name = f"{line.account.sdk}:{model}"
         self.price_in, self.price_out = checked_prices(price_in, price_out)
-        self.told, self.refusals, self._counted = "", 0, 0
-        self._warned, self._ids = set[str](), dict[str, int]()
+        self.accepted = Accepted(without)
+        self.told = ""
+        self.refusals = 0
+        self.shortened = 0
+        self._counted = 0
+        self._alternates = False
+        self._warned = set[str]()
+        self._ids = dict[str, int]()
         self.lacking: dict[Verb, str] = {}
         self.loading = Usage()
 
@@ -118,6 +150,48 @@ class RemoteModel(Answering, Model):
         parts = self.stream(list(dict.fromkeys(asked)))
         return {question: answer for part in parts for question, answer in part.items()}
 
+    def _messages(self, prompt: Prompt) -> Sequence[Message]:
+        """Return a prompt as messages in the form that the server accepts."""
+        messages = messages_of(prompt)
+        if SYSTEM in self.accepted.without:
+            return without_system(messages)
+        return alternating(messages) if self._alternates else messages
+
+    async def _send(self, question: Question, skip: Callable[[], bool] | None) -> Any:
+        """Send a question; if the server refuses its form or its length, send it as it may accept it.
+
+        Raises:
+            HunchError: if it refuses that, too, or does not answer.
+        """
+        halvings = step = 0
+        now = question
+        while True:
+            try:
+                answer = await self.line.send(self.request(now), skip, self._count)
+            except RequestError as error:
+                if self._may_alternate(now, error):
+                    self._alternates = True
+                    continue
+                if not _is_too_long(error) or step == len(SHARES) - 1:
+                    raise
+                if question.verb == "generate" and ANSWER.search(error.says) and halvings < HALVINGS:
+                    halvings += 1
+                else:
+                    step += 1
+                now = _smaller(question, halvings, step)
+                continue
+            if step and answer is not None:
+                self.shortened += 1
+                self._warn("read only a part of a prompt that is longer than the model reads")
+            return answer
+
+    def _may_alternate(self, question: Question, error: RequestError) -> bool:
+        """Return whether a refused conversation may pass if its speakers take turns."""
+        prompt = question.request[0]
+        if self._alternates or isinstance(prompt, str) or not 400 <= error.status < 600:
+            return False
+        return bool(ROLES.search(error.says)) and alternating(prompt) != tuple(prompt)
+
     async def _ask(
         self,
         questions: Sequence[Question],
@@ -131,7 +205,7 @@ class RemoteModel(Answering, Model):
             for question in waiting:
                 skip = None if known is None else lambda asked=question: known(asked)
                 try:
-                    answer = await self.line.send(self.request(question), skip, self._count)
+                    answer = await self._send(question, skip)
                 except Exception as error:
                     failures.append(error)
                     break
@@ -176,6 +250,15 @@ class RemoteModel(Answering, Model):
             self._warned.add(problem)
             warnings.warn(f"{self.line.account.host} {problem} ({self.name}).", HunchWarning, stacklevel=2)
 
+    def _warn_of_fields(self) -> None:
+        """Say once what the server refused at load, so that requests leave it out."""
+        found = self.accepted.found
+        if SYSTEM in found:
+            self._warn("refuses a system message, so instructions stand in the user's message")
+        if fields := [field for field in found if field != SYSTEM]:
+            names = ", ".join(fields)
+            self._warn(f"refuses {names}, so requests leave that out and the server's own setting holds")
+
     def _answer(self, written: Written, sampling: Sampling) -> str:
         """Return a text as an answer.
 
@@ -201,6 +284,25 @@ class RemoteModel(Answering, Model):
         if short or written.text is None or written.instead or not written.done:
             raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
         return Uncached(text)
+
+
+def _is_too_long(error: RequestError) -> bool:
+    return error.status == 413 or (error.status >= 400 and bool(TOO_LONG.search(error.says)))
+
+
+def _smaller(question: Question, halvings: int, step: int) -> Question:
+    """Return a question with less room for the answer and a shorter prompt."""
+    prompt, *rest = question.request
+    most = SHARES[step] * _length(prompt)
+    if question.verb == "generate":
+        tokens, *how = rest[0]
+        rest = [(max(min(tokens, LEAST_ANSWER), tokens >> halvings), *how)]
+    return question._replace(request=(shortened(prompt, lambda part: _length(part) <= most), *rest))
+
+
+def _length(prompt: Prompt) -> int:
+    """Return the characters of a prompt."""
+    return len(prompt) if isinstance(prompt, str) else sum(len(message.content) for message in prompt)
 
 
 def _why(written: Written, sampling: Sampling) -> str:

@@ -24,7 +24,7 @@ from hunch.lm.backends.generation import EVERY_TOKEN, without_settings
 from hunch.lm.backends.sampling import count_words, cut, sample_rng
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.base import Model, OptionScores, Verb
-from hunch.lm.prompts import Message, Prompt, as_prompt, shown
+from hunch.lm.prompts import Message, Prompt, as_prompt, forms, shown
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 
@@ -134,16 +134,25 @@ class SeeingModel(TransformerModel):
             if shown(prompt):
                 raise UsageError(f"{self.name} has no chat template, so it cannot place pictures.")
             return text_of(prompt)
-        said = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+        messages = (Message("user", prompt),) if isinstance(prompt, str) else prompt
+        problem: Exception | None = None
+        for form in forms(messages):
+            try:
+                return self._rendered(form)
+            except Exception as error:  # a template is a program, and may raise anything
+                problem = problem or error
+        raise UsageError(f"The chat template of {self.name} rejects these messages ({problem}).")
+
+    def _rendered(self, messages: Sequence[Message]) -> str:
         parts = [
             {
                 "role": message.role,
                 "content": [{"type": "image"} for _ in message.images]
                 + [{"type": "text", "text": message.content}],
             }
-            for message in said
+            for message in messages
         ]
-        goes_on = said[-1].role == "assistant"
+        goes_on = messages[-1].role == "assistant"
         text: str = self.processor.apply_chat_template(
             parts, tokenize=False, add_generation_prompt=not goes_on, continue_final_message=goes_on
         )
