@@ -93,6 +93,7 @@ bench: setup
 	$(BIN)/python benchmarks/prompts.py
 	$(BIN)/python benchmarks/planning.py
 	$(BIN)/python benchmarks/sandbox.py
+	$(BIN)/python benchmarks/reading.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[docs]"

@@ -276,13 +276,3 @@ def test_settings_of_dqn_prior_are_those_of_the_code():
     table = (DOCS / "methods" / "dqn_prior.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
     own = dict(settings(DQNPriorConfig()))
     assert dict(re.findall(r"^\| `(\S+)` \| `(.+?)` \|", table, re.MULTILINE)) == own
-
-
-def test_an_agent_of_ones_own_is_short():
-    """A page shows a whole method, with its row, in 100 lines, and a design problem in 40."""
-    (agent,) = (code for code in blocks(DOCS / "guides" / "your_method.md") if "METHOD = Method(" in code)
-    assert len(agent.splitlines()) <= 100
-    worked = (DOCS / "guides" / "worked_examples.md").read_text().partition("## A design problem")[2]
-    problem = re.findall(r"^```python\n(.*?)^```", worked, re.MULTILINE | re.DOTALL)[0]
-    assert "DesignProblem" in problem
-    assert len(problem.splitlines()) <= 40

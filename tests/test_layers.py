@@ -131,7 +131,3 @@ def test_import_is_light():
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.split() == []
-
-
-def test_core_is_short():
-    assert len((SOURCE / "core.py").read_text().splitlines()) < 350

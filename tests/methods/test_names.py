@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from mypy import api
 
-import hunch
+import hunch_contrib
 from hunch import methods
+from hunch.methods.registry import CONTRIB
 
 ROOT = Path(__file__).parents[2]
 GOOD = """
 import hunch
+import hunch_contrib
 from hunch.methods import DQNPriorConfig
 
 config = DQNPriorConfig(k=3, learning_rate=1e-3)
@@ -30,27 +32,32 @@ WRONG = {
 
 
 def test_tab_shows_every_class():
-    shown = dir(hunch.methods)
     for method in methods.METHODS.values():
-        assert method.agent_class.__name__ in shown
-        assert method.config_class.__name__ in shown
-    assert {"Method", "METHODS", "check", "find"} <= set(shown)
-    for name in shown:
-        assert hasattr(methods, name)
+        place = hunch_contrib if method.name in CONTRIB else methods
+        assert getattr(place, method.agent_class.__name__) is method.agent_class
+        assert {method.agent_class.__name__, method.config_class.__name__} <= set(dir(place))
+    assert {"Method", "METHODS", "check", "find"} <= set(dir(methods))
+    for place in (methods, hunch_contrib):
+        assert all(hasattr(place, name) for name in dir(place))
 
 
-def test_neither_the_import_nor_dir_loads_torch():
-    code = "import sys, hunch.methods; dir(hunch.methods); assert 'torch' not in sys.modules"
+@pytest.mark.parametrize("package", ["hunch.methods", "hunch_contrib"])
+def test_neither_the_import_nor_dir_loads_torch(package):
+    code = f"import sys, {package}; dir({package}); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.thorough
 def test_a_type_checker_knows_every_class_and_the_types_of_options(tmp_path):
     names = sorted(
-        {n for m in methods.METHODS.values() for n in (m.agent_class.__name__, m.config_class.__name__)}
+        {
+            f"{'hunch_contrib' if method.name in CONTRIB else 'hunch.methods'}.{cls.__name__}"
+            for method in methods.METHODS.values()
+            for cls in (method.agent_class, method.config_class)
+            if cls.__module__.startswith("hunch_contrib." if method.name in CONTRIB else "hunch.methods.")
+        }
     )
-    ours = [name for name in names if getattr(methods, name).__module__.startswith("hunch.")]
-    every = "\n".join(f"c{i}: type[object] = hunch.methods.{name}" for i, name in enumerate(ours))
+    every = "\n".join(f"c{i}: type[object] = {name}" for i, name in enumerate(names))
     program = tmp_path / "program.py"
     program.write_text(GOOD + every + "\n" + "\n".join(WRONG) + "\n")
     options = ("--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"))

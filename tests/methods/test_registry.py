@@ -212,20 +212,6 @@ def test_every_setting_is_on_the_methods_page(method):
     }
 
 
-SOURCE = Path(hunch.__file__).parent
-LINES = {"dqn-prior": 700, "motif": 900, "saycan": 900, "glam": 1000, "funsearch": 1100}
-"""Most lines of the files that a reader of a method has to open besides core.py."""
-
-
-@pytest.mark.parametrize("name", LINES)
-def test_what_a_reader_has_to_open_is_short_and_on_the_page(name):
-    method = methods.find(name)
-    assert sum(len((SOURCE / file).read_text().splitlines()) for file in method.files) <= LINES[name]
-    assert method.name not in ("dqn-prior", "motif") or len(method.files) <= 4
-    page = (PAGES / f"{name.replace('-', '_')}.md").read_text()
-    assert all(f"`{file}`" in page for file in method.files)
-
-
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda m: m.name)
 def test_a_method_names_a_model_that_fits_and_no_rule_is_a_default(method):
     assert "scripted" not in method.lm
@@ -246,7 +232,6 @@ def test_a_method_shows_its_own_options_and_those_of_its_learner(method, learner
     if learner and "learner" not in method.config_class.__dataclass_fields__:
         return
     shown = of_method(method, ["--learner", learner] if learner else [])
-    assert len([option for option in shown if not option.about_asking]) <= 21
     others = {"table", "dqn", "ppo"} - {learner}
     assert not learner or not others & {option.flag.partition(".")[0] for option in shown}
 

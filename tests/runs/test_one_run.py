@@ -24,26 +24,6 @@ from hunch.runs.writing import CHECKPOINT, write_checkpoint, write_json
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"encoder": "bag-of-words", "hidden": 16}
-LINES = {
-    "dqn --encoder bag-of-words": 6_125,
-    "dqn --encoder minilm": 7_000,
-    "dqn-prior --encoder bag-of-words --lm bag-of-words": 6_275,
-    "dqn-prior --encoder minilm --lm minilm": 7_150,
-    "glam": 10_250,
-}
-"""Of our code, environments excepted, that a run from the command loads."""
-LOADED = """
-import sys
-from pathlib import Path
-from hunch.cli.main import main
-try:
-    main(sys.argv[1:])
-except SystemExit as end:
-    assert not end.code, end
-ours = [module for name, module in sys.modules.items() if name == "hunch" or name.startswith("hunch.")]
-files = [module.__file__ for module in ours if not module.__name__.startswith("hunch.envs")]
-print(sum(len(Path(file).read_text().splitlines()) for file in files))
-"""
 
 
 def settings(**changes):
@@ -127,13 +107,6 @@ def test_evaluations_of_a_run_keep_its_task_and_lifetime(tmp_path):
     finally:
         agent_class.player = original
     assert len(set(seen)) == 1
-
-
-@pytest.mark.parametrize("told", LINES)
-def test_a_run_from_the_command_loads_little(tmp_path, told):
-    words = f"run {told} --env {LAKE} --steps 50 --out {tmp_path / 'run'}".split()
-    done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)
-    assert int(done.stdout.split()[-1]) <= LINES[told], done.stderr
 
 
 def test_an_environment_of_ones_own_is_found_again(tmp_path, monkeypatch):

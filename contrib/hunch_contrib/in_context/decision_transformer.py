@@ -321,5 +321,4 @@ METHOD = Method(
     "Offline Reinforcement Learning?, 2022",
     leaf="LLM4RL / policy",
     data="needed",
-    files=("rl/lifetimes.py", "methods/in_context/lifetime.py", "methods/in_context/decision_transformer.py"),
 )

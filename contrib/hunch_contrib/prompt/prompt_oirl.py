@@ -90,5 +90,4 @@ METHOD = Method(
     models=ENCODER,
     control="the best fixed prompt, and a random one",
     data="needed",
-    files=("methods/prompt/prompt_oirl.py", "methods/prior/dqn_prior.py", "rl/q_learning.py"),
 )

@@ -162,5 +162,4 @@ METHOD = Method(
     environments="free text of one step that scores a prompt",
     control="prompts at random, and edits of the best one",
     data="none",
-    files=("methods/prompt/rlprompt.py", "rl/soft_q.py"),
 )

@@ -88,5 +88,4 @@ METHOD = Method(
     models=ENCODER,
     control="random edits, and none",
     data="none",
-    files=("methods/prompt/tempera.py", "methods/policy/ppo.py", "methods/policy/agent.py"),
 )

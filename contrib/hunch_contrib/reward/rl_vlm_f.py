@@ -331,10 +331,4 @@ METHOD = Method(
     models={"lm": ("see",), **ENCODER},
     suggested=("openai:gpt-4o-mini?see=true", "pocket?corpus=clip"),
     roles=("reward source",),
-    files=(
-        "methods/reward/rl_vlm_f.py",
-        "roles/reward/rewarded.py",
-        "roles/reward/picture_judge.py",
-        "rl/bradley_terry.py",
-    ),
 )

@@ -40,5 +40,4 @@ METHOD = replace(
     name="a2c-text",
     agent_class=A2CText,
     summary="a model that writes is trained by one step of the policy gradient per batch of texts",
-    files=(),
 )

@@ -168,5 +168,4 @@ METHOD = Method(
     control="first words, random words, and hill climbing with as many rewards",
     data="none",
     changeable=("temperature",),
-    files=("methods/tune/compress.py", "roles/policy/words.py", "methods/tune/agent.py"),
 )

@@ -199,5 +199,4 @@ METHOD = replace(
     paper="Bai et al., Constitutional AI: Harmlessness from AI Feedback, 2022",
     roles=("policy", "critic", "reward source"),
     control="principles without relation to the aim, no critique, gold labels",
-    files=("methods/tune/constitutional.py", *RLHF_METHOD.files),
 )

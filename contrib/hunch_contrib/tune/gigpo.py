@@ -66,5 +66,4 @@ METHOD = replace(
     agent_class=GiGPO,
     summary="a model that acts over many steps learns from comparing episodes of a group, and equal states",
     paper="Feng et al., Group-in-Group Policy Optimization for LLM Agent Training, NeurIPS 2025",
-    files=("methods/tune/gigpo.py", *GRPO_METHOD.files[1:]),
 )

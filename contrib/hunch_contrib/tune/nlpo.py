@@ -71,10 +71,4 @@ METHOD = replace(
     name="nlpo",
     agent_class=NLPO,
     summary="ppo-text whose tokens are limited to what an earlier copy of the policy finds likely",
-    files=(
-        "methods/tune/nlpo.py",
-        "methods/tune/ppo_text.py",
-        "methods/tune/agent.py",
-        "lm/training/writing.py",
-    ),
 )

@@ -140,5 +140,4 @@ METHOD = replace(
     paper="Perez et al., Red Teaming Language Models with Language Models, EMNLP 2022",
     environments="free text of one step that pays what a target does wrong",
     control="requests of the model as it is, or after hits",
-    files=("methods/tune/red_team.py", *A2C_METHOD.files),
 )

@@ -143,5 +143,4 @@ METHOD = replace(
     summary="a model that writes learns, in rounds, to write like the best of all that it has written",
     paper="Gulcehre et al., Reinforced Self-Training (ReST) for Language Modeling, 2023; Singh et al., "
     "Beyond Human Data: Scaling Self-Training for Problem-Solving with Language Models, TMLR 2024",
-    files=("methods/tune/rest.py", "methods/tune/agent.py", "rl/preference_losses.py"),
 )

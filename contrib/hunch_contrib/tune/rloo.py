@@ -56,5 +56,4 @@ METHOD = replace(
     summary="a model that writes learns by REINFORCE, with a group's other answers as the baseline",
     paper="Ahmadian et al., Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human "
     "Feedback in LLMs, ACL 2024",
-    files=(),
 )

@@ -49,5 +49,4 @@ METHOD = replace(
     name="trpo-text",
     agent_class=TRPOText,
     summary="a model that writes is trained by TRPO's natural gradient and line search",
-    files=(),
 )

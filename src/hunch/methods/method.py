@@ -45,7 +45,6 @@ class Method:
         control: Name of the control, which is the same method with an uninformed model; empty if none.
         data: Whether the method learns from recorded data.
         changeable: Settings that an evaluation may change, because they do not affect what was learnt.
-        files: Source files that explain the method, besides ``core.py``; paths below ``hunch``.
     """
 
     name: str
@@ -65,7 +64,6 @@ class Method:
     control: str = ""
     data: Literal["none", "optional", "needed"] = "optional"
     changeable: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
 
     @property
     def config_class(self) -> type[Any]:

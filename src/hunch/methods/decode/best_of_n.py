@@ -124,5 +124,4 @@ METHOD = replace(
     paper="Stiennon et al., Learning to summarize from human feedback, NeurIPS 2020",
     leaf="RL4LLM / decoding",
     changeable=("n", "temperature"),
-    files=(),
 )

@@ -272,10 +272,4 @@ METHOD = Method(
     reads={"raw"},
     optional={"raw"},
     data="needed",
-    files=(
-        "rl/lifetimes.py",
-        "rl/sequence.py",
-        "methods/in_context/lifetime.py",
-        "methods/in_context/algorithm_distillation.py",
-    ),
 )

@@ -32,11 +32,4 @@ METHOD = Method(
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
     **PLANNER,
     changeable=("score", "affordance", "pick", "prior"),
-    files=(
-        "methods/planner/saycan.py",
-        "methods/planner/agent.py",
-        "methods/planner/plan.py",
-        "methods/planner/examples.py",
-        "roles/planner/skills.py",
-    ),
 )

@@ -115,12 +115,4 @@ METHOD = Method(
     lm=WALKS,
     roles=("policy",),
     data="none",
-    files=(
-        "methods/policy/glam.py",
-        "methods/policy/agent.py",
-        "rl/settings.py",
-        "rl/policy_gradient.py",
-        "rl/listed.py",
-        "roles/policy/language.py",
-    ),
 )

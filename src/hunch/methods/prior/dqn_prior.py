@@ -302,10 +302,4 @@ METHOD = Method(
     DQNPrior,
     "Q-learning restricted to k actions that a language model proposes",
     **PRIOR,
-    files=(
-        "methods/prior/dqn_prior.py",
-        "rl/q_learning.py",
-        "roles/prior/action.py",
-        "roles/prior/candidates.py",
-    ),
 )

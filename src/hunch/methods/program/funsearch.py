@@ -111,11 +111,4 @@ METHOD = Method(
     leaf="LLM4RL / policy",
     suggested=("openai:gpt-4o-mini", "scripted:mutator"),
     **PROGRAM,
-    files=(
-        "methods/program/funsearch.py",
-        "methods/program/agent.py",
-        "methods/program/writing.py",
-        "roles/writer/programs.py",
-        "roles/writer/search.py",
-    ),
 )

@@ -337,10 +337,4 @@ METHOD = Method(
     suggested=("openai:gpt-4o-mini", "scripted:captions"),
     roles=("reward source",),
     control="uninformed judge",
-    files=(
-        "methods/reward/motif.py",
-        "roles/reward/rewarded.py",
-        "methods/q_learning.py",
-        "rl/bradley_terry.py",
-    ),
 )

@@ -339,12 +339,4 @@ METHOD = Method(
     roles=("guide", "formaliser"),
     data="none",
     changeable=("budget",),
-    files=(
-        "methods/solver/alpha_proof.py",
-        "rl/and_or.py",
-        "roles/guide.py",
-        "roles/guide_network.py",
-        "envs/proofs/tactics.py",
-        "envs/proofs/kernel.py",
-    ),
 )

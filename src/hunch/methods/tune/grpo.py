@@ -62,5 +62,4 @@ METHOD = Method(
     roles=("policy",),
     data="none",
     changeable=("temperature",),
-    files=("methods/tune/grpo.py", "methods/tune/agent.py", "rl/policy_gradient.py", "rl/advantages.py"),
 )

@@ -63,5 +63,4 @@ METHOD = replace(
     "Baselines, and Building Blocks for Natural Language Policy Optimization, ICLR 2023",
     environments="free text",
     acts="text",
-    files=("methods/tune/ppo_text.py", *GRPO.files[1:]),
 )

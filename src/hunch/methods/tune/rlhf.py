@@ -263,11 +263,4 @@ METHOD = Method(
     control="shuffled preferences",
     data="none",
     changeable=("temperature",),
-    files=(
-        "methods/tune/rlhf.py",
-        "roles/reward/model.py",
-        "roles/reward/preferences.py",
-        "methods/tune/agent.py",
-        "rl/policy_gradient.py",
-    ),
 )
