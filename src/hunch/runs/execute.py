@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hunch import methods
 from hunch.core import Agent, Episode, UsageError
+from hunch.lm import stopping
 from hunch.lm.base import LanguageModel, threads
 from hunch.lm.tally import Tally
 from hunch.rl.rollout import Rollout, TextEnvironment
@@ -255,17 +256,23 @@ def _run(
 
 @contextmanager
 def interruptible(signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)) -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once."""
+    """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once.
+
+    From the first one on, no model behind a server is asked anything new. A step that needs more answers is
+    given up: the run goes on from its last checkpoint, with the answers that arrived.
+    """
     asked: list[int] = []
 
     def ask(number: int, _frame: object) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(number)
+        stopping.stop()  # what a model is asked by now may end
 
     before = {number: signal.signal(number, ask) for number in signals}
     try:
         yield lambda: bool(asked)
     finally:
+        stopping.go_on()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hunch.lm import stopping
 from hunch.rl.rollout import Finished, StoppedError
 from hunch.runs.training import Training
 
@@ -46,6 +47,11 @@ def run(training: Training, evaluation: Evaluation | None, watch: Watch) -> str:
         from hunch.runs.resume import limited
 
         return limited(training, lambda: _loop(training, evaluation, watch))
+    except KeyboardInterrupt:  # a step that waited for a model was given up
+        from hunch.runs.resume import account
+
+        account(training)
+        raise
     finally:
         if training.boards:
             training.boards.close()  # also after an error: a writer left open fails once its folder is gone
@@ -81,7 +87,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
         due = training.due(CHECKPOINT_SECONDS, SAVING_SHARE)
         if logged:
             watch.report(training.log())
-        if (logged or due) and watch.stop():
+        if stopping.asked() or ((logged or due) and watch.stop()):
             break
         if due or (logged and training.tally.limited and training.due(0.0, SAVING_SHARE)):
             training.save()

@@ -98,11 +98,11 @@ def limited(training: Training, loop: Callable[[], str]) -> str:
         with training.tally.enforced():
             return loop()
     except BudgetError as reached:
-        _account(training)
+        account(training)
         return str(reached)
 
 
-def _account(training: Training) -> None:
+def account(training: Training) -> None:
     """Add what was spent to the last checkpoint, after a step was interrupted.
 
     The run resumes from that checkpoint and finds the later answers in the cache, so their cost must be

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final
 
 from hunch.core import UsageError
-from hunch.lm.backends.http import RequestError
+from hunch.lm.backends.http import ROLES, RequestError
 from hunch.lm.speech import Sampling
 
 SYSTEM: Final = "system"
@@ -27,12 +27,6 @@ WORDS: Final = {
 }
 """How messages of servers name a field, where that is not its name alone."""
 REFUSED: Final = (400, 422)
-ROLES: Final = re.compile(
-    r"system (role|message|prompt)|role.{0,20}\bsystem\b|roles? must alternate|alternat\w+ roles?"
-    r"|chat.?template|jinja|unexpected message role|(first|last) message must|expected.{0,40}\brole",
-    re.IGNORECASE,
-)
-"""What a server says of messages that its template refuses; some say so with HTTP 500."""
 QUESTION: Final = "The sky is"
 """What the small requests ask."""
 USUAL: Final = Sampling(4, 1.0, 1.0, ())

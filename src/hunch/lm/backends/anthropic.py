@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,7 @@ from hunch.core import EvidenceLevel, HunchError
 from hunch.lm.answers.question import Question
 from hunch.lm.backends.accepted import QUESTION, USUAL, kept
 from hunch.lm.backends.http import Line, Request
-from hunch.lm.backends.loop import loop
+from hunch.lm.backends.loop import wait_for
 from hunch.lm.backends.remote import RemoteModel, account, formatted
 from hunch.lm.backends.replies import Written
 from hunch.lm.backends.sampling import THOUGHTS
@@ -72,7 +71,7 @@ def load(
     found = AnthropicModel(
         model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
     )
-    asyncio.run_coroutine_threadsafe(found.probe(), loop()).result()
+    wait_for(found.probe())
     found.verbs |= {"see"} if see else set()
     return found
 

@@ -1,11 +1,14 @@
 """Requests over a network: many at once, each with a timeout, retried if that can help.
 
-A request is retried after HTTP 408, 409, 429 and 5xx (except 501), a timeout, a broken connection, and a
-reply that is truncated or malformed; never after another 4xx. The pause before a retry is 0.5, 1, 2, ...
-seconds, at most 30, each times a random number in [0.5, 1), or the server's ``Retry-After``, whichever is
-longer. If the server asks to wait, by HTTP 429 or ``Retry-After``, the wait counts against the request's
-patience in seconds, not against its attempts. If the server cannot be reached on the first request, there is
-no retry.
+What passes is waited for. A request is retried after HTTP 409, 429 and 5xx (except 501), a broken
+connection, and a reply that is truncated or malformed. The pause before a retry is 0.5, 1, 2, ... seconds, at
+most 30, each times a random number in [0.5, 1), or the server's ``Retry-After``, whichever is longer. If the
+server is busy or loads its model (HTTP 429, 503, 529, or a ``Retry-After``), the wait counts against the
+request's patience in seconds, not against its attempts.
+
+What cannot pass is not asked again: other 4xx, an exhausted quota, and a server that cannot be reached on the
+first request. A slow server is no faster the second time, so a request that timed out is sent once more, with
+twice the time. After Ctrl-C nothing new begins.
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from hunch.core import HunchError, UsageError
+from hunch.lm import stopping
 from hunch.lm.backends.account import Account
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
@@ -27,8 +33,25 @@ LONGEST_ASKED_WAIT = 120.0
 LONGEST_REPLY = 64 * 2**20
 """Maximum bytes of a reply that are read; a normal reply has some kilobytes."""
 PASSING = {408, 409, 429, *range(500, 600)} - {501}
-SHOWN, READ = 200, 4_000
-"""Maximum characters of a server's text in a message, and maximum characters that are cleaned for it."""
+"""HTTP statuses after which a retry may succeed."""
+BUSY = {429, 503, 529}
+"""HTTP statuses of a server that has too much to do, or that loads its model."""
+SLOW = {408, 504, 522, 524}
+"""HTTP statuses of a request that took too long somewhere on its way."""
+EXHAUSTED = re.compile(
+    r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
+)
+"""What services say with HTTP 429 if waiting does not help."""
+LAST_TIMEOUT = 2
+"""Number of attempts of a request that takes too long; each has twice the time of the one before."""
+PROBES = 2
+"""Number of attempts of a small question at load that the server answers with an error of its own."""
+NAP = 0.1
+"""Longest time in seconds for which Ctrl-C is not noticed while a request waits."""
+SHOWN = 200
+"""Maximum characters of a server's text in a message."""
+READ = 4_000
+"""Maximum characters of a server's text that are read."""
 
 
 class RequestError(HunchError):
@@ -40,6 +63,7 @@ class RequestError(HunchError):
         after: Seconds that the server asks to wait.
         unreached: True if no connection could be made.
         says: The server's words, of which a message shows the beginning; without the key.
+        slow: True if the request took too long, so that the same one is no use.
     """
 
     def __init__(
@@ -51,6 +75,7 @@ class RequestError(HunchError):
         after: float | None = None,
         unreached: bool = False,
         says: str = "",
+        slow: bool = False,
     ) -> None:
         super().__init__(sentence)
         self.passing = passing
@@ -58,11 +83,12 @@ class RequestError(HunchError):
         self.after = after
         self.unreached = unreached
         self.says = says
+        self.slow = slow
 
     @property
     def busy(self) -> bool:
         """True if the server asks to retry later."""
-        return self.status == 429 or self.after is not None
+        return self.status in BUSY or self.after is not None
 
 
 class Request(NamedTuple):
@@ -80,6 +106,12 @@ class Request(NamedTuple):
     read: Callable[[Any], Any]
 
 
+ROLES = re.compile(
+    r"system (role|message|prompt)|role.{0,20}\bsystem\b|roles? must alternate|alternat\w+ roles?"
+    r"|chat.?template|jinja|unexpected message role|(first|last) message must|expected.{0,40}\brole",
+    re.IGNORECASE,
+)
+"""What servers say of messages that a chat template refuses."""
 Count = Callable[[Request, Any], None]
 """Counts an attempt from its request and the JSON of its reply; None if it could not be read."""
 
@@ -134,7 +166,12 @@ class Line:
         self._begin()
 
     async def send(
-        self, request: Request, skip: Callable[[], bool] | None = None, count: Count | None = None
+        self,
+        request: Request,
+        skip: Callable[[], bool] | None = None,
+        count: Count | None = None,
+        *,
+        probe: bool = False,
     ) -> Any:
         """Send a request, with retries, and return its answer.
 
@@ -143,20 +180,25 @@ class Line:
             skip: Called before each attempt, in another thread; True means that the answer is known by now.
                 If it raises an error, nothing more is sent.
             count: Called after each attempt that may have cost something.
+            probe: True for a small question whose failure is an answer as well: few attempts.
 
         Returns:
             The answer; None if it was skipped.
 
         Raises:
             HunchError: if the last attempt failed, or a retry cannot help.
+            StoppingError: if the user wants to stop.
         """
         self._enter()
-        failures, busy, waited = 0, 0, 0.0
+        failures = broken = busy = timeouts = 0
+        waited = 0.0
         while True:
             async with self._gate:
+                stopping.check()
                 if skip is not None and await asyncio.to_thread(skip):
                     return None
-                answer = await self._attempt(request, count or (lambda *_: None))
+                patience = self.timeout * 2**timeouts
+                answer = await self._attempt(request, count or (lambda *_: None), patience)
             if not isinstance(answer, HunchError):
                 return answer
             error = answer if isinstance(answer, RequestError) else RequestError(str(answer), passing=False)
@@ -166,11 +208,24 @@ class Line:
                 waited += pause
             else:
                 failures += 1
+                timeouts += error.slow
+                broken += error.status >= 500
                 pause = waiting(failures, None)
             if failures == self.attempts or waited > self.patience or not self._worth_waiting(error):
                 raise answer
+            if timeouts == LAST_TIMEOUT or (probe and error.slow):
+                raise answer
+            if probe and broken == PROBES:
+                raise answer
+            await self._wait(pause)
             self.retries += 1
-            await asyncio.sleep(pause)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait before a retry, but not if the user wants to stop."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            stopping.check()
+            await asyncio.sleep(min(NAP, left))
 
     def _enter(self) -> None:
         """Make a client for the running event loop, which is another one in a forked child."""
@@ -185,13 +240,15 @@ class Line:
             return False
         return error.passing and (error.after is None or error.after <= LONGEST_ASKED_WAIT)
 
-    async def _attempt(self, request: Request, count: Count) -> Any:
+    async def _attempt(self, request: Request, count: Count, seconds: float) -> Any:
         """Return the answer, or the error as a value: a raised error would keep the request alive."""
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(seconds):
                 text = await self._exchange(request)
         except TimeoutError:
-            error = RequestError(f"{self.account.host} did not answer within {self.timeout:g} seconds.")
+            late = f"{self.account.host} did not answer within {seconds:g} seconds"
+            remedy = "a larger timeout= or fewer tokens per answer may help"
+            error = RequestError(f"{late}: {remedy}.", slow=True)
         except UnicodeError:
             return RequestError(
                 "A prompt contains a lone surrogate (half a character), which cannot be sent.",
@@ -246,7 +303,12 @@ class Line:
             hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
             why = self.clean(says) or "no reason given"
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {why}"
-            return RequestError(sentence, passing=status in PASSING, status=status, after=after, says=says)
+            passing = status in PASSING and not EXHAUSTED.search(error.response.text[:READ])
+            # Some servers report a template that refuses the messages as an error of their own.
+            passing = passing and not (status == 500 and ROLES.search(says))
+            return RequestError(
+                sentence, passing=passing, status=status, after=after, says=says, slow=status in SLOW
+            )
         cause = error.__cause__ or error
         if isinstance(cause, ReplyError):
             return RequestError(f"{host} {cause}.", passing=False)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from hunch.lm.stopping import StoppingError
+
+T = TypeVar("T")
 
 
 def loop() -> asyncio.AbstractEventLoop:
@@ -16,6 +21,21 @@ def loop() -> asyncio.AbstractEventLoop:
             threading.Thread(target=made.run_forever, name="hunch-network", daemon=True).start()
             _loops.append(made)
         return _loops[0]
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the loop, and return its result.
+
+    Raises:
+        KeyboardInterrupt: if the user wants to stop. The work is then given up.
+    """
+    future = asyncio.run_coroutine_threadsafe(work, loop())
+    try:
+        return future.result()
+    except StoppingError:
+        raise KeyboardInterrupt from None
+    finally:
+        future.cancel()  # does nothing if it is done
 
 
 _loops: list[asyncio.AbstractEventLoop] = []

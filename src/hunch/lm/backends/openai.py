@@ -19,7 +19,7 @@ from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
 from hunch.lm.backends.accepted import QUESTION, SYSTEM, USUAL, kept
 from hunch.lm.backends.http import Line, Request, RequestError
-from hunch.lm.backends.loop import loop
+from hunch.lm.backends.loop import wait_for
 from hunch.lm.backends.remote import RemoteModel, account, formatted, one_of
 from hunch.lm.backends.replies import (
     Written,
@@ -112,7 +112,7 @@ def load(
         model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
     )
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
-    asyncio.run_coroutine_threadsafe(found.probe(routes), loop()).result()
+    wait_for(found.probe(routes))
     if (price_in or price_out) and not found.states:
         raise UsageError(
             f"{found.name} has a price, but its server states no token counts: leave the prices out."
@@ -333,7 +333,7 @@ class OpenAIModel(RemoteModel):
         if verb == "generate":  # a model that thinks first says nothing within a few tokens
             asked = asked._replace(read=lambda reply: self._said(one(reply["choices"])))
         try:
-            return await self.line.send(asked, count=self._count)
+            return await self.line.send(asked, count=self._count, probe=verb != "generate")
         except HunchError as error:
             return error
 
@@ -373,7 +373,7 @@ class OpenAIModel(RemoteModel):
         for top in TOP:
             self._top = top
             answer = await self._ask_one("label", ("Answer with A or B.\nAnswer:", ("A", "B")))
-            if not isinstance(answer, Exception):
+            if not isinstance(answer, RequestError) or answer.status >= 500 or answer.slow:
                 break
         return answer
 
@@ -381,6 +381,6 @@ class OpenAIModel(RemoteModel):
         for tokens in (0, 1):
             self._echo = tokens
             answer = await self._ask_one("score", ("The sky is", ("blue",)))
-            if not isinstance(answer, RequestError):
+            if not isinstance(answer, RequestError) or answer.status >= 500 or answer.slow:
                 break
         return answer

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.accepted import ROLES, SYSTEM, Accepted
+from hunch.lm.backends.accepted import SYSTEM, Accepted
 from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
-from hunch.lm.backends.http import Line, Request, RequestError
+from hunch.lm.backends.http import ROLES, Line, Request, RequestError
 from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
@@ -29,6 +29,7 @@ from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import Message, Prompt, alternating, without_system
 from hunch.lm.shorten import shortened
 from hunch.lm.speech import Sampling, Uncached
+from hunch.lm.stopping import StoppingError
 from hunch.lm.usage import Usage
 
 GROUP_SECONDS = 0.02
@@ -135,6 +136,8 @@ class RemoteModel(Answering, Model):
             while part := _gathered(arrivals):
                 yield part
             asking.result()
+        except StoppingError:
+            raise KeyboardInterrupt from None
         finally:
             asking.cancel()
 
