@@ -27,7 +27,7 @@ from hunch.methods.program.worldcoder import WorldCoder
 from hunch.methods.program.writing import WritingAgent
 from hunch.methods.reward.motif import Preference
 from hunch.roles.prior import language
-from hunch.roles.prior.prompt import WORDING, prompt
+from hunch.roles.prior.language import WORDING, prompt
 from hunch.roles.reward import picture_judge
 from hunch.roles.reward.judge import Judge, JudgeConfig
 from hunch.roles.world_model import text as world_model_text

@@ -22,9 +22,8 @@ from hunch.lm import load
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_seeds
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.distribution import DistributionPrior, UniformPrior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import DistributionPrior, UniformPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.compare import folder_name
 from hunch.runs.evaluations import Evaluation

@@ -18,9 +18,8 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.statistics import over_episodes
-from hunch.roles.prior.action import Proposal
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import Proposal
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hunch.core import State, Transition, UsageError, World
-from hunch.roles.prior.distribution import DistributionPrior
+from hunch.roles.prior.base import DistributionPrior
 
 pytest.importorskip("torch")
 

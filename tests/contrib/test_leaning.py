@@ -8,9 +8,8 @@ from hunch import lm, methods
 from hunch.core import State, Transition, UsageError, World
 from hunch.methods.q_learning import QLearning
 from hunch.rl.episodes import evaluate
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.distribution import UniformPrior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import UniformPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.runs.files import read_checkpoint, read_lines
 from hunch.runs.writing import BEST
 from hunch_contrib.prior.instruct_q import InstructQ

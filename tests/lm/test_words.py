@@ -9,8 +9,7 @@ import pytest
 
 from hunch import lm
 from hunch.core import UsageError
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.similarity import SimilarityPrior
 from hunch_studies.encoders.words import FREQUENCIES, frequencies
 from hunch_studies.priors_knowledge import document_frequencies, documents

@@ -13,7 +13,7 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
 from hunch.rl.q_learning import forward
 from hunch.roles import LikelihoodPrior, SimilarityPrior, TextTable, UniformPrior
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.language import prompt
 
 EAGER = {
     "k": None,

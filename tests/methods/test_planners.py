@@ -24,7 +24,7 @@ from hunch.roles.planner.skills import (
     feedback,
     single,
 )
-from hunch.roles.prior.distribution import UniformPrior
+from hunch.roles.prior.base import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import LikelihoodPrior
 from hunch.roles.prior.similarity import SimilarityPrior

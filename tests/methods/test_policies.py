@@ -18,7 +18,7 @@ from hunch.methods.policy.ppo import PPO, PPOConfig  # noqa: E402
 from hunch.methods.policy.twosome import TWOSOME  # noqa: E402
 from hunch.roles import UniformPrior  # noqa: E402
 from hunch.roles.policy.perceptron import PerceptronPolicy  # noqa: E402
-from hunch.roles.prior.action import Proposal  # noqa: E402
+from hunch.roles.prior.base import Proposal  # noqa: E402
 
 ROOM = State("You see a red ball 2 steps left", "go to a red ball", ("turn left", "turn right", "drop"))
 END = replace(ROOM, observation="You see a wall 1 step forward")

@@ -16,7 +16,7 @@ from hunch.cli.help import of_method
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.methods.registry import CONTRIB
 from hunch.methods.reward.motif import PreferenceConfig
-from hunch.roles.prior.prompt import WORDING
+from hunch.roles.prior.language import WORDING
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.loading import load_agent
 from hunch_contrib.goal.rl_adapter import MentorConfig

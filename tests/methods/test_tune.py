@@ -16,7 +16,7 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.rl.policy import Decision, Step
 from hunch.rl.rollout import Rollout
 from hunch.rl.world import world_of
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.language import prompt
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

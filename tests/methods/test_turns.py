@@ -13,7 +13,7 @@ from hunch.envs import check
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.wrappers import REFUSED, Written
 from hunch.rl.rollout import Rollout
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.language import prompt
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -11,8 +11,8 @@ import hunch
 from hunch.core import State, UsageError
 from hunch.envs import make
 from hunch.lm import load
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.kinds import build_prior
+from hunch.roles.prior.language import prompt
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch_studies import priors_learned

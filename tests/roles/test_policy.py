@@ -18,9 +18,8 @@ from hunch.roles import (  # noqa: E402
     PerceptronPolicy,
     TextTable,
 )
-from hunch.roles.prior.build import build_prior  # noqa: E402
-from hunch.roles.prior.kinds import PriorConfig  # noqa: E402
-from hunch.roles.prior.prompt import prompt  # noqa: E402
+from hunch.roles.prior.kinds import PriorConfig, build_prior  # noqa: E402
+from hunch.roles.prior.language import prompt  # noqa: E402
 from hunch_studies.laboratory import walks  # noqa: E402
 
 WALKS = "pocket?corpus=walks"

@@ -10,12 +10,10 @@ from hunch.core import State, UsageError
 from hunch.lm.scoring.choose import project
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.distribution import UniformPrior, draw
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import UniformPrior, draw
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
-from hunch.roles.prior.novelty import NoveltyPrior
-from hunch.roles.prior.similarity import SimilarityPrior
+from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior, staleness
 
 STATE = State(
     "The fridge 1 is closed.",
@@ -188,3 +186,9 @@ def test_bad_temperature(minilm):
 def test_mapped_prior_needs_k():
     with pytest.raises(UsageError, match="number of proposals"):
         MappedPrior(lm.load("scripted:first")).propose([STATE], None, np.random.default_rng(0))
+
+
+def test_the_latest_action_counts_in_full_and_earlier_ones_less():
+    """max_i 0.8^i likeness^4, with i = 0 for the latest action, which stands last."""
+    likeness = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.5]])
+    assert staleness(likeness) == pytest.approx([1.0, 0.8, 0.64, 0.0625])

@@ -21,7 +21,7 @@ from hunch.methods.policy.agent import PolicyAgent  # noqa: E402
 from hunch.rl.policy import Decision  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS  # noqa: E402
 from hunch.roles.policy.text import TextPolicy, TextPolicyConfig  # noqa: E402
-from hunch.roles.prior.prompt import prompt  # noqa: E402
+from hunch.roles.prior.language import prompt  # noqa: E402
 
 WALKS = "pocket?corpus=walks"
 MOVES = ("turn left", "turn right", "go forward", "drop")

@@ -17,7 +17,7 @@ from hunch.rl import dataset
 from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished
 from hunch.roles import TextTable
-from hunch.roles.prior.distribution import UniformPrior
+from hunch.roles.prior.base import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute

@@ -10,7 +10,7 @@ import hunch
 from hunch.cli.main import main
 from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
 from hunch.roles import UniformPrior
-from hunch.roles.prior.action import Proposal
+from hunch.roles.prior.base import Proposal
 from hunch.roles.reward.rewarded import Rewarded
 
 LAKE = "hunch/FrozenLake-v0"

@@ -153,7 +153,7 @@ def test_a_scripted_kitchen_has_the_stated_recall(share):
 def test_the_kitchen_rule_cooks(monkeypatch):
     import hunch
     from hunch.core import State
-    from hunch.roles.prior.prompt import prompt
+    from hunch.roles.prior.language import prompt
 
     for task, best in (("Tomato", 1.110284), ("Salad", 1.338102)):
         for history in (0, 3):

@@ -35,7 +35,7 @@ from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import FixedAction, Skill
-from hunch.roles.prior.distribution import UniformPrior
+from hunch.roles.prior.base import UniformPrior
 from hunch_contrib.planner.skill_graph import WORDING, Entry, EntryConfig, SkillGraph, extract
 
 FAR: Final = 400

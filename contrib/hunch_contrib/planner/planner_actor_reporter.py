@@ -29,7 +29,7 @@ from hunch.methods.planner.agent import PLANNER, Planner
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.ranges import PositiveFloat, Share
 from hunch.roles.planner.skills import Skill
-from hunch.roles.prior.action import ActionPrior
+from hunch.roles.prior.base import ActionPrior
 
 
 class Reporter(Protocol):

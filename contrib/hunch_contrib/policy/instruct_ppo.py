@@ -29,9 +29,8 @@ from hunch.methods.policy.ppo import PPO, PPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch_contrib.prior.instructed import Instructed
 
 if TYPE_CHECKING:

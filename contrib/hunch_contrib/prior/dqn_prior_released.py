@@ -23,7 +23,7 @@ from hunch.core import FloatArray, Transition, World
 from hunch.methods.method import Method
 from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig, choose
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.roles.prior.action import Proposal
+from hunch.roles.prior.base import Proposal
 
 if TYPE_CHECKING:
     from hunch.rl.q_learning import QLearner, Row

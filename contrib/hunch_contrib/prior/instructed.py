@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hunch.core import FloatArray, State
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.distribution import DistributionPrior
+from hunch.roles.prior.base import ActionPrior, DistributionPrior
 
 
 class Instructed:

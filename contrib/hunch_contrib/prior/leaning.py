@@ -21,9 +21,8 @@ from hunch.methods.method import PROPOSES
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt, Share
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch_contrib.prior.instructed import Instructed
 
 LEANING: Mapping[str, Any] = {

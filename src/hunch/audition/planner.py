@@ -20,7 +20,7 @@ from hunch.envs.kitchen.world import DONE
 from hunch.lm.base import LanguageModel
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import PlannerConfig
-from hunch.roles.prior.distribution import DistributionPrior
+from hunch.roles.prior.base import DistributionPrior
 
 BEDS = (Bed("hunch/Kitchen-v0"),)
 SKILLS = (*(task.name for verb in VERBS for task in subtasks(verb)), DONE)

@@ -18,8 +18,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.rollout import Rollout, episode_seed
 from hunch.rl.world import advance
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 LENGTH = "steps per episode"
 STREAMS = 5

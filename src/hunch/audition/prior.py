@@ -14,9 +14,8 @@ import numpy as np
 from hunch.audition.question import Bed, Moment, Role, Scores, moments
 from hunch.core import FloatArray
 from hunch.lm.base import LanguageModel
-from hunch.roles.prior.action import Proposal
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import NEEDS, PriorConfig
+from hunch.roles.prior.base import Proposal
+from hunch.roles.prior.kinds import NEEDS, PriorConfig, build_prior
 
 K = 5
 """Number of proposals, as in DQN-Prior."""

@@ -7,13 +7,10 @@ from hunch.roles.policy.in_context import InContextPolicy as InContextPolicy, Lo
 from hunch.roles.policy.language import LMPolicy as LMPolicy
 from hunch.roles.policy.perceptron import PerceptronPolicy as PerceptronPolicy
 from hunch.roles.policy.settings import LMPolicyConfig as LMPolicyConfig
-from hunch.roles.prior.action import ActionPrior as ActionPrior, Proposal as Proposal
-from hunch.roles.prior.build import build_prior as build_prior
-from hunch.roles.prior.distribution import DistributionPrior as DistributionPrior, UniformPrior as UniformPrior
-from hunch.roles.prior.kinds import PriorConfig as PriorConfig
+from hunch.roles.prior.base import ActionPrior as ActionPrior, DistributionPrior as DistributionPrior, Proposal as Proposal, UniformPrior as UniformPrior
+from hunch.roles.prior.kinds import PriorConfig as PriorConfig, build_prior as build_prior
 from hunch.roles.prior.language import LabelledPrior as LabelledPrior, LikelihoodPrior as LikelihoodPrior, MappedPrior as MappedPrior
-from hunch.roles.prior.novelty import NoveltyPrior as NoveltyPrior
-from hunch.roles.prior.similarity import SimilarityPrior as SimilarityPrior
+from hunch.roles.prior.similarity import NoveltyPrior as NoveltyPrior, SimilarityPrior as SimilarityPrior
 from hunch.roles.reward.judge import Judge as Judge, JudgeConfig as JudgeConfig
 from hunch.roles.reward.rewarded import Rewarded as Rewarded, RewardSource as RewardSource, Shaping as Shaping
 from hunch.roles.reward.similarity import Similarity as Similarity

@@ -22,9 +22,8 @@ from hunch.methods.in_context.lifetime import InContext, Lifetimes, Lived
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import NonNegativeInt
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

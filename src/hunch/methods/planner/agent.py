@@ -34,8 +34,7 @@ from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import configure, models_of
 from hunch.roles.planner.skills import ASKS, Detector, Skill, call_skill, feedback, refuse_twins, single
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.distribution import DistributionPrior
+from hunch.roles.prior.base import ActionPrior, DistributionPrior
 
 PLANNER: Mapping[str, Any] = {
     **{"reads": {"raw"}, "optional": {"raw"}},  # for trained skills

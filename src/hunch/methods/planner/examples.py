@@ -12,9 +12,8 @@ from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
 from hunch.numbers import softmax
 from hunch.roles.planner.skills import FAILED
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.build import build_prior, choose_kind
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_kind
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05

@@ -33,9 +33,8 @@ from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
 from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
-from hunch.roles.prior.action import ActionPrior, Proposal
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import ActionPrior, Proposal
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -32,7 +32,7 @@ from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import LMPolicyConfig
-from hunch.roles.prior.prompt import WORDING
+from hunch.roles.prior.language import WORDING
 
 if TYPE_CHECKING:
     from hunch.roles.policy.language import LMPolicy

@@ -10,7 +10,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.prior.dqn_prior import DQNPrior
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.prior.distribution import UniformPrior
+from hunch.roles.prior.base import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
 
 

@@ -48,7 +48,7 @@ from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import StateFeatures, TextTable
-from hunch.roles.prior.action import ActionPrior, Proposal
+from hunch.roles.prior.base import ActionPrior, Proposal
 from hunch.roles.prior.candidates import Candidates, When
 from hunch.roles.prior.kinds import PriorConfig
 
@@ -130,7 +130,7 @@ class DQNPrior(Agent):
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQNPrior:
         """Make the agent; ``lm`` becomes the prior, and ``encoder`` embeds texts."""
-        from hunch.roles.prior.build import build_prior
+        from hunch.roles.prior.kinds import build_prior
 
         table = TextTable(models["encoder"])
         return cls(build_prior(config.prior, models["lm"], table), table, config)

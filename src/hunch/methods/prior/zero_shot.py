@@ -15,9 +15,8 @@ from hunch.core import Agent, Explanation, State, Transition, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
-from hunch.roles.prior.action import ActionPrior
-from hunch.roles.prior.build import build_prior
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
-from hunch.roles.prior.prompt import WORDING
+from hunch.roles.prior.language import WORDING
 from hunch.roles.reward.rewarded import Rewarded, named_source
 
 if TYPE_CHECKING:

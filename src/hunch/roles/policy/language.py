@@ -27,7 +27,7 @@ from hunch.lm.backends.sampling import count_words
 from hunch.lm.training import Answer, Start, Trainable
 from hunch.rl.listed import ListedPolicy
 from hunch.roles.policy.settings import LMPolicyConfig
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.language import prompt
 
 
 class ModelPolicy:

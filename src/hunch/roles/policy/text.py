@@ -28,7 +28,7 @@ from hunch.lm.training.writing import Allowed
 from hunch.rl.policy import Decision, Evaluated, Part
 from hunch.roles.policy.language import LMPolicy, ModelPolicy
 from hunch.roles.policy.settings import LMPolicyConfig, TextPolicyConfig
-from hunch.roles.prior.prompt import prompt
+from hunch.roles.prior.language import prompt
 
 
 def transcript(state: State) -> Prompt:

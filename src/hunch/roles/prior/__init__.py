@@ -1,1 +1,1 @@
-"""The action prior role: p(a|s), a language model's distribution over the next admissible action."""
+"""Action priors: what a language model proposes to do next."""

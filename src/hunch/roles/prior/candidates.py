@@ -9,7 +9,7 @@ import numpy as np
 
 from hunch.core import IntArray, State
 from hunch.roles.encoder.features import StateFeatures
-from hunch.roles.prior.action import ActionPrior, Proposal
+from hunch.roles.prior.base import ActionPrior, Proposal
 
 When: TypeAlias = Literal["kept", "visited", "fresh"]
 

@@ -17,21 +17,45 @@ from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import choose, estimator_of, project
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
-from hunch.roles.prior.action import Proposal
-from hunch.roles.prior.distribution import DistributionPrior
-from hunch.roles.prior.prompt import WORDING, prompt
+from hunch.roles.prior.base import DistributionPrior, Proposal
 
-ASKS = AskConfig()
+ASKS: Final = AskConfig()
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
 
+# ---- prompts ----------------------------------------------------------------------------------------------
+
+WORDING: Final = "7273793e"
+"""Version of the words of :func:`prompt`. Change it with them: runs with different words are different
+runs."""
 LABELLED_WORDING: Final = "eb39cd99"
 """Version of the words of :func:`question`. Change it with them: runs with different words are different
 runs."""
 
 
+def prompt(state: State, listed: bool = True) -> str:
+    """Return the prompt that a language model continues with an action: of priors, and of policies.
+
+    Args:
+        state: The state in which an action is to be chosen.
+        listed: List the admissible actions, as the paper does; otherwise return only the transcript.
+    """
+    if not listed:
+        past = "".join(f"{observation}\n> {action}\n" for observation, action in state.history)
+        return f"Your task is to: {state.aim}\n{past}{state.observation}\n>"
+    actions = "\n".join(f"- {action}" for action in state.options)
+    return (
+        f"Your task is to: {state.aim}\n{state.text()}\n"
+        f"You are allowed to take the following actions:\n{actions}\n"
+        "The next action is one of them, copied exactly.\n>"
+    )
+
+
 def question(state: State) -> str:
     """Return the prompt that is followed by the admissible actions with letters."""
     return f"Your task is to: {state.aim}\n{state.text()}\nWhich of these actions comes next?"
+
+
+# ---- priors that score ------------------------------------------------------------------------------------
 
 
 class LikelihoodPrior(DistributionPrior):
@@ -61,8 +85,10 @@ class LikelihoodPrior(DistributionPrior):
         asks: AskConfig = ASKS,
     ) -> None:
         require(lm, "score", needed_by="The likelihood prior")
-        self.lm, self.asks, self._asking = lm, asks, Asking(lm, asks)
         super().__init__(lm.evidence)
+        self.lm = lm
+        self.asks = asks
+        self._asking = Asking(lm, asks)
         self.normalise: Normalisation = normalise
         check_value("temperature", temperature, PositiveFloat)
         self.temperature = temperature
@@ -74,9 +100,13 @@ class LikelihoodPrior(DistributionPrior):
     def _compute(self, states: list[State]) -> list[FloatArray]:
         prompts = [self._asking.prompt(prompt(s, self.listed), **about(s)) for s in states]
         scores = self.lm.score(prompts, [s.options for s in states])
-        logprobs = [score.normalised(self.normalise) for score in scores]
-        values = [np.exp(x) for x in logprobs] if self.over == "probabilities" else logprobs
-        return [softmax(x / self.temperature) for x in values]
+        probabilities = []
+        for score in scores:
+            logits = score.normalised(self.normalise)  # log p_LM(a | prompt), shape (actions,)
+            if self.over == "probabilities":
+                logits = np.exp(logits)
+            probabilities.append(softmax(logits / self.temperature))
+        return probabilities
 
 
 class LabelledPrior(DistributionPrior):
@@ -98,8 +128,10 @@ class LabelledPrior(DistributionPrior):
         self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1, asks: AskConfig = ASKS
     ) -> None:
         estimator_of(lm, "labelled")
-        self.lm, self.asks, self._asking = lm, asks, Asking(lm, asks)
         super().__init__(lm.evidence)
+        self.lm = lm
+        self.asks = asks
+        self._asking = Asking(lm, asks)
         check_value("temperature", temperature, PositiveFloat)
         self.temperature = temperature
         if rotations < 1:
@@ -109,7 +141,7 @@ class LabelledPrior(DistributionPrior):
     wording = LABELLED_WORDING
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        found = choose(
+        choices = choose(
             self.lm,
             [self._asking.prompt(question(s), **about(s)) for s in states],
             [s.options for s in states],
@@ -117,8 +149,14 @@ class LabelledPrior(DistributionPrior):
             rotations=self.rotations,
             patience=self.asks.patience,
         )
-        shares = [choice.probabilities ** (1 / self.temperature) for choice in found]
-        return [share / share.sum() for share in shares]
+        probabilities = []
+        for choice in choices:
+            p = choice.probabilities ** (1 / self.temperature)
+            probabilities.append(p / p.sum())
+        return probabilities
+
+
+# ---- the prior that generates -----------------------------------------------------------------------------
 
 
 class MappedPrior:
@@ -151,8 +189,10 @@ class MappedPrior:
         self.lm = lm
         self.evidence: EvidenceLevel | None = lm.evidence
         self.read: Literal["decided", "named"] = read
-        self.asks, self._asking = asks, Asking(lm, asks)
-        self.listed, self.structured = listed, structured
+        self.asks = asks
+        self._asking = Asking(lm, asks)
+        self.listed = listed
+        self.structured = structured
 
     wording = WORDING
 
@@ -165,9 +205,9 @@ class MappedPrior:
         """
         if k is None:
             raise UsageError("The mapped prior samples its candidates: set the number of proposals k.")
-        first = int(rng.integers(2**31))
+        first = int(rng.integers(2**31))  # the number of the first sample: all randomness of the answers
         answers = self.answers(states, k, first)
-        return [self._count(texts, state) for texts, state in zip(answers, states, strict=True)]
+        return [self._proposal(texts, state) for texts, state in zip(answers, states, strict=True)]
 
     def prompt(self, state: State) -> Prompt:
         """Return the prompt for a state."""
@@ -178,21 +218,25 @@ class MappedPrior:
         sampling = self._asking.sampling
         if not self.structured:
             return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)
-        found: dict[int, list[str]] = {}
+        answers: dict[int, list[str]] = {}  # by the place of the state in the argument
         for options in dict.fromkeys(state.options for state in states):
-            due = [i for i, state in enumerate(states) if state.options == options]
-            prompts = [self.prompt(states[i]) for i in due]
-            made = self.lm.generate(prompts, k, replace(sampling, choices=options), first)
-            found |= dict(zip(due, made, strict=True))
-        return [found[i] for i in range(len(states))]
+            places = [i for i, state in enumerate(states) if state.options == options]
+            prompts = [self.prompt(states[i]) for i in places]
+            generated = self.lm.generate(prompts, k, replace(sampling, choices=options), first)
+            answers.update(zip(places, generated, strict=True))
+        return [answers[i] for i in range(len(states))]
 
-    def _count(self, answers: Sequence[str], state: State) -> Proposal:
-        chosen = [self.understood(answer, state.options) for answer in answers]
-        counts = np.bincount([index for index, _ in chosen], minlength=len(state.options))
-        self._asking.hear(answers, [state.options[i] if named else None for i, named in chosen])
+    def _proposal(self, answers: Sequence[str], state: State) -> Proposal:
+        """Map each of k answers to an action, and count how often each action was named."""
+        counts = np.zeros(len(state.options), dtype=np.int64)
+        named: list[str | None] = []  # None where an answer names no action
+        for answer in answers:
+            index, is_named = self.understood(answer, state.options)
+            counts[index] += 1
+            named.append(state.options[index] if is_named else None)
+        self._asking.hear(answers, named)
         indices = np.flatnonzero(counts)
-        fallbacks = sum(not named for _, named in chosen)
-        return Proposal(indices, counts[indices] / counts.sum(), fallbacks / len(answers))
+        return Proposal(indices, counts[indices] / counts.sum(), named.count(None) / len(answers))
 
     def understood(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
         """Return the index of the action that an answer names, else the last, and whether it names one."""

@@ -1,0 +1,150 @@
+"""The action prior role: p(a|s), a frozen language model's distribution over admissible actions.
+
+A prior proposes C^k(s), k draws from p(a|s) (Yan et al., ICLR 2025). :mod:`hunch.roles.prior.kinds` makes
+priors from language models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from hunch.core import EvidenceLevel, FloatArray, IntArray, State, UsageError
+
+ROUNDING: Final = 1e-5
+"""Tolerance of the sum of weights or probabilities."""
+SHOWN: Final = 8
+"""Number of weights or probabilities that an error message shows."""
+
+
+# ---- the role ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The candidates C^k(s) that a prior proposes for a state.
+
+    k draws from p(a|s) may repeat an action. ``indices`` are the distinct candidates, ascending, as indices
+    of ``state.actions``, and ``weights`` are their shares of the k draws.
+
+    Attributes:
+        indices: Shape (m,) with 1 <= m <= k.
+        weights: Shape (m,), positive, summing to one.
+        fallbacks: Share of draws that named no admissible action; nan if the prior always names one.
+
+    Raises:
+        UsageError: if there is no candidate, or not one positive weight for each, summing to one.
+    """
+
+    indices: IntArray
+    weights: FloatArray
+    fallbacks: float = float("nan")
+
+    def __post_init__(self) -> None:
+        """Check that there is a candidate, and that the weights are those of draws."""
+        # This runs in every step of every stream. For a few numbers, lists are faster than NumPy.
+        weights = np.asarray(self.weights).tolist()
+        if len(weights) == len(self.indices) > 0 and min(weights) > 0 and abs(sum(weights) - 1) < ROUNDING:
+            return
+        raise UsageError(
+            f"A prior's proposal needs candidates, and a weight for each, which sum to one; it has "
+            f"{len(self.indices)} candidates with the weights {weights[:SHOWN]}."
+        )
+
+
+class ActionPrior(Protocol):
+    """A frozen distribution p(a|s) over admissible actions: the *action prior* role."""
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """Evidence level of the proposals; None if no model is used."""
+
+    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
+        """Draw k candidates for each state; ``None`` proposes every action with positive probability.
+
+        All randomness comes from ``rng``: the same generator state gives the same proposals.
+        """
+
+
+# ---- priors that know their distribution ------------------------------------------------------------------
+
+
+class DistributionPrior:
+    """A prior with an explicit p(a|s); a proposal consists of k draws from this distribution.
+
+    A subclass computes the distributions; each state's is computed once and kept.
+    """
+
+    def __init__(self, evidence: EvidenceLevel | None) -> None:
+        self.evidence = evidence
+        self._known: dict[State, FloatArray] = {}
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        """Return p(a|s) of each state, shape (number of its actions,)."""
+        raise NotImplementedError
+
+    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return p(a|s) over ``state.actions`` for each state; the model gets one request per state.
+
+        Raises:
+            UsageError: if what a subclass computed is no distribution.
+        """
+        new = [state for state in dict.fromkeys(states) if state not in self._known]
+        if new:
+            computed = self._compute(new)
+            if len(computed) != len(new):
+                raise UsageError(f"The prior gives {len(computed)} distributions for {len(new)} states.")
+            for state, p in zip(new, computed, strict=True):
+                self._known[state] = require_distribution(p, state)
+        return [self._known[state] for state in states]
+
+    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
+        """Draw k candidates for each state; see :class:`ActionPrior`."""
+        proposals = []
+        for state, p in zip(states, self.probabilities(states), strict=True):
+            if len(p) != len(state.options):
+                require_distribution(p, state)  # says that the sizes differ
+            try:
+                proposals.append(draw(p, k, rng))
+            except ValueError:  # a subclass that overrides `probabilities` returned something else
+                require_distribution(p, state)
+                raise
+        return proposals
+
+
+class UniformPrior(DistributionPrior):
+    """The uninformed prior: all admissible actions are equally likely. Used in every baseline."""
+
+    def __init__(self, evidence: EvidenceLevel | None = None) -> None:
+        super().__init__(evidence)
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        return [np.full(len(state.options), 1 / len(state.options)) for state in states]
+
+
+def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> Proposal:
+    """Draw k candidates with replacement; ``None`` keeps every action with its probability."""
+    shares = probabilities if k is None else rng.multinomial(k, probabilities) / k
+    indices = np.flatnonzero(shares)
+    return Proposal(indices, shares[indices])
+
+
+def require_distribution(probabilities: FloatArray, state: State) -> FloatArray:
+    """Return a prior's probabilities for a state after checking them.
+
+    Raises:
+        UsageError: if there is not one finite, non-negative number per action, or their sum is not one.
+    """
+    try:
+        p = np.asarray(probabilities, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise UsageError(f"The prior's probabilities are not numbers: {probabilities!r}.") from None
+    n = len(state.options)
+    if p.shape != (n,):
+        raise UsageError(f"The prior gives {p.size} probabilities for {n} actions.")
+    if not (abs(p.sum() - 1) < ROUNDING and p.min() >= 0):
+        raise UsageError(f"The prior's probabilities are no distribution: {p.tolist()[:SHOWN]}.")
+    return probabilities if isinstance(probabilities, np.ndarray) else p
