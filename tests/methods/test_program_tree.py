@@ -7,7 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from hunch.methods.program.program_tree import ProgramTree
+from hunch.methods.program.gif_mcts import ProgramTree
 from hunch.roles.writer.programs import Attempt, shown
 from hunch.roles.writer.search import SCRATCH, Thompson
 

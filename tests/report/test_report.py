@@ -20,10 +20,10 @@ from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.report.curves import FEWEST, X, Y, learning_curve, points
-from hunch.report.episodes import choose
+from hunch.report.episodes import choose, tell
 from hunch.report.gather import collect
 from hunch.report.kept import difference, kept
-from hunch.report.pack import digits, encode, pack, tell
+from hunch.report.pack import digits, encode, pack
 from hunch.report.page import page
 from hunch.report.table import rows, verdict
 from hunch.rl.rollout import Finished

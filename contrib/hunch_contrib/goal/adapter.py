@@ -44,8 +44,8 @@ class Adapter(Sayer):
     def __init__(self, summaries: Sequence[str], start: str, rate: float, seed: int) -> None:
         import torch
 
-        from hunch.lm.training import Learner
-        from hunch.lm.training.words import new
+        from hunch.lm.training import Learner  # loads torch
+        from hunch.lm.training.words import new  # loads torch
 
         self.summaries = summaries
         self.model = trainable(start, context=256) if start else new(seed=seed, context=256)

@@ -144,7 +144,7 @@ class DecisionTransformer(InContext):
         """Make the embeddings around the body."""
         import torch
 
-        from hunch.lm.training import Learner
+        from hunch.lm.training import Learner  # loads torch
 
         self.features, width = features, self.lm.dim
         self.row = {action: row for row, action in enumerate(self.known["actions"], 1)}

@@ -82,7 +82,7 @@ class RLPrompt(Agent):
         Raises:
             UsageError: if there are no words for prompts.
         """
-        from hunch_contrib.prompt.soft_q import SoftQ
+        from hunch_contrib.prompt.soft_q import SoftQ  # loads torch
 
         c = self.config
         self.words = tuple(dict.fromkeys(c.words.split() or world.things))

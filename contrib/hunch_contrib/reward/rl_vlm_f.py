@@ -209,7 +209,7 @@ class PicturePreference(RewardSource):
         self.given(list(self.pictures))
 
     def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
-        from hunch.rl.bradley_terry import Fitted
+        from hunch.rl.bradley_terry import Fitted  # loads torch
 
         return Fitted((3, SIDE, SIDE), self.seed, weights)
 
@@ -241,7 +241,7 @@ class PicturePreference(RewardSource):
 @lru_cache(maxsize=10_000)
 def pixels(data: bytes) -> NDArray[np.uint8]:
     """Return the pixels of a picture file, shape (3, SIDE, SIDE); results are cached."""
-    from hunch.lm.backends.seeing import opened
+    from hunch.lm.backends.seeing import opened  # loads torch
 
     return np.asarray(opened(picture(data)).resize((SIDE, SIDE), BILINEAR)).transpose(2, 0, 1)
 

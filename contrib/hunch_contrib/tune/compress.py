@@ -72,7 +72,7 @@ class Compress(WritingAgent):
 
     def make_policy(self, seed: int) -> WordsPolicy:  # type: ignore[override]
         """Return the policy with the model's initial weights."""
-        from hunch_contrib.tune.words import WordsPolicy
+        from hunch_contrib.tune.words import WordsPolicy  # loads torch
 
         return WordsPolicy(self.lm, self.config, seed)
 
@@ -100,7 +100,7 @@ class Compress(WritingAgent):
 
     def controlled(self, state: State, rng: np.random.Generator, tries: bool = True) -> Decision:
         """Return a control's choice; with ``tries``, climbing changes its best choice."""
-        from hunch_contrib.tune.words import kept, words_of
+        from hunch_contrib.tune.words import kept, words_of  # loads torch
 
         words, how = words_of(state), self.config.choose
         head = state.observation.split()[0]
@@ -115,7 +115,7 @@ class Compress(WritingAgent):
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep choices for the update; climbing keeps the best choice for each text."""
-        from hunch_contrib.tune.words import places_of, words_of
+        from hunch_contrib.tune.words import places_of, words_of  # loads torch
 
         if self.config.choose == "policy":
             super().observe(transitions)

@@ -53,7 +53,7 @@ class GiGPO(WritingAgent):
 
     def make_learner(self) -> PolicyGradient:
         """Return the update, with advantages of episodes and of steps."""
-        from hunch.rl.advantages import anchored
+        from hunch.rl.advantages import anchored  # loads torch
 
         learner = super().make_learner()
         learner.advantage = partial(anchored, weight=self.config.anchors)

@@ -53,7 +53,7 @@ class NLPO(PPOText):
 
     @copy.setter
     def copy(self, weights: Mapping[str, Any]) -> None:
-        from hunch.lm.training import Nucleus
+        from hunch.lm.training import Nucleus  # loads torch
 
         own = {name: weight.clone() for name, weight in weights.items()}
         self.policy.within = Nucleus(own, self.config.top_p)

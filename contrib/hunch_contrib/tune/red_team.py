@@ -108,7 +108,7 @@ class RedTeam(A2CText):
 
     def imitate(self) -> dict[str, float]:
         """Maximise the likelihood of the hits; the resulting model becomes the reference."""
-        from hunch.lm.training import Learner
+        from hunch.lm.training import Learner  # loads torch
 
         c, learner, loss = self.config, Learner.adam(self.lm.parameters()), 0.0
         prompts = [self.policy.prompt(State.of(state)) for state, _ in self.hits]

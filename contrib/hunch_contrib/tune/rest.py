@@ -78,8 +78,8 @@ class ReST(WritingAgent):
 
     def improve(self, kept: Sequence[list[Step]]) -> float:
         """Imitate the texts of episodes, from the initial weights on; return the last loss."""
-        from hunch.lm.training import Learner
-        from hunch.rl.preference_losses import likelihood
+        from hunch.lm.training import Learner  # loads torch
+        from hunch.rl.preference_losses import likelihood  # loads torch
 
         c, loss = self.config, 0.0
         self.lm.restart(c.start, self.seed)

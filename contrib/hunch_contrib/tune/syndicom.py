@@ -78,7 +78,7 @@ class SYNDICOM(RecordedAgent):
 
     def loss(self) -> Any:
         """Return the negative log-likelihood of a batch."""
-        from hunch.rl.preference_losses import likelihood
+        from hunch.rl.preference_losses import likelihood  # loads torch
 
         return likelihood(self.judged(self.draw()))
 

@@ -39,7 +39,7 @@ class TRPOText(PPOText):
 
     def make_learner(self) -> PolicyGradient:
         """Return the update of TRPO."""
-        from hunch_contrib.tune.trpo import TrustRegion
+        from hunch_contrib.tune.trpo import TrustRegion  # loads torch
 
         return TrustRegion(self.policy, self.config)
 

@@ -10,11 +10,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from hunch.audition.hearing import audition
+
 
 class _Callable(ModuleType):
     def __call__(self, *given: Any, **named: Any) -> Any:
-        from hunch.audition.hearing import audition
-
         return audition(*given, **named)
 
 

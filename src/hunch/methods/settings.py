@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from hunch.core import UsageError
 from hunch.lm.settings import with_digests
 from hunch.ranges import check_settings
+from hunch.suggest import suggest
 
 Filling = TypeVar("Filling")
 
@@ -30,8 +31,6 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
     moved = [n for n, own in fixed.items() if getattr(config, n) not in (own, getattr(usual, n))]
     for name in (*options, *moved):
         if name not in known:
-            from hunch.suggest import suggest
-
             raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
     config = replace(config, **{**options, **fixed})
     check_settings(config)

@@ -9,6 +9,7 @@ from hunch import extras, plugins
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.huggingface import CausalModel, kind_of
 from hunch.lm.scoring.writer import Writer
+from hunch.pocket.decoder import DISTRIBUTIONS, Decoder
 from hunch.suggest import suggest
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ class PocketModel(CausalModel):
     """
 
     def __init__(self, name: str, folder: Path) -> None:
-        from hunch.pocket.decoder import DISTRIBUTIONS, Decoder
-
         super().__init__(name, folder)
         self.folder = folder
         self.decoder = Decoder(self.network)
@@ -50,7 +49,7 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel 
     """
     place = place_of(corpus=corpus, folder=folder)
     if kind_of(place) == "paired":
-        from hunch.lm.backends.paired import PairedModel
+        from hunch.lm.backends.paired import PairedModel  # loads torch
 
         return PairedModel("pocket", place)
     return PocketModel("pocket", place)

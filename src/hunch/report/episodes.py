@@ -16,6 +16,7 @@ import numpy as np
 from hunch.core import Explanation, HunchError
 from hunch.envs import make
 from hunch.lm.pictures import picture
+from hunch.report.gather import Run
 from hunch.rl.episodes import replay as again
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.execute import RunConfig
@@ -39,6 +40,49 @@ class Replayed:
     offers: list[tuple[str, ...]]
     rewards: list[float]
     pictures: list[str]
+
+
+@dataclass
+class Told:
+    """The episodes of a run, if they can be reproduced, with explanations.
+
+    Attributes:
+        replayed: The replayed episodes; empty if the replay failed; then ``reason`` says why.
+        explained: The agent's explanations at each step of some episodes, by index; empty if the agent cannot
+            be asked; then ``why_not_explained`` has the reason.
+    """
+
+    run: Run
+    episodes: list[Finished]
+    replayed: list[Replayed]
+    reason: str
+    explained: dict[int, list[Explanation]]
+    why_not_explained: str
+
+
+def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
+    """Replay a run's episodes, evaluations last, and ask its agent to explain some of them.
+
+    Args:
+        run: The run.
+        number: Number of episodes to explain.
+        loaded: See :func:`hunch.runs.models.load_models`.
+    """
+    episodes = [*run.result.episodes, *run.result.evaluations]
+    replayed, explained = list[Replayed](), dict[int, list[Explanation]]()
+    reason = why_not = ""
+    try:
+        replayed = replay(run.config, episodes)
+    except HunchError as error:
+        reason = str(error)
+    chosen = choose(run.result.episodes, number)
+    try:
+        if replayed and chosen:
+            found = opinions(run.folder, [episodes[i] for i in chosen], loaded)
+            explained = dict(zip(chosen, found, strict=True))
+    except HunchError as error:
+        why_not = str(error)
+    return Told(run, episodes, replayed, reason, explained, why_not)
 
 
 def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:

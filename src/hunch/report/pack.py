@@ -15,11 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import Explanation, FloatArray, HunchError
-from hunch.report.episodes import Replayed, choose, opinions, replay
-from hunch.report.gather import Run
-from hunch.rl.rollout import Finished
-from hunch.runs.models import Loaded
+from hunch.core import Explanation, FloatArray
+from hunch.report.episodes import Told
 
 LARGEST = 12_000_000
 """Maximum bytes of the blocks, so that a page stays below 15 MB."""
@@ -49,49 +46,6 @@ class Words:
     def plain(self) -> dict[str, Any]:
         """Return the block of texts as plain values."""
         return {"texts": list(self.texts.known), "offers": list(self.offers.known)}
-
-
-@dataclass
-class Told:
-    """The episodes of a run, if they can be reproduced, with explanations.
-
-    Attributes:
-        replayed: The replayed episodes; empty if the replay failed; then ``reason`` says why.
-        explained: The agent's explanations at each step of some episodes, by index; empty if the agent cannot
-            be asked; then ``why_not_explained`` has the reason.
-    """
-
-    run: Run
-    episodes: list[Finished]
-    replayed: list[Replayed]
-    reason: str
-    explained: dict[int, list[Explanation]]
-    why_not_explained: str
-
-
-def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
-    """Replay a run's episodes, evaluations last, and ask its agent to explain some of them.
-
-    Args:
-        run: The run.
-        number: Number of episodes to explain.
-        loaded: See :func:`hunch.runs.models.load_models`.
-    """
-    episodes = [*run.result.episodes, *run.result.evaluations]
-    replayed, explained = list[Replayed](), dict[int, list[Explanation]]()
-    reason = why_not = ""
-    try:
-        replayed = replay(run.config, episodes)
-    except HunchError as error:
-        reason = str(error)
-    chosen = choose(run.result.episodes, number)
-    try:
-        if replayed and chosen:
-            found = opinions(run.folder, [episodes[i] for i in chosen], loaded)
-            explained = dict(zip(chosen, found, strict=True))
-    except HunchError as error:
-        why_not = str(error)
-    return Told(run, episodes, replayed, reason, explained, why_not)
 
 
 def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) -> tuple[str, list[str]]:

@@ -9,9 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from hunch.report.curves import COLOURS, LIFE, Curve, Points, X, Y, learning_curve, unit, within
+from hunch.report.episodes import Told, tell
 from hunch.report.gather import Comparison, LeftOut, Run
 from hunch.report.kept import kept
-from hunch.report.pack import Told, digits, pack, tell
+from hunch.report.pack import digits, pack
 from hunch.report.table import Row, final_return, rows, verdict
 from hunch.rl.statistics import Estimate, contrast
 from hunch.runs.compare import Arm

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.envs import make
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.program_model import ProgramModel, read
@@ -83,8 +84,6 @@ class WorldModelCode(DesignProblem):
         trials: str = "",
         render_mode: str | None = None,
     ) -> None:
-        from hunch.envs import make
-
         env = make(base, history=0)
         info = env.reset(seed=0)[1]
         if not {"raw", "actions"} <= info.keys():

@@ -57,7 +57,7 @@ class BestOfN(TextAgent):
     saved = ("source", "rng")
 
     def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
-        from hunch.roles.reward.model import RewardModel
+        from hunch.roles.reward.model import RewardModel  # loads torch
 
         super().__init__(config, **options)
         c = self.config

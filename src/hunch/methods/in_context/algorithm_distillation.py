@@ -124,7 +124,7 @@ class AlgorithmDistillation(InContext):
         """Make the network for a vocabulary."""
         import torch
 
-        from hunch.rl.sequence import SequenceModel
+        from hunch.rl.sequence import SequenceModel  # loads torch
 
         c, self.vocabulary = self.config, vocabulary
         with torch.random.fork_rng(devices=[]):
@@ -147,7 +147,7 @@ class AlgorithmDistillation(InContext):
         import torch
         from torch.nn import functional
 
-        from hunch.rl.sequence import Steps
+        from hunch.rl.sequence import Steps  # loads torch
 
         if not self.lives:
             return {}
@@ -232,7 +232,7 @@ class Reader(Drawing):
 
     def _read(self, streams: Sequence[int], observations: Sequence[str], i: int | None = None) -> FloatArray:
         """Give the network step ``i`` of some streams, by default the next one; return its logits."""
-        from hunch.rl.sequence import Steps
+        from hunch.rl.sequence import Steps  # loads torch
 
         words, model = self.agent.vocabulary, self.agent.model
         before = [steps if i is None else steps[:i] for steps in (self.lived.get(s, []) for s in streams)]

@@ -1,31 +1,47 @@
 """GIF-MCTS: a world model as code, found by tree search over programs (Dainese et al., NeurIPS 2024).
 
     from a description and recorded transitions, until all are predicted or no calls are left
-        choose, by upper confidence bounds, a program of the tree and an operation on it:
-            generate    write a program that continues its first lines
-            improve     show it with one wrongly predicted transition; explain, then rewrite it
-            fix         show it with the error that it raised; explain, then rewrite it
-        the value of the program is the weighted share of transitions that it predicts correctly
+        descend from the root by value + c sqrt(ln N / (n + 1)), where N counts the visits of the node and
+            n those of the child; a new child of a kind has an expected value instead
+        carry out the operation at which the descent ends:
+            generate    write a program that continues the node's first lines, two more than its parent's
+            improve     show the program with one wrongly predicted transition; explain, then rewrite it
+            fix         show it with the error that it raised; explain, then rewrite it. It is the only
+                        operation on a program that failed; at most three in a row
+        fitness = the weighted share of transitions that the new program predicts correctly
+        add the fitness to the values of all nodes on the path
 
-The tree is :class:`~hunch.methods.program.program_tree.ProgramTree`. Its baselines use the same prompts and
-writer: programs from scratch (single; the first of them is zero-shot), one lineage (linear), and the rule of
-WorldCoder, which draws the program to refine from Beta distributions (thompson).
+The expected value of a new child mixes the mean of all children of its kind with that of this node's
+children, with weights fitted to the results so far. A program that failed has the value 0.99 with all its
+fixes left, falling to 0 as they are used up; once fixed, it has the value of the fixed program.
+
+The baselines use the same prompts and writer: programs from scratch (single; the first of them is
+zero-shot), one lineage (linear), and the rule of WorldCoder, which draws the program to refine from Beta
+distributions (thompson).
 
 A call of the model writes one program. Once all transitions are predicted, the model is no longer asked, and
 the winner is submitted again.
+
+Source: Dainese et al., "Generating Code World Models with Large Language Models Guided by Monte Carlo Tree
+Search", NeurIPS 2024, and its released code. Departures: a failed program without fixes left is not visited
+again (the released code may rewrite it); weights are fitted with earlier children only.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import log, sqrt
 from typing import Any, ClassVar, Literal
+
+import numpy as np
 
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
-from hunch.methods.program.program_tree import ProgramTree
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.rl.evaluator import largest
 from hunch.roles.writer.programs import Attempt, Request, Search, best, chat_prompt
 from hunch.roles.writer.search import BestOfN, Refinement, Thompson
 
@@ -95,6 +111,207 @@ class GIFMCTS(ProgramAgent):
             f"First explain what is wrong with the program. Then write it anew, with {ask} that is complete "
             "in itself."
         )
+
+
+# ---- the tree ---------------------------------------------------------------------------------------------
+
+KINDS = ("generate", "improve", "fix")
+"""Operations on a node; ``Request.group`` is an index into this tuple."""
+ROOT = -1
+
+
+@dataclass(eq=False)
+class Node:
+    """A program of the tree.
+
+    Attributes:
+        attempt: The program; None at the root.
+        kind: The operation that made the program.
+        parent: The parent node; None at the root.
+        lines: Number of first lines that are the node's state.
+        fixes: Number of fixes left while the program fails.
+        failed: True if the program fails and no fix has been tried.
+        closed: True if no operation on the node is left.
+        total: Sum of the values of all visits.
+        visits: Number of visits.
+        children: Child nodes, oldest first.
+    """
+
+    attempt: Attempt | None = None
+    kind: str = ""
+    parent: Node | None = None
+    lines: int = 0
+    fixes: int = 0
+    failed: bool = False
+    closed: bool = False
+    total: float = 0.0
+    visits: int = 0
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def value(self) -> float:
+        """The mean value of the visits."""
+        return self.total / max(self.visits, 1)
+
+    def of(self, kind: str) -> list[Node]:
+        """Return the children that an operation made."""
+        return [child for child in self.children if child.kind == kind]
+
+
+@dataclass
+class Expectation:
+    """The expected value of a new child: a mix of the means over all children of its kind and over siblings.
+
+    Attributes:
+        total: Sum of all values so far, including an initial value.
+        count: Number of values, including those that the initial value stands for.
+        weights: Weights of the two means, fitted by gradient descent with rate 1 / n.
+        n: One plus the number of results, including those that the initial value stands for.
+    """
+
+    total: float
+    count: float
+    n: float
+    weights: tuple[float, float] = (0.5, 0.5)
+
+    def __call__(self, siblings: Sequence[Node]) -> float:
+        """Return the expected value, from 0 to 1."""
+        return min(max(self._mixed(siblings), 0.0), 1.0)
+
+    def _mixed(self, siblings: Sequence[Node]) -> float:
+        everywhere = self.total / self.count
+        if not siblings:
+            return everywhere
+        here = float(np.mean([node.value for node in siblings]))
+        a, b = self.weights
+        return (a * everywhere + b * here) / (a + b)
+
+    def learn(self, siblings: Sequence[Node], value: float) -> None:
+        """Update weights and mean with the value of a child; ``siblings`` are the earlier children."""
+        if siblings:
+            everywhere, mixed = self.total / self.count, self._mixed(siblings)
+            here, (a, b) = float(np.mean([node.value for node in siblings])), self.weights
+            slope = 2 * (mixed - value) / (a + b) / self.n
+            self.weights = a - slope * (everywhere - mixed), b - slope * (here - mixed)
+        self.total, self.count, self.n = self.total + value, self.count + 1, self.n + 1
+
+
+class ProgramTree:
+    """The search of GIF-MCTS; its state can be rebuilt from the attempts.
+
+    Args:
+        lines: First lines that a node adds to those of its parent.
+        c: Weight of the exploration term.
+        fixes: Maximum consecutive fixes of a program.
+        initial: Initial values of generate, improve and fix, each counting as two results.
+    """
+
+    def __init__(
+        self,
+        lines: int = 2,
+        c: float = 0.1,
+        fixes: int = 3,
+        initial: tuple[float, float, float] = (0.5, 0.55, 0.5),
+    ) -> None:
+        self.lines, self.c, self.fixes = lines, c, fixes
+        self.expected = {kind: Expectation(2 * v, 2, 3) for kind, v in zip(KINDS, initial, strict=True)}
+        self.root = Node(visits=1, fixes=fixes)
+        self.nodes = {ROOT: self.root}
+
+    def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
+        """Choose the next ``n`` operations; operations in progress count as visits."""
+        asked: Counter[tuple[Node, str]] = Counter()
+        return [self._request(*self._select(asked, rng)) for _ in range(n)]
+
+    def _request(self, node: Node, kind: str) -> Request:
+        group = KINDS.index(kind)
+        if node.attempt is None:
+            return Request(group=group)
+        if kind != "generate":
+            return Request((node.attempt,), group)
+        first = "\n".join(node.attempt.program.splitlines()[: node.lines])
+        return Request((replace(node.attempt, program=first, fitness=None, error="", feedback=""),), group)
+
+    def _select(self, asked: Counter[tuple[Node, str]], rng: np.random.Generator) -> tuple[Node, str]:
+        node: Node = self.root
+        while True:
+            options = self._options(node, asked)
+            if not options:  # all that is left here is in progress
+                return self.root, "generate"
+            _, chosen = options[largest([score for score, _ in options], rng)]
+            if isinstance(chosen, str):
+                asked[node, chosen] += 1
+                return node, chosen
+            node = chosen
+
+    def _options(self, node: Node, asked: Counter[tuple[Node, str]]) -> list[tuple[float, Node | str]]:
+        """Return children, and kinds of new children, with their upper confidence bounds."""
+        found: list[tuple[float, Node | str]] = [
+            (child.value + self._bonus(node, child.visits), child)
+            for child in node.children
+            if not child.closed
+        ]
+        for kind in self._kinds(node):
+            same, pending = node.of(kind), asked[node, kind]
+            if kind != "fix" or not pending:
+                bonus = self._bonus(node, len(same) + pending)
+                found.append((self.expected[kind](same) + bonus, kind))
+        return found
+
+    def _kinds(self, node: Node) -> tuple[str, ...]:
+        """Return the operations that can be tried at a node."""
+        if node.attempt is None:
+            return ("generate",)
+        if node.attempt.fitness is None:
+            return () if node.children or not node.fixes else ("fix",)
+        whole = node.lines >= len(node.attempt.program.splitlines())
+        return ("improve",) if whole else ("generate", "improve")
+
+    def _bonus(self, node: Node, visits: int) -> float:
+        return self.c * sqrt(log(max(node.visits, 1)) / (visits + 1))
+
+    def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
+        """Add nodes for the attempts, and add their values to all nodes on the path."""
+        for attempt in attempts:
+            if attempt.group >= 0:
+                self._add(attempt, KINDS[attempt.group])
+
+    def _add(self, attempt: Attempt, kind: str) -> None:
+        parent = self.nodes.get(attempt.parents[-1] if attempt.parents else ROOT, self.root)
+        failed, siblings = attempt.fitness is None, parent.of(kind)
+        self.expected[kind].learn(siblings, attempt.fitness or 0.0)
+        left = parent.fixes - 1 if failed and kind == "fix" else self.fixes
+        node = Node(attempt, kind, parent, parent.lines + self.lines, max(left, 0), failed)
+        node.closed = failed and node.fixes == 0
+        parent.children.append(node)
+        self.nodes[attempt.number] = node
+        self._back_up(node)
+        if parent.failed:
+            self._settle(parent, node)
+
+    def _back_up(self, node: Node) -> None:
+        """Add a fitness on the whole path; a failure only counts as a visit."""
+        assert node.attempt is not None
+        above: Node | None = node.parent
+        node.visits, node.total = 1, node.attempt.fitness or (self._hope(node.fixes) if node.failed else 0.0)
+        while above is not None:
+            above.total += above.value if node.failed else node.total
+            above.visits += 1
+            above = above.parent
+
+    def _hope(self, fixes: int) -> float:
+        """Return the value of a failed program, given the fixes left."""
+        return 0.99 * fixes / self.fixes if self.fixes else 0.0
+
+    def _settle(self, failed: Node, fix: Node) -> None:
+        """Pass the value of a fix on to the programs that it fixed."""
+        node: Node | None = failed
+        while node is not None and node.attempt is not None:
+            node.failed, node.closed = False, fix.closed
+            node.total = (0.0 if fix.closed else fix.value) * node.visits
+            if node.kind != "fix":
+                return
+            node = node.parent
 
 
 METHOD = Method(

@@ -213,7 +213,7 @@ class Preference(RewardSource):
         return self.comparer.asking.prompt(self.prompt(first, second), **own)
 
     def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
-        from hunch.rl.bradley_terry import Fitted
+        from hunch.rl.bradley_terry import Fitted  # loads torch
 
         return Fitted(self.table.dim, self.seed, weights)
 

@@ -156,7 +156,7 @@ class AlphaProof(Agent):
             return LanguageGuide(require(self.models["lm"], "score", needed_by="A guide of the search"))
         if c.guide != "network":
             return UNTRAINED[c.guide]
-        from hunch.roles.guide_network import GuideNetwork
+        from hunch.roles.guide_network import GuideNetwork  # loads torch
 
         self.network = GuideNetwork(self.seed, width=c.width, learning_rate=c.learning_rate)
         return self.network if c.value else PolicyOnly(self.network)
@@ -253,7 +253,7 @@ class AlphaProof(Agent):
 
     def _lessons(self) -> list[Lesson]:
         """What the stored proofs teach, and at most half as many goals that were tried in vain."""
-        from hunch.roles.guide_network import Lesson
+        from hunch.roles.guide_network import Lesson  # loads torch
 
         rng, lessons = np.random.default_rng([self.seed, self.round]), list[Lesson]()
         for text, (tactic, size, _) in self.stored.items():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hunch.core import IntArray, Picture, State, UsageError
 from hunch.lm import require
 from hunch.lm.base import LanguageModel
+from hunch.lm.pictures import message
 
 Vectors = NDArray[np.float32]
 DECAY = 0.6
@@ -60,8 +61,6 @@ class TextTable:
     def _prompt(self, text: str | Picture) -> Any:
         if isinstance(text, str):
             return text
-        from hunch.lm.pictures import message
-
         return message(text.data)
 
     def encode(self, texts: Sequence[str | Picture]) -> Vectors:
