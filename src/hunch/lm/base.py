@@ -1,4 +1,4 @@
-"""The protocol of a language model: four batched verbs and a few attributes.
+"""The protocol of a language model: five batched verbs and a few attributes.
 
 **Every answer is a pure function of (model revision, request, sample index).** It never depends on the rest
 of the batch, the order of calls or the process. On one machine, therefore, cached and fresh answers, single
@@ -21,9 +21,10 @@ from hunch.core import EvidenceLevel, FloatArray, IntArray, UsageError
 from hunch.lm.prompts import Prompt
 
 if TYPE_CHECKING:
+    from hunch.lm.decision import DecisionQuestion
     from hunch.lm.speech import Sampling
 
-Verb = Literal["generate", "score", "label", "embed", "see"]
+Verb = Literal["generate", "score", "label", "embed", "decide", "see"]
 """Kinds of request to a model; ``see`` means that it accepts messages with pictures."""
 Normalisation = Literal["sum", "token", "word"]
 Float32Array: TypeAlias = NDArray[np.float32]
@@ -131,6 +132,21 @@ class LanguageModel(Protocol):
         """Return a vector per text, or per picture in a message (verb ``see``), shape (len(texts), dim)."""
         ...
 
+    def decide(
+        self, states: Sequence[Prompt], questions: Sequence[Sequence[DecisionQuestion]]
+    ) -> list[list[FloatArray | None]]:
+        """Return the probabilities of the answers to the questions on each state.
+
+        Args:
+            states: The states, as prompts.
+            questions: The questions on each state; those on one state are one request, where possible.
+
+        Returns:
+            For each state and question the probabilities, shape (number of options,), summing to one; None if
+            the model refuses to answer.
+        """
+        ...
+
 
 def _refusing(verb: Verb) -> Callable[..., Any]:
     """Return the method of a model that lacks a verb."""
@@ -184,6 +200,7 @@ class Model:
     score: Any = _refusing("score")
     label: Any = _refusing("label")
     embed: Any = _refusing("embed")
+    decide: Any = _refusing("decide")
 
     def _lacks(self, verb: Verb) -> UsageError:
         has = ", ".join(sorted(self.verbs)) or "none"

@@ -12,7 +12,8 @@ from hunch.lm.pictures import picture as picture
 from hunch.lm.probe import Description as Description, describe as describe
 from hunch.lm.prompts import Message as Message, Prompt as Prompt
 from hunch.lm.registry import PER_USER as PER_USER, kinds as kinds, load as load, require as require
-from hunch.lm.scoring.choose import Choice as Choice, choose as choose
+from hunch.lm.decision import DecisionQuestion as DecisionQuestion
+from hunch.lm.scoring.choose import Choice as Choice, choose as choose, decide as decide
 from hunch.lm.settings import AskConfig as AskConfig
 from hunch.lm.speech import ONE_LINE as ONE_LINE, Sampling as Sampling
 from hunch.lm.tuning import trainable as trainable

@@ -31,7 +31,12 @@ PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
 OURS: Final = {
     file.replace("_", "-"): f"hunch.lm.backends.{file}:BACKEND"
     for file in ("uniform", "minilm", "bag_of_words", "phrases", "words", "openai", "anthropic")
-} | {"hf": "hunch.lm.backends.huggingface:BACKEND", "replay": "hunch.lm.answers.recorded:BACKEND"}
+} | {
+    "hf": "hunch.lm.backends.huggingface:BACKEND",
+    "replay": "hunch.lm.answers.recorded:BACKEND",
+    "systemone": "hunch.lm.backends.decisions:SYSTEMONE",
+    "decisions": "hunch.lm.backends.decisions:DECISIONS",
+}
 """Where each built-in kind is: its module carries its own row, ``BACKEND``."""
 
 

@@ -198,6 +198,10 @@ class Cached(Answering, Metered):
 
             passing = {asked: str(text) for asked, text in answers.items() if isinstance(text, Uncached)}
             answers = {asked: text for asked, text in answers.items() if asked not in passing}
+        if any(question.verb == "decide" for question in answers):
+            # A question that was not answered, None, may be answered another time.
+            passing = {asked: answer for asked, answer in answers.items() if answer is None}
+            answers = {asked: answer for asked, answer in answers.items() if answer is not None}
         if self.store is not None and answers:
             from hunch.lm.answers.store import Source
             from hunch.lm.answers.stored import decode, encode

@@ -12,6 +12,7 @@ from hunch.lm.base import Float32Array, OptionScores, Verb
 from hunch.lm.prompts import Prompt, as_prompt, shown
 
 if TYPE_CHECKING:
+    from hunch.lm.decision import DecisionQuestion
     from hunch.lm.speech import Sampling
 
 
@@ -20,8 +21,8 @@ class Question(NamedTuple):
 
     Attributes:
         verb: The kind of request.
-        request: ``(prompt, sampling as a tuple)``, ``(prompt, options)``, ``(prompt, labels)`` or
-            ``(text,)``; a prompt is a text or a tuple of messages.
+        request: ``(prompt, sampling as a tuple)``, ``(prompt, options)``, ``(prompt, labels)``, ``(text,)``
+            or ``(state, DecisionQuestion)``; a prompt or state is a text or a tuple of messages.
         sample: Index of the sample; 0 if nothing is sampled.
     """
 
@@ -31,7 +32,7 @@ class Question(NamedTuple):
 
 
 class Answering:
-    """Implements the four kinds of request; a subclass defines how a list of questions is answered."""
+    """Implements the five kinds of request; a subclass defines how a list of questions is answered."""
 
     name: str
     verbs: frozenset[Verb] = frozenset()
@@ -88,6 +89,25 @@ class Answering:
         known = self._answers(asked)
         vectors = [known[question] for question in asked]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
+
+    def decide(
+        self, states: Sequence[Prompt], questions: Sequence[Sequence[DecisionQuestion]]
+    ) -> list[list[FloatArray | None]]:
+        """Return the probabilities of the answers, as :meth:`hunch.lm.LanguageModel.decide` describes it.
+
+        Raises:
+            UsageError: if the numbers of states and lists differ, or a question cannot be asked.
+        """
+        from hunch.lm.decision import checked
+
+        if len(states) != len(questions):
+            raise UsageError(f"{len(states)} states have {len(questions)} lists of questions.")
+        asked = [
+            [Question("decide", (state, checked(question))) for question in own]
+            for state, own in zip(self._seen(states), questions, strict=True)
+        ]
+        known = self._answers([question for own in asked for question in own])
+        return [[known[question] for question in own] for own in asked]
 
     def _seen(self, prompts: Sequence[Prompt]) -> list[Prompt]:
         """Return prompts in hashable form, after a check that the model can see their pictures."""

@@ -22,7 +22,7 @@ from hunch.lm.speech import text_of
 BACKEND = Backend(
     "replay:<file>",
     f"{__name__}:load",
-    frozenset({"generate", "score", "label", "embed"}),
+    frozenset({"generate", "score", "label", "embed", "decide"}),
     "recorded answers, from a file that 'hunch cache export' wrote",
     costly=False,
 )

@@ -22,6 +22,7 @@ from hunch.lm.backends.account import checked_prices
 from hunch.lm.backends.sampling import THOUGHTS, sample_rng
 from hunch.lm.backends.uniform import UniformModel
 from hunch.lm.base import Backend, Float32Array, LanguageModel, Model, OptionScores
+from hunch.lm.decision import DecisionQuestion
 from hunch.lm.prompts import Prompt
 from hunch.lm.registry import backend_of, build, split
 from hunch.lm.speech import ONE_LINE, Sampling, text_of
@@ -34,15 +35,20 @@ BRIEF: Final = 256
 
 
 def unasked(spec: str) -> Model:
-    """Return a stand-in for a chat model whose server cannot be reached, with its name and prices.
+    """Return a stand-in for a model whose server cannot be reached, with its name and prices.
+
+    A kind of decision models decides; any other counts as a chat model that only writes.
 
     Raises:
         UsageError: if its prices are not numbers.
     """
     model, (head, options) = Model(), split(spec)
     model.name, model.revision, model.evidence = head, "not asked", options.get("evidence", "L3")
-    model.verbs = frozenset({"generate", "see"} if options.get("see") else {"generate"})
-    model.answer_tokens, model.takes = THOUGHTS, frozenset(("effort", "choices"))
+    if backend_of(head).verbs == {"decide"}:
+        model.verbs = frozenset({"decide"})
+    else:
+        model.verbs = frozenset({"generate", "see"} if options.get("see") else {"generate"})
+        model.answer_tokens, model.takes = THOUGHTS, frozenset(("effort", "choices"))
     names = "price_in", "price_out"
     vars(model).update(zip(names, checked_prices(*(options.get(name, 0.0) for name in names)), strict=True))
     vars(model)["lacking"] = dict.fromkeys(("score", "label", "embed"), "its server was not reached.")
@@ -98,6 +104,17 @@ class StandIn(Model):
         self.tokens_read += sum(map(tokens, map(text_of, prompts)))
         self.tokens_written += len(prompts)
         return self._answers.label(prompts, labels)
+
+    def decide(
+        self, states: Sequence[Prompt], questions: Sequence[Sequence[DecisionQuestion]]
+    ) -> list[list[FloatArray | None]]:
+        """Return equal probabilities; state and questions are counted once per state, as in one request."""
+        for state, own in zip(states, questions, strict=True):
+            asked = [
+                text for q in own for text in (q.instructions, *q.options, *filter(None, q.descriptions))
+            ]
+            self.tokens_read += tokens(text_of(state)) + sum(map(tokens, asked))
+        return self._answers.decide(states, questions)
 
     def embed(self, texts: Sequence[Prompt]) -> Float32Array:
         """Return a random unit vector per text, shape (len(texts), dim)."""

@@ -18,6 +18,17 @@ def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
         questions = [q._replace(request=(text_of(q.request[0]), *q.request[1:])) for q in questions]
     if verb == "generate":
         return _write(model, questions)
+    if verb == "decide":
+        by_state: dict[Prompt, list[Question]] = {}
+        for question in questions:
+            by_state.setdefault(question.request[0], []).append(question)
+        decided = model.decide(list(by_state), [[q.request[1] for q in own] for own in by_state.values()])
+        known = {
+            question: answer
+            for own, answers in zip(by_state.values(), decided, strict=True)
+            for question, answer in zip(own, answers, strict=True)
+        }
+        return [known[question] for question in questions]
     prompts, options = zip(*(question.request for question in questions), strict=True)
     return model.score(prompts, options) if verb == "score" else model.label(prompts, options)
 

@@ -17,6 +17,8 @@ def encode(verb: Verb, value: Any) -> str:
         return json.dumps(value)
     if verb == "score":
         return json.dumps({field: getattr(value, field).tolist() for field in OptionScores.__slots__})
+    if verb == "decide":
+        return json.dumps(value.tolist())
     if verb == "label":
         return json.dumps([None if x == -np.inf else x for x in value.tolist()])
     return json.dumps({"f32": base64.b64encode(value.astype("<f4").tobytes()).decode()})
@@ -30,6 +32,8 @@ def decode(verb: Verb, text: str) -> Any:
     if verb == "score":
         counts = {field: np.array(value[field], dtype=np.int64) for field in ("tokens", "words")}
         return OptionScores(np.array(value["logprobs"], dtype=np.float64), **counts)
+    if verb == "decide":
+        return np.array(value, dtype=np.float64)
     if verb == "label":
         return np.array([-np.inf if x is None else x for x in value], dtype=np.float64)
     return np.frombuffer(base64.b64decode(value["f32"]), dtype="<f4").astype(np.float32)

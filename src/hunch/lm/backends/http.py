@@ -99,11 +99,14 @@ class Request(NamedTuple):
         body: Sent as JSON; None for a GET request.
         read: Turns the reply's JSON into the answer. An error other than a
             :class:`~hunch.core.HunchError` means that the reply is malformed.
+        unique_keys: True if a reply with an object that names a key twice is malformed. By default the last
+            one counts, as usual in JSON.
     """
 
     path: str
     body: dict[str, Any] | None
     read: Callable[[Any], Any]
+    unique_keys: bool = False
 
 
 ROLES = re.compile(
@@ -271,7 +274,7 @@ class Line:
                 f"{self.account.host} repeats the key in a reply, which is not used.", passing=False
             )
         try:
-            reply = json.loads(text)
+            reply = json.loads(text, object_pairs_hook=_once if request.unique_keys else None)
         except (ValueError, RecursionError):
             reply = None
         try:
@@ -393,13 +396,28 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
     return apply
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON whose keys differ."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is named twice")
+    return made
+
+
 def message(text: str) -> str:
     """Return the message of an error reply, whose format differs between servers."""
     try:
         reply = json.loads(text)
         said = reply.get("error", reply)
-        return str(said if isinstance(said, str) else said.get("message") or said.get("detail") or said)
-    except (ValueError, AttributeError, RecursionError):
+        if isinstance(said, str):
+            return said
+        said = said.get("message") or said.get("detail") or said
+        if isinstance(said, dict):  # {"detail": {"error_type": …, "message": …}}
+            return str(said.get("message") or said)
+        if isinstance(said, list):  # one entry per wrong field, as FastAPI writes them
+            return "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in said)
+        return str(said)
+    except (ValueError, AttributeError, TypeError, LookupError, RecursionError):
         return text
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from hunch.core import FloatArray
 from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
 from hunch.lm.base import Backend, Model, OptionScores, Verb
+from hunch.lm.decision import DecisionQuestion
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 BACKEND = Backend(
     "uniform",
     f"{__name__}:UniformModel",
-    frozenset({"generate", "score", "label"}),
+    frozenset({"generate", "score", "label", "decide"}),
     "the uninformed model: all options are equally likely",
     costly=False,
 )
@@ -29,7 +30,7 @@ class UniformModel(Model):
     begin with ``"- "``), and an empty text if there is no list.
     """
 
-    verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
+    verbs: frozenset[Verb] = frozenset({"generate", "score", "label", "decide"})
 
     speaks = False
     name, revision = "uniform", "1"
@@ -54,6 +55,12 @@ class UniformModel(Model):
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Return -log n for each of a prompt's n labels."""
         return [np.full(len(own), -np.log(len(own))) for _, own in choices(prompts, labels)]
+
+    def decide(
+        self, states: Sequence[Prompt], questions: Sequence[Sequence[DecisionQuestion]]
+    ) -> list[list[FloatArray | None]]:
+        """Return 1/n for each of a question's n options."""
+        return [[np.full(len(q.options), 1 / len(q.options)) for q in own] for own in questions]
 
     @staticmethod
     def _equal(options: Sequence[str]) -> OptionScores:

@@ -3,6 +3,7 @@
 ========= ======== ==================================================================================
 estimator verb     probabilities
 ========= ======== ==================================================================================
+decided   decide   those that a decision model returns
 scored    score    softmax over the options' exact log-probabilities as continuations of the prompt
 labelled  label    softmax over the log-probabilities of the letters that number the options
 voted     generate share of k sampled answers that decide on the option
@@ -25,15 +26,23 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
 from hunch.lm.base import LanguageModel, Normalisation, Verb
+from hunch.lm.decision import DecisionQuestion, grouped, joined
 from hunch.lm.hearing import PATIENCE, count_fallbacks, show
 from hunch.lm.prompts import Prompt
 from hunch.lm.registry import require
 from hunch.lm.speech import Sampling, choices, text_of
 from hunch.numbers import softmax
 
-Estimator = Literal["scored", "labelled", "voted"]
+Estimator = Literal["decided", "scored", "labelled", "voted"]
 
-VERBS: Final[dict[Estimator, Verb]] = {"scored": "score", "labelled": "label", "voted": "generate"}
+VERBS: Final[dict[Estimator, Verb]] = {
+    "decided": "decide",
+    "scored": "score",
+    "labelled": "label",
+    "voted": "generate",
+}
+DECIDE: Final = "Which option comes next?"
+"""Instructions of a choice whose prompt says by itself what is asked."""
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
 """Letters for options: 20, as servers return the log-probabilities of about 20 likely tokens."""
 
@@ -77,10 +86,10 @@ def choose(
     ends with the list.
 
     Args:
-        lm: Any model that scores, labels or generates.
+        lm: Any model that decides, scores, labels or generates.
         prompts: The prompts.
         options: The options of each prompt.
-        how: The estimator; auto takes the first that the model supports: scored, labelled, voted.
+        how: The estimator; auto takes the first that the model supports: decided, scored, labelled, voted.
         normalise: With scored: divisor of log-probabilities: nothing, tokens or words.
         rotations: With labelled: number of orders of the list to average over, since models favour letters.
         samples: With voted: answers per prompt.
@@ -96,6 +105,9 @@ def choose(
         )
     choices(prompts, options)
     estimator = estimator_of(lm, how)
+    if estimator == "decided":
+        asked = [[DecisionQuestion("choice", DECIDE, tuple(own))] for own in options]
+        return [choice for [choice] in decide(lm, prompts, asked, patience=patience)]
     if estimator == "scored":
         found = _scored(lm, prompts, options, normalise)
     elif estimator == "labelled":
@@ -105,6 +117,69 @@ def choose(
     told = [[("", False)] * choice.fallbacks + [("", True)] * (choice.answered > 0) for choice in found]
     count_fallbacks(lm, chain.from_iterable(told), patience)
     return found
+
+
+def decide(
+    lm: LanguageModel,
+    states: Sequence[Prompt],
+    questions: Sequence[Sequence[DecisionQuestion]],
+    *,
+    normalise: Normalisation = "sum",
+    patience: int | None = PATIENCE,
+) -> list[list[Choice]]:
+    """Answer the questions on each state: by a decision model itself, or by what another model can.
+
+    A model without the verb ``decide`` reads each question below the state and chooses among its options as
+    :func:`choose` does; the field ``estimator`` says how.
+
+    Args:
+        lm: Any model that decides, scores, labels or generates.
+        states: The states.
+        questions: The questions on each state.
+        normalise: With scored: divisor of log-probabilities: nothing, tokens or words.
+        patience: Number of successive questions without an answer that raises an error; None for no limit.
+
+    Returns:
+        A choice per state and question. A question that the model refuses to answer has uniform
+        probabilities, and counts as a fallback.
+    """
+    if "decide" in lm.verbs:
+        return _decided(lm, states, questions, patience)
+    flat = [(state, question) for state, own in zip(states, questions, strict=True) for question in own]
+    prompts = [extended(state, f"\n\n{written(question)}") for state, question in flat]
+    options = [question.options for _, question in flat]
+    how = estimator_of(lm)
+    chosen = iter(choose(lm, prompts, options, how=how, normalise=normalise, patience=patience))
+    return [[next(chosen) for _ in own] for own in questions]
+
+
+def written(question: DecisionQuestion) -> str:
+    """Return a question as text, for models that read prompts; its options if some are described."""
+    if not any(question.descriptions):
+        return question.instructions
+    described = [f"{option}: {what}" if what else option for option, what in question.described()]
+    return "\n".join((question.instructions, *described))
+
+
+def _decided(
+    lm: LanguageModel,
+    states: Sequence[Prompt],
+    questions: Sequence[Sequence[DecisionQuestion]],
+    patience: int | None,
+) -> list[list[Choice]]:
+    answers = lm.decide(states, questions)
+    answered = [answer is not None for own in answers for answer in own]
+    count_fallbacks(lm, [("" if not ok else "decided", ok) for ok in answered], patience)
+    chosen: list[list[Choice]] = []
+    for own, own_answers in zip(questions, answers, strict=True):
+        chosen.append([])
+        for question, answer in zip(own, own_answers, strict=True):
+            n = len(question.options)
+            refused = answer is None
+            probabilities = np.full(n, 1 / n) if answer is None else answer
+            over = "the options, by the decision model"
+            chosen[-1].append(Choice(probabilities, "decided", over, float(not refused), int(refused)))
+    return chosen
 
 
 def estimator_of(lm: LanguageModel, how: Estimator | Literal["auto"] = "auto") -> Estimator:
@@ -142,9 +217,9 @@ def _labelled(
 ) -> list[Choice]:
     """Label each prompt's options; if there are more than letters, choose in groups and then in a final.
 
-    An option's probability is then that within its group, times that of the group's favourite in the final.
+    :func:`hunch.lm.decision.joined` gives the probabilities of all options.
     """
-    groups = [_groups(len(own)) for own in options]
+    groups = [grouped(len(own), len(LABELS)) for own in options]
     flat = [(i, group) for i, own in enumerate(groups) for group in own]
     heats = _rotated(
         lm, [prompts[i] for i, _ in flat], [[options[i][j] for j in group] for i, group in flat], rotations
@@ -162,17 +237,10 @@ def _labelled(
     return [_join(own, joined[i]) if i in joined else own[0] for i, own in enumerate(by_prompt)]
 
 
-def _groups(n: int) -> list[list[int]]:
-    """Split the numbers below n into as few groups of neighbours as the letters allow, of similar size."""
-    parts = np.array_split(np.arange(n), -(-n // len(LABELS)))
-    return [[int(i) for i in part] for part in parts]
-
-
 def _join(heats: Sequence[Choice], final: Choice) -> Choice:
-    shares = [w * heat.probabilities for w, heat in zip(final.probabilities, heats, strict=True)]
     rounds = [*heats, final]
     return Choice(
-        np.concatenate(shares),
+        joined([heat.probabilities for heat in heats], final.probabilities),
         "labelled",
         f"the letters within {len(heats)} groups, and those of a final among the groups' favourites",
         float(np.mean([choice.answered for choice in rounds])),
