@@ -65,15 +65,16 @@ def test_scored_and_labelled_agree_for_a_rule() -> None:
 
 
 def test_auto_takes_what_the_model_can_do() -> None:
-    assert choose(lm.load("uniform"), [PROMPT], [OPTIONS])[0].estimator == "scored"
+    assert choose(lm.load("uniform"), [PROMPT], [OPTIONS])[0].estimator == "decided"
+    assert choose(lm.load("scripted:first"), [PROMPT], [OPTIONS])[0].estimator == "scored"
     assert choose(Letters({}), [PROMPT], [OPTIONS])[0].estimator == "labelled"
     bare = Model()
     bare.name, bare.verbs = "bare", frozenset({"embed"})
-    with pytest.raises(UsageError, match="one of score, label, generate; bare has embed"):
+    with pytest.raises(UsageError, match="one of decide, score, label, generate; bare has embed"):
         choose(bare, [PROMPT], [OPTIONS])
     with pytest.raises(UsageError, match="verb 'generate'"):
         choose(Letters({}), [PROMPT], [OPTIONS], how="voted")
-    with pytest.raises(UsageError, match="scored, labelled, voted or auto"):
+    with pytest.raises(UsageError, match="decided, scored, labelled, voted or auto"):
         choose(Letters({}), [PROMPT], [OPTIONS], how="guessed")
 
 
@@ -133,9 +134,8 @@ def test_more_options_than_letters_go_through_groups_and_a_final() -> None:
     assert choices[0].probabilities.argmax() == 31
     assert "3 groups" in choices[0].normalised_over
     assert "groups" not in choices[1].normalised_over
-    in_group = np.exp(3) / (np.exp(3) + 16)  # of 17, 17 and 16
-    in_final = np.exp(3) / (np.exp(3) + 2)
-    assert choices[0].probabilities[31] == pytest.approx(in_group * in_final)
+    at_once = np.exp(3) / (np.exp(3) + 49)  # as if all 50 had been asked together
+    assert choices[0].probabilities[31] == pytest.approx(at_once)
 
 
 def test_more_than_twenty_groups() -> None:

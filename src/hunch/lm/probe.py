@@ -10,13 +10,14 @@ from typing import Any, get_args
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.asking import AskConfig, Asking, room
 from hunch.lm.base import LanguageModel, Verb
+from hunch.lm.decision import DecisionQuestion
 from hunch.lm.registry import build
 from hunch.lm.speech import Sampling
 
 PROMPT = "You are in a kitchen. You see a fridge and a mug.\nYour task is to: take the mug.\n{}\nAction:"
 OPTIONS = ("go to the fridge", "open the fridge", "take the mug", "look")
 LABELS = ("A", "B", "C", "D")
-REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "label": 8, "embed": 32}
+REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "label": 8, "embed": 32, "decide": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,13 @@ class Description:
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
         speed: Requests per second by kind, one at a time and uncached: ``generate`` up to 16 tokens (a chat
-            model whole answers), ``score`` and ``label`` with four options, ``embed`` a short text.
+            model whole answers), ``score``, ``label`` and ``decide`` with four options, ``embed`` a short
+            text.
         tokens_per_second: Tokens per second that ``generate`` writes; 0 if the model does not count them.
         logprobs: True if the model returns probabilities of texts, by ``score`` or ``label``.
         prompting: How texts and messages are presented to the model.
         answer: The quoted answer to a small question, or a note that it was empty.
+        doubts: What moves the answers of a decision model though it should not, in words.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Description:
     logprobs: bool = False
     prompting: str = ""
     answer: str = ""
+    doubts: str = ""
 
 
 def describe(spec: str, **options: Any) -> Description:
@@ -80,7 +84,8 @@ def describe(spec: str, **options: Any) -> Description:
         tokens_per_second=tokens,
         logprobs=bool({"score", "label"} & model.verbs),
         prompting=getattr(model, "prompting", "") if model.verbs != {"embed"} else "",
-        answer=_answer(model) if "generate" in verbs else "",
+        answer=_answer(model) if "generate" in verbs else _decision(model) if "decide" in verbs else "",
+        doubts="; ".join(f"the server {doubt}" for doubt in getattr(model, "leaks", list)()),
     )
 
 
@@ -91,6 +96,16 @@ def _answer(model: LanguageModel) -> str:
     return repr(said) if said.strip() else "none: the text is empty"
 
 
+def _decision(model: LanguageModel) -> str:
+    """Return the most probable option of a small choice, with its probability."""
+    question = DecisionQuestion("choice", "Which action comes next?", OPTIONS)
+    ((probabilities,),) = model.decide([PROMPT.format("").removesuffix("Action:")], [[question]])
+    if probabilities is None:
+        return "none: the model refused to answer"
+    favourite = int(probabilities.argmax())
+    return f"{OPTIONS[favourite]!r} with probability {probabilities[favourite]:.2f}"
+
+
 def _speed(model: LanguageModel, verb: Verb) -> float:
     """Return requests per second, after one warm-up request."""
     ends = () if getattr(model, "answer_tokens", 0) else ("\n",)
@@ -99,6 +114,9 @@ def _speed(model: LanguageModel, verb: Verb) -> float:
         "score": lambda prompt: model.score([prompt], [OPTIONS]),
         "label": lambda prompt: model.label([prompt], [LABELS]),
         "embed": lambda prompt: model.embed([prompt]),
+        "decide": lambda prompt: model.decide(
+            [prompt], [[DecisionQuestion("choice", "Which action comes next?", OPTIONS)]]
+        ),
     }[verb]
     ask(PROMPT.format("\n".join(f"- {option}" for option in OPTIONS)))
     start = time.perf_counter()
