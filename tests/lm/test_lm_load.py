@@ -20,7 +20,10 @@ from hunch.lm import Usage
         ("minlm", "did you mean 'minilm'"),
         ("Uniform", "did you mean 'uniform'"),
         ("script:first", "did you mean 'scripted:<rule>'"),
-        ("gpt-9", "there are anthropic:<model>, bag-of-words, eyes, hf:<name or folder>, minilm"),
+        (
+            "gpt-9",
+            "there are anthropic:<model>, bag-of-words, decisions:<model>, eyes, hf:<name or folder>, minilm",
+        ),
         ("Qwen/Qwen2.5-0.5B", "did you mean 'hf:Qwen/Qwen2.5-0.5B'"),
         ("", "there are anthropic"),
         ("openai:", "should read 'openai:<model>'"),
