@@ -1,5 +1,6 @@
 """What is published holds what is needed, and nothing else: the wheels, from the source distributions."""
 
+import json
 import os
 import subprocess
 import sys
@@ -134,6 +135,12 @@ def test_without_contrib_its_methods_are_named_with_the_package(site):
     done = python(site, "-m", "hunch", "methods")
     assert done.returncode == 0, done.stderr
     assert f"{len(CONTRIB)} more are in the package hunch-rl-contrib: pip install" in done.stdout
+    (site / "kept").mkdir()
+    kept = {"method": "rain", "env": "hunch/Chain-v0", "options": {}}
+    (site / "kept" / "config.json").write_text(json.dumps({"run": kept}))
+    read = python(site, "-m", "hunch", "evaluate", "kept")
+    assert read.returncode == 2
+    assert read.stderr.startswith("hunch: kept cannot be read: rain is in the package hunch-rl-contrib: pip ")
     class_of = python(site, "-c", "import hunch; hunch.methods.RAIN")
     assert "it is in the package hunch-rl-contrib" in class_of.stderr.splitlines()[-1]
 
@@ -171,6 +178,7 @@ def test_an_audition_needs_no_study(site):
         (("play", "hunch/Pendulum-v0"), "hunch/Pendulum-v0", "make setup"),
         ((RUN[0], "rain", *RUN[1:], "uniform"), "rain", "pip install hunch-rl-contrib"),
         (("methods", "plan4mc"), "plan4mc", "pip install hunch-rl-contrib"),
+        (("lm", "uniform", "--ask", "spring", *RUN[1:3]), "spring", "pip install hunch-rl-contrib"),
         ((RUN[0], "icpi", *RUN[1:], "scripted:icpi"), "scripted:icpi", "make setup"),
         ((RUN[0], "icpi", *RUN[1:], "pocket"), "'examples'", "pip install ./pocket"),
         (("lm", "pocket?corpus=walks"), "'walks'", "pip install ./pocket"),

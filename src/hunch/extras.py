@@ -15,22 +15,26 @@ from urllib.parse import unquote, urlsplit
 from hunch.core import UsageError
 
 
-def of_studies(part: str) -> UsageError:
+class NotInstalledError(UsageError):
+    """A package or a part of one is not installed; the message has the command that installs it."""
+
+
+def of_studies(part: str) -> NotInstalledError:
     """Return the error for a missing part of the studies, with the command that installs it."""
-    return UsageError(
+    return NotInstalledError(
         f"{part} comes with the studies, which are not in this package: "
         "get a checkout of Hunch and run 'make setup' there."
     )
 
 
-def of_contrib(method: str) -> UsageError:
+def of_contrib(method: str) -> NotInstalledError:
     """Return the error for a method of hunch-rl-contrib, with the command that installs it."""
-    return UsageError(f"{method} is in the package hunch-rl-contrib: {install_contrib()}.")
+    return NotInstalledError(f"{method} is in the package hunch-rl-contrib: {install_contrib()}.")
 
 
-def of_pocket(part: str) -> UsageError:
+def of_pocket(part: str) -> NotInstalledError:
     """Return the error for missing weights of a pocket model, with the command that installs them."""
-    return UsageError(
+    return NotInstalledError(
         f"{part} comes with hunch-rl-pocket, which is not installed: "
         "get a checkout of Hunch and run 'pip install ./pocket' there."
     )
@@ -40,12 +44,12 @@ def library(name: str, sentence: str, extra: str) -> Any:
     """Import and return an optional module.
 
     Raises:
-        UsageError: if it is missing; the message is ``sentence`` and the command that installs the extra.
+        NotInstalledError: if it is missing; the message is ``sentence`` with the command that installs it.
     """
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(f"{sentence}: {install(extra)}.") from error
+        raise NotInstalledError(f"{sentence}: {install(extra)}.") from error
 
 
 def install(extra: str) -> str:

@@ -19,6 +19,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import ANSWERS, REMEDY
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling, text_of
+from hunch.methods.registry import CONTRIB
 from hunch.ranges import PositiveInt
 from hunch.runs.build import build
 from hunch.runs.config import Setting, check
@@ -159,6 +160,6 @@ def _role(arguments: Sequence[str]) -> tuple[list[str], str]:
     _, equals, role = arguments[at].partition("=")
     if not equals and at + 1 < len(arguments):
         role = arguments[at + 1]
-    if role not in ROLES and role not in methods.names():
+    if role not in ROLES and role not in (*methods.names(), *CONTRIB):
         raise UsageError(f"--ask takes a role ({', '.join(ROLES)}) or a method, not {role!r}.")
     return [*arguments[:at], *arguments[at + (1 if equals else 2) :]], role

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from hunch import methods
 from hunch.core import HunchError, UsageError
+from hunch.extras import NotInstalledError
 from hunch.runs.config import RunConfig
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.result import Result, late_success, read_episode
@@ -18,7 +19,7 @@ def read_run(folder: str | Path) -> RunConfig:
     """Read the settings of the run in a folder.
 
     Raises:
-        UsageError: if the folder holds no run.
+        UsageError: if the folder holds no run, or the package of its method is not installed.
         HunchError: if its ``config.json`` is damaged.
     """
     stored = read_json(Path(folder) / "config.json")
@@ -31,6 +32,8 @@ def read_run(folder: str | Path) -> RunConfig:
             options = _rebuild(methods.find(settings["method"]).config_class, options)
         config = RunConfig(**{**settings, "options": options})
         config.check_types()
+    except NotInstalledError as error:
+        raise NotInstalledError(f"{folder} cannot be read: {error}") from error
     except (KeyError, TypeError, UsageError) as error:
         lacks = f"it has no {error}" if isinstance(error, KeyError) else error
         raise HunchError(f"{folder}/config.json is damaged or from another version: {lacks}.") from error
