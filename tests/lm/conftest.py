@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from server import Server
+from talker import Talker, only_chat
 from tests.started import answering
 from tokenizer import save_tokenizer
 
@@ -88,3 +89,11 @@ def server(serving: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]
     serving.restore()
     yield serving
     serving.restore()
+
+
+@pytest.fixture
+def talker() -> Iterator[Talker]:
+    """A server that answers as a test says; at first it has chat only."""
+    with answering(Talker()) as running:
+        running.answer = only_chat
+        yield running

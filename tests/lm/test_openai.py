@@ -17,7 +17,7 @@ from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Cached, Sampling
 from hunch.lm.backends.http import Request
 from hunch.lm.backends.remote import CONTINUE
-from hunch.lm.backends.replies import after_prompt, next_output
+from hunch.lm.backends.replies import after_prompt, next_output, plain_token
 
 PROMPTS = [f"You are in room {i}. You see a mug {i}.\nYour task is to: take it.\nAction:" for i in range(5)]
 OPTIONS = [["go left", "take mug 3 from table 2", "look around", "café ß"][: 2 + i % 3] for i in range(5)]
@@ -159,7 +159,7 @@ def test_what_is_no_length_of_a_context_is_none(server: Server, told: dict[str, 
 
 def test_half_a_character_in_an_answer_is_replaced(server: Server) -> None:
     model = load(server, chat=False).model
-    reply = {"choices": [{"text": " caf\ud800\u00e9"}], "usage": {}}
+    reply = {"choices": [{"text": " caf\ud800\u00e9", "finish_reason": "stop"}], "usage": {}}
     assert model._read_text(Sampling(), reply) == " caf?é"
 
 
@@ -238,3 +238,28 @@ def test_the_probe_tells(server: Server) -> None:
     assert lm.describe("openai:gpt2", base_url=server.url).logprobs is False
     server.key = "right"
     assert "HTTP 401" in lm.describe("openai:gpt2", base_url=server.url).problem
+
+
+@pytest.mark.parametrize(
+    ("written", "data", "text"),
+    [
+        ("ĠA", None, " A"),
+        ("▁A", None, " A"),
+        ("Ċ", None, "\n"),
+        ("<0x0A>", None, "\n"),
+        ("<0xC3><0xA9>", None, "é"),
+        ("bytes:\\xc3\\xa9", None, "é"),
+        ("\ufffd", [195, 169], "é"),
+        (" A", [32, 65], " A"),
+        ("A", None, "A"),
+        ("A", ["x"], "A"),
+    ],
+)
+def test_tokens_in_any_form_are_texts(written: str, data: Any, text: str) -> None:
+    assert plain_token(written, data) == text
+
+
+def test_labels_are_found_in_tokens_of_any_form() -> None:
+    for forms in (["A", " A"], ["A", "ĠA"], ["A", "▁A"], ["<0x41>", "bytes:\\x20\\x41"]):
+        pairs = [(form, float(np.log(0.25))) for form in forms]
+        np.testing.assert_allclose(np.exp(next_output(pairs, ["A", "B"])), [0.5, 0.0])

@@ -11,7 +11,7 @@ from hunch.lm.backends.accepted import QUESTION, USUAL, kept
 from hunch.lm.backends.http import Line, Request
 from hunch.lm.backends.loop import wait_for
 from hunch.lm.backends.remote import RemoteModel, account, formatted
-from hunch.lm.backends.replies import Written
+from hunch.lm.backends.replies import Written, end_of
 from hunch.lm.backends.sampling import THOUGHTS
 from hunch.lm.base import Backend, Verb
 from hunch.lm.prompts import Message
@@ -149,8 +149,8 @@ class AnthropicModel(RemoteModel):
 
     def _read(self, sampling: Sampling, reply: Any) -> str:
         texts = [block["text"] for block in reply["content"] if block["type"] == "text"]
-        kinds, ended = {block["type"] for block in reply["content"]}, reply["stop_reason"]
+        kinds = {block["type"] for block in reply["content"]}
+        reason = reply["stop_reason"]
         instead = "calls a tool" if "tool_use" in kinds else "thinks" if "thinking" in kinds else ""
-        done = ended in ("end_turn", "stop_sequence")
         text = "".join(texts) if texts else None if instead else ""
-        return self._answer(Written(text, ended == "max_tokens", ended == "refusal", done, instead), sampling)
+        return self._answer(Written(text, end_of(reason), reason, instead=instead), sampling)

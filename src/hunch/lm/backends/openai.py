@@ -27,8 +27,10 @@ from hunch.lm.backends.replies import (
     besides,
     by_name,
     context_size,
+    end_of,
     next_output,
     one,
+    plain_token,
     spoken,
     tokens_of,
 )
@@ -219,11 +221,10 @@ class OpenAIModel(RemoteModel):
 
     def _read_text(self, sampling: Sampling, reply: Any) -> str:
         choice = one(reply["choices"])
-        ended = choice.get("finish_reason")
+        reason = choice.get("finish_reason")
         text, instead = self._said(choice)
-        refused = ended == "content_filter" or bool(choice.get("message", {}).get("refusal"))
-        written = Written(text, ended == "length", refused, ended == "stop", instead)
-        return self._answer(written, sampling)
+        refused = bool(choice.get("message", {}).get("refusal"))
+        return self._answer(Written(text, end_of(reason), reason, refused, instead), sampling)
 
     def _said(self, choice: Any) -> tuple[str | None, str]:
         """Return the text of a choice, and what the model did besides."""
@@ -242,7 +243,8 @@ class OpenAIModel(RemoteModel):
         if not told or not (told.get("content") or told.get("top_logprobs")):
             raise self._cannot("returns no log-probabilities of the next token")
         if told.get("content"):
-            pairs = [(entry["token"], entry["logprob"]) for entry in told["content"][0]["top_logprobs"]]
+            entries = told["content"][0]["top_logprobs"]
+            pairs = [(plain_token(entry["token"], entry.get("bytes")), entry["logprob"]) for entry in entries]
         else:
             pairs = list(told["top_logprobs"][0].items())
         if not pairs:

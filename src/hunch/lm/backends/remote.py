@@ -10,7 +10,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, ClassVar, get_args
@@ -22,7 +22,7 @@ from hunch.lm.backends.accepted import SYSTEM, Accepted
 from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
 from hunch.lm.backends.http import ROLES, Line, Request, RequestError
 from hunch.lm.backends.loop import loop
-from hunch.lm.backends.replies import Written, most, same_model, stated, whole
+from hunch.lm.backends.replies import Written, most, pieces, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Verb
@@ -50,6 +50,10 @@ SHARES = tuple(0.75**step for step in range(16))
 """Shares of a prompt that is too long, tried one after the other; the smallest is about a seventieth."""
 ANSWER = re.compile(r"max_\w*tokens|completion|output|generat", re.IGNORECASE)
 """What servers say if prompt and answer together are too long."""
+LONG_PROMPT = 500
+"""Estimated tokens of a prompt from which a server may drop a part."""
+MUCH_LESS = 0.75
+"""Share of the tokens that a prompt should have, below which a part of it must be missing."""
 HALVINGS, LEAST_ANSWER = 3, 16
 """How often the room of an answer is halved before the prompt is shortened, and the tokens that it keeps."""
 
@@ -98,6 +102,7 @@ class RemoteModel(Answering, Model):
         self.shortened = 0
         self._counted = 0
         self._alternates = False
+        self._tokens_a_piece: float | None = None  # the least so far, of prompts that were read in full
         self._warned = set[str]()
         self._ids = dict[str, int]()
         self.lacking: dict[Verb, str] = {}
@@ -170,7 +175,7 @@ class RemoteModel(Answering, Model):
         now = question
         while True:
             try:
-                answer = await self.line.send(self.request(now), skip, self._count)
+                answer = await self.line.send(self._watched(self.request(now)), skip, self._count)
             except RequestError as error:
                 if self._may_alternate(now, error):
                     self._alternates = True
@@ -183,10 +188,46 @@ class RemoteModel(Answering, Model):
                     step += 1
                 now = _smaller(question, halvings, step)
                 continue
+            if halvings and answer is not None:
+                most, least = question.request[1][0], now.request[1][0]
+                self._warn(f"reads too little for max_tokens={most}, so answers get {least}")
             if step and answer is not None:
                 self.shortened += 1
                 self._warn("read only a part of a prompt that is longer than the model reads")
             return answer
+
+    def _watched(self, request: Request) -> Request:
+        """Return a request whose answer is not stored if the server read only a part of its prompt."""
+
+        def read(reply: Any) -> Any:
+            answer = request.read(reply)
+            if not self._lost_a_part(request.body or {}, reply):
+                return answer
+            self.shortened += 1
+            return Uncached(answer) if isinstance(answer, str) else answer
+
+        return request._replace(read=read)
+
+    def _lost_a_part(self, body: Mapping[str, Any], reply: Any) -> bool:
+        """Return whether a server read far fewer tokens than a long prompt has, and say so once.
+
+        Some servers drop the beginning of a prompt that is too long, and answer as if nothing had happened.
+        Their count of tokens tells: against an estimate, and against what shorter prompts came to.
+        """
+        read, _ = stated(body, reply)
+        asked = pieces(body)
+        if read is None or not asked or body.get("echo"):
+            return False
+        ratio = read / asked
+        least = self._tokens_a_piece
+        if asked < LONG_PROMPT or ratio >= max(MUCH_LESS, 0.0 if least is None else MUCH_LESS * least):
+            self._tokens_a_piece = ratio if least is None else min(ratio, least)
+            return False
+        self._warn(
+            f"read {read:,} tokens of a prompt of about {asked:,}, so it dropped a part of the prompt; start "
+            "it with a larger context; such an answer is used once and not stored"
+        )
+        return True
 
     def _may_alternate(self, question: Question, error: RequestError) -> bool:
         """Return whether a refused conversation may pass if its speakers take turns."""
@@ -274,19 +315,36 @@ class RemoteModel(Answering, Model):
         """
         full = whole(written.text or "")
         text = cut(full, sampling.stop)
-        short = written.cut and text == full
-        self.refusals += written.refused or not text
-        if short and text.strip():
+        # What was cut off here at a stop text is whole, however the server ended it.
+        end = "whole" if text != full else written.end
+        if end == "broken":
+            raise RequestError(
+                f"{self.line.account.host} broke off an answer (it ended with {written.reason!r})."
+            )
+        refused = written.refused or end == "refused"
+        self.refusals += refused or not text
+        if text.strip() and end == "cut":
             self._warn(
                 f"cut an answer at max_tokens={sampling.max_tokens}; such an answer is used once and not "
                 "stored, so raise max_tokens"
             )
-            return Uncached(text)
-        if text.strip() or written.refused:
-            return text if text else Uncached()
-        if short or written.text is None or written.instead or not written.done:
+        elif text.strip() and end == "unknown":
+            self._warn(
+                f"ended an answer in a way that is not known ({written.reason!r}); such an answer is used "
+                "once and not stored"
+            )
+        if text.strip() or refused:
+            return text if text and end == "whole" else Uncached(text)
+        if end != "whole" or written.text is None or written.instead:
             raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
         return Uncached(text)
+
+
+def _why(written: Written, sampling: Sampling) -> str:
+    """Return the likely reason why a reply has no text."""
+    at = f"is cut at max_tokens={sampling.max_tokens}, which is too low"
+    why = " and ".join(filter(None, (written.instead, at if written.end == "cut" else "")))
+    return why and f": the model {why}"
 
 
 def _is_too_long(error: RequestError) -> bool:
@@ -306,13 +364,6 @@ def _smaller(question: Question, halvings: int, step: int) -> Question:
 def _length(prompt: Prompt) -> int:
     """Return the characters of a prompt."""
     return len(prompt) if isinstance(prompt, str) else sum(len(message.content) for message in prompt)
-
-
-def _why(written: Written, sampling: Sampling) -> str:
-    """Return the likely reason why a reply has no text."""
-    end = f"is cut at max_tokens={sampling.max_tokens}, which is too low" if written.cut else ""
-    why = " and ".join(filter(None, (written.instead, end)))
-    return why and f": the model {why}"
 
 
 def _gathered(arrivals: SimpleQueue[tuple[Question, Any] | None]) -> dict[Question, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.backends.sampling import count_words
 from hunch.lm.base import OptionScores
+from hunch.lm.speech import estimate_tokens
 
 MOST_TOKENS = 10**9
 """Upper bound for plausible numbers of tokens in a reply."""
@@ -26,6 +27,27 @@ LONGEST_NAME = 1_000
 Tokens = list[tuple[str, float | None]]
 ROUNDING = 1e-3
 """Largest accepted log-probability, because rounding may exceed 0."""
+SIGNS: Final = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
+"""How vocabularies write white space."""
+BYTES: Final = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+|bytes:(?:\\x[0-9A-Fa-f]{2})+")
+"""How vocabularies and servers write bytes."""
+
+
+End = Literal["whole", "cut", "refused", "broken", "unknown"]
+"""How a text ended: by itself, at a limit of tokens, by a filter, by a fault, or nobody knows how."""
+ENDS: Final[dict[End, str]] = {
+    "whole": "stop stop_sequence end_turn eos eos_token complete tool_calls function_call tool_use",
+    "cut": "length max_tokens max_length model_length model_context_window_exceeded",
+    "refused": "content_filter refusal safety recitation blocklist prohibited_content",
+    "broken": "abort aborted error cancel cancelled canceled timeout network_error",
+}
+"""The names that servers have for the ends that are known (``finish_reason``, ``stop_reason``)."""
+
+
+def end_of(reason: Any) -> End:
+    """Return how a text ended, from the server's name for it; only a known name can mean a whole text."""
+    name = str(reason).strip().lower() if isinstance(reason, str) else ""
+    return next((end for end, names in ENDS.items() if name in names.split()), "unknown")
 
 
 class Written(NamedTuple):
@@ -33,16 +55,16 @@ class Written(NamedTuple):
 
     Attributes:
         text: The text; None if there is none.
-        cut: True if it ends at the maximum number of tokens.
-        refused: True if the server marks it as refused.
-        done: True if the model ended it by itself.
+        end: How it ended.
+        reason: The server's name for that.
+        refused: True if the text is a refusal.
         instead: What the model did besides writing: ``thinks``, ``calls a tool``, or nothing.
     """
 
     text: str | None
-    cut: bool
-    refused: bool
-    done: bool
+    end: End
+    reason: Any = None
+    refused: bool = False
     instead: str = ""
 
 
@@ -87,12 +109,20 @@ def stated(body: Mapping[str, Any], reply: Any) -> tuple[int | None, int | None]
     asked, said = (_words(texts) // WORDS_PER_TOKEN for texts in (body, {} if body.get("echo") else reply))
     usage = reply.get("usage") if isinstance(reply, dict) else None
     told = usage if isinstance(usage, dict) else {}
-    read = told.get("prompt_tokens", told.get("input_tokens"))
-    written = told.get("completion_tokens", told.get("output_tokens"))
-    read, written, total = map(_possible, (read, written, told.get("total_tokens")))
+    read = _possible(told.get("prompt_tokens", told.get("input_tokens")))
+    written = _possible(told.get("completion_tokens", told.get("output_tokens")))
+    total = _possible(told.get("total_tokens"))
+    if read and "input_tokens" in told:  # there, tokens in the service's cache are counted apart
+        cached = (told.get("cache_read_input_tokens"), told.get("cache_creation_input_tokens"))
+        read += sum(_possible(tokens) or 0 for tokens in cached)
     if read and total and total - read > (written or 0):
         written = total - read
     return _possible(read, asked), _possible(written, said)
+
+
+def pieces(body: Mapping[str, Any]) -> int:
+    """Return an estimate of the tokens of all texts in a request, rather too low than too high."""
+    return sum(map(estimate_tokens, _texts(body)))
 
 
 def _possible(tokens: Any, least: int = 1) -> int | None:
@@ -101,13 +131,20 @@ def _possible(tokens: Any, least: int = 1) -> int | None:
 
 def _words(data: Any) -> int:
     """Return the number of words in all texts of a request or reply."""
-    words, left = 0, [data]  # no recursion, which a deep reply would exhaust
+    return sum(len(re.findall(r"\w+", text)) for text in _texts(data))
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Yield all texts of a request or reply."""
+    left = [data]  # no recursion, which a deep reply would exhaust
     while left:
         part = left.pop()
-        words += len(re.findall(r"\w+", part)) if isinstance(part, str) else 0
-        left += [part[name] for name in TEXTS & part.keys()] if isinstance(part, dict) else []
-        left += part if isinstance(part, list) else []
-    return words
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            left += [part[name] for name in TEXTS & part.keys()]
+        elif isinstance(part, list):
+            left += part
 
 
 def most(body: Mapping[str, Any]) -> tuple[int, int]:
@@ -151,16 +188,34 @@ def tokens_of(logprobs: Mapping[str, Any]) -> Tokens:
     return list(zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True))
 
 
+def plain_token(token: str, data: Any = None) -> str:
+    r"""Return the text of a token, whichever way a server writes it.
+
+    Args:
+        token: The token, perhaps as a vocabulary has it: ``Ġ`` or ``▁`` for a space, ``Ċ`` for a line break,
+            ``<0x0A>`` or ``bytes:\x0a`` for a byte.
+        data: Its bytes as numbers, if the server gives them.
+    """
+    if isinstance(data, list) and data and all(type(byte) is int and 0 <= byte < 256 for byte in data):
+        return bytes(data).decode("utf-8", "replace")
+    if named := BYTES.fullmatch(token):
+        return bytes.fromhex(re.sub(r"\\x|[<>]|0x|bytes:", "", named[0])).decode("utf-8", "replace")
+    return token.translate(SIGNS)
+
+
 def next_output(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> FloatArray:
     """Return the log-probability of each label, shape (n_labels,), from the most likely next tokens.
 
     Several tokens may stand for a label, such as ``"A"`` and ``" A"``: their probabilities are added.
     """
-    told = [[float(p) for token, p in pairs if token.strip() == label.strip()] for label in labels]
-    if not all(p <= ROUNDING for own in told for p in own):  # nor nan
+    by_label = [
+        [float(p) for token, p in pairs if label.strip() in (token.strip(), plain_token(token).strip())]
+        for label in labels
+    ]
+    if not all(p <= ROUNDING for logprobs in by_label for p in logprobs):  # nor nan
         raise ValueError("no log-probabilities")
-    values = np.array([np.logaddexp.reduce(own) if own else -np.inf for own in told])
-    capped: FloatArray = np.minimum(values, 0.0)
+    values = [np.logaddexp.reduce(logprobs) if logprobs else -np.inf for logprobs in by_label]
+    capped: FloatArray = np.minimum(np.array(values), 0.0)
     return capped
 
 
