@@ -93,7 +93,8 @@ class State:
             raise UsageError(f"info['actions'] is one text, {listed!r}: it has to be a tuple of texts.")
         actions = None if listed is None else tuple(listed)
         pictures = tuple(map(Picture.read, info.get("pictures", ())))
-        history, raw = tuple(info.get("history", ())), info.get("raw")
+        history = _pairs(info.get("history", ()))
+        raw = snapshot(info.get("raw"))  # the environment may change its own at the next step
         return cls(observation, info.get("task", ""), actions, history, (), pictures, raw, stream, seat)
 
     def plain(self, *, compared: bool = False) -> dict[str, Any]:
@@ -134,6 +135,40 @@ class State:
     def text(self) -> str:
         """Return the :meth:`lines` joined by line breaks."""
         return "\n".join(self.lines())
+
+
+def _pairs(history: Any) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of observation and action in ``info["history"]``; a UsageError if it holds others."""
+    pairs = [tuple(pair) if isinstance(pair, (tuple, list)) else pair for pair in history]
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)):
+            raise UsageError(
+                "info['history'] has to hold pairs of an observation and an action, both texts (as "
+                f"hunch.envs.History adds them), not {pair!r}."
+            )
+    return tuple(pairs)
+
+
+def snapshot(value: Any) -> Any:
+    """Return a copy of a value of others that they cannot change: what never changes is returned as it is.
+
+    An object that cannot be copied is returned as it is, too.
+    """
+    if isinstance(value, (str, bytes, int, float, bool, type(None))):
+        return value
+    if type(value) is list:
+        return [snapshot(item) for item in value]
+    if isinstance(value, tuple):
+        items = [snapshot(item) for item in value]
+        if all(copy is item for copy, item in zip(items, value, strict=True)):
+            return value
+        return tuple(items) if type(value) is tuple else deepcopy(value)
+    if type(value) is dict:
+        return {key: snapshot(item) for key, item in value.items()}
+    try:
+        return deepcopy(value)
+    except Exception:  # objects of others may raise anything
+        return value
 
 
 def is_plain(value: Any) -> bool:

@@ -7,9 +7,12 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hunch.core import InadmissibleActionError, UsageError
+import hunch
+from hunch.core import HunchWarning, InadmissibleActionError, UsageError
 from hunch.envs import TextWrapper, check
 from hunch.envs.wrappers import History
+from hunch.rl.rollout import Rollout
+from hunch.rl.world import world_of
 
 NAMES = ("push left", "wait", "push right")
 
@@ -66,7 +69,7 @@ def test_it_keeps_the_contract(history):
 
 
 def test_actions_may_depend_on_the_state():
-    env = TextWrapper(Counter(), lambda n: f"{n}.", fitting)
+    env = TextWrapper(Counter(), lambda n: f"{n}.", fitting, info=("vector",))
     _, info = env.reset()
     assert info["actions"] == ("add 1 to 0", "add 2 to 0")
     env.step("add 2 to 0")
@@ -192,3 +195,150 @@ def test_close_reaches_the_environment():
     base = Closing()
     TextWrapper(base, str, ("one", "two")).close()
     assert base.closed
+
+
+COLLISIONS = [
+    {"rewards": [0.0, -0.5]},
+    {"rewards": {"speed": 0.1}},
+    {"player": 1},
+    {"player": "white"},
+    {"history": [{"move": "e4"}]},
+    {"history": "e4 e5"},
+    {"pictures": [3]},
+    {"event": {"kind": "crash"}},
+    {"task": 7, "free_text": True, "actions": 3, "success": "no", "raw": object},
+]
+
+
+class Theirs(gymnasium.Env):
+    """Two actions, three steps, a reward of 1 for each; what ``info`` holds is its own affair."""
+
+    action_space, observation_space = Discrete(2), Discrete(9)
+    metadata = {"render_modes": [], "players": "many", "history": "none"}  # noqa: RUF012
+    code, things, manual, models, examples = "1234", ["a", 3], {}, ["net"], 5
+
+    def __init__(self, told):
+        self.told = told
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.n = 0
+        return 0, dict(self.told)
+
+    def step(self, action):
+        self.n += 1
+        return self.n, 1.0, self.n >= 3, False, dict(self.told)
+
+
+def theirs(told, **options):
+    return TextWrapper(Theirs(told), lambda n: f"step {n}", ("a", "b"), task="go on", **options)
+
+
+@pytest.mark.parametrize("told", COLLISIONS, ids=str)
+def test_what_the_environment_reports_is_not_taken_for_the_contract(told):
+    success = {"success": lambda *result: result[2]}
+    rollout = Rollout([theirs(told, **success)], seed=0)
+    steps = [step for _ in range(3) for step in rollout.step(["a"])]
+    assert [step.reward for step in steps] == [1.0] * 3
+    assert [step.success for step in steps] == [False, False, True]
+    assert rollout.players == 1
+    assert all((state.history, state.pictures, state.task) == ((), (), "go on") for state in rollout.states)
+    assert {step.event for step in steps} == {""}
+    world = world_of(rollout, rollout.fleet.envs[0], 10, ())
+    assert (world.code, world.things, world.manual, world.models, world.examples) == ("", (), "", {}, ())
+
+
+def test_the_check_says_what_was_kept_back():
+    with pytest.warns(HunchWarning, match=r"history, player, .*info=\('history', 'player'\)") as caught:
+        check(theirs({"player": 1, "history": [], "speed": 3}))
+    assert "has code, examples, things, models as attributes" in str(caught[0].message)
+    with pytest.warns(HunchWarning, match=r"name them in the class: tells = \('code',\)"):
+        check(Secret())
+
+
+class Secret(gymnasium.Env):
+    """An environment of one's own that keeps the contract, in which ``code`` means something else."""
+
+    code = "1234"
+
+    def reset(self, *, seed=None, options=None):
+        self.over = False
+        return "A lock.", {"actions": ("1234", "4321"), "success": False, "task": "open it"}
+
+    def step(self, action):
+        if self.over:
+            raise UsageError("The lock is open.")
+        good = hunch.envs.base.action_name(action, ("1234", "4321")) == self.code
+        self.over = True
+        return "A lock.", float(good), True, False, {"success": good, "task": "open it"}
+
+
+def test_an_attribute_goes_on_if_the_class_names_it():
+    class Open(Secret):
+        tells = ("code",)
+
+    assert [world_of(None, env, 1, ()).code for env in (Secret(), Open())] == ["", "1234"]
+
+
+def test_names_that_the_wrapper_is_told_go_on():
+    class Turns(Theirs):
+        metadata = {"players": 2}  # noqa: RUF012
+
+        def step(self, action):
+            observation, reward, *ends, _ = super().step(action)
+            return observation, reward, *ends, {"player": self.n % 2, "rewards": [reward, -reward]}
+
+    wrapped = TextWrapper(Turns({"player": 0}), str, ("a", "b"), info=("player", "rewards"))
+    rollout = Rollout([wrapped], seed=0)
+    gained = [(step.state.seat, step.reward) for _ in range(3) for step in rollout.step(["a"])]
+    assert rollout.players == 2
+    assert sorted(gained) == [(0, 1.0), (0, 2.0), (1, -3.0)]
+    for name in ("actions", "task", "success", "raw", "free_text"):
+        with pytest.raises(UsageError, match=f"writes info\\['{name}'\\] itself"):
+            theirs({}, info=(name,))
+    with pytest.raises(UsageError, match="a tuple of names"):
+        theirs({}, info="event")
+
+
+class Board(gymnasium.Env):
+    """Fill three places; the mask of a full board allows nothing, or is not there."""
+
+    action_space, observation_space = Discrete(3), gymnasium.spaces.MultiBinary(3)
+
+    def __init__(self, end):
+        self.end = end
+
+    def mask(self):
+        return self.end if self.board.all() else {"mask": 1 - self.board}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.board = np.zeros(3, np.int8)
+        return self.board, self.mask()
+
+    def step(self, action):
+        self.board[action] = 1
+        over = bool(self.board.all())
+        limit = self.end.get("limit", False)
+        return self.board, 1.0, over and not limit, over and limit, self.mask()
+
+
+@pytest.mark.parametrize("end", [{}, {"mask": None}, {"mask": [0, 0, 0]}, {"mask": [0, 0, 0], "limit": True}])
+def test_no_action_is_left_when_the_game_is_over(end):
+    def legal(observation, info):
+        return {f"place {i}": i for i in range(3) if info["mask"][i]}
+
+    def board():
+        return TextWrapper(Board(end), str, legal, task="fill the board")
+
+    check(board())
+    rollout = Rollout([board(), board()], seed=0, processes=2)
+    steps = [step for _ in range(7) for step in rollout.step([state.options[0] for state in rollout.states])]
+    rollout.close()
+    assert [step.next_state.actions for step in steps if step.done] == [()] * 4
+    assert all(step.terminated and not step.truncated for step in steps if step.done)
+    hunch.train(
+        hunch.methods.DQN(warmup=10), board(), steps=20, seed=0, evaluation=hunch.Evaluation([board()], 10)
+    )
+    with pytest.raises(UsageError, match="there is none"):
+        TextWrapper(Board({}), str, lambda observation, info: {}).reset()

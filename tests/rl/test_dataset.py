@@ -138,6 +138,22 @@ def test_transitions():
     assert not WON.cut(1).success
 
 
+@pytest.mark.parametrize("end", [((),), (None,), ()], ids=["empty", "null", "left out"])
+@pytest.mark.parametrize("limit", [False, True])
+def test_no_action_at_the_end(end, limit, tmp_path):
+    line = json.loads(json.dumps(as_json(WON)))
+    line |= {"admissible": [*line["admissible"][:2], *end], "terminated": not limit, "truncated": limit}
+    (tmp_path / "own.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    read = read_json_lines(tmp_path / "own.jsonl", DATA.env, {})
+    assert read.episodes == (WON,)
+    save(read, tmp_path / "data")
+    assert load(tmp_path / "data").episodes == (WON,)
+    states = WON.episode()
+    last = replace(states[-1], next_state=replace(states[-1].next_state, actions=end[0] if end else None))
+    last = replace(last, terminated=not limit, truncated=limit)
+    assert as_episodes([[states[0], last]])[0].transitions == states.transitions
+
+
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
@@ -145,7 +161,6 @@ def test_transitions():
         (replace(WON, rewards=(float("nan"), 1.0)), "step 0: the reward is nan"),
         (replace(WON, rewards=(1.0,)), "2 actions need 2 rewards, but there are 1"),
         (replace(WON, observations=WON.observations[:2]), "need 3 observations"),
-        (replace(WON, terminated=False, truncated=True), "step 1: the next state lists no admissible action"),
         (replace(WON, terminated=False), "neither terminated nor truncated"),
         (replace(WON, admissible=(("left", "right", "left"), *WON.admissible[1:])), "twice"),
     ],

@@ -19,6 +19,7 @@ from gymnasium.spaces import Text
 
 from hunch.core import InadmissibleActionError, UsageError
 from hunch.envs.offers import Offer
+from hunch.rl.world import TOLD
 
 _ANY_SEED = np.random.SeedSequence(0)
 
@@ -98,6 +99,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
     offers: ClassVar[Sequence[Offer] | None] = None
     """Properties beyond listed actions and texts that methods may need; None if not declared."""
+    tells: ClassVar[Sequence[str]] = TOLD
+    """Attributes that agents may know before the first step (:class:`hunch.core.World`)."""
     task: str = ""
     code: str = ""
     """Source code of the dynamics without the reward, if the environment shows it."""

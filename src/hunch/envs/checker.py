@@ -6,13 +6,17 @@ import copy
 import math
 import random
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
+import numpy as np
 
-from hunch.core import HunchError, InadmissibleActionError, UsageError
+from hunch.core import HunchError, HunchWarning, InadmissibleActionError, UsageError
 from hunch.envs.offers import OFFERS, declared
+from hunch.envs.text_wrapper import TextWrapper
+from hunch.rl.world import TOLD, told
 
 Env = gymnasium.Env[Any, Any]
 
@@ -21,11 +25,14 @@ RULES = {
     "terminated, truncated, info), and info is a dict.",
     "observation": "The observation is a str.",
     "actions": "info['actions'] is a tuple of different, non-empty strings after reset and every step; only "
-    "after the task has terminated it may be empty. Where any text is an action it is absent, and "
+    "when the episode is over it may be empty or absent. Where any text is an action it is absent, and "
     "info['free_text'] is True.",
     "success": "info['success'] is True or False: wrap it in bool().",
     "task": "info['task'] is a str and stays the same within an episode.",
     "event": "info['event'], if there is one, is a str.",
+    "info": "info['player'] is the number of the player to move, info['rewards'] a finite float for each "
+    "player, info['history'] earlier pairs of observation and action, info['pictures'] PNG files as bytes. "
+    "Call it by another name if you mean something else.",
     "offers": "offers, where it is declared, names all that the environment shows besides listed actions and "
     f"texts, out of {', '.join(sorted(OFFERS))}, and nothing that it never shows.",
     "reward": "The reward is a finite float: wrap it in float(). In a design problem that of a program that "
@@ -117,7 +124,17 @@ def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30, second
 
     Raises:
         ContractError: if a rule is broken; the message has the problem and a remedy.
+
+    Warns:
+        HunchWarning: if the environment has names of the contract that do not go on to agents.
     """
+    _play(env, seed, episodes, steps, seconds)
+    if withheld := kept_back(env):
+        warnings.warn(withheld, HunchWarning, stacklevel=2)
+
+
+def _play(env: Env, seed: int, episodes: int, steps: int, seconds: float) -> None:
+    """Play episodes, and examine each by all rules for which there is time."""
     start = time.monotonic()
     rules: tuple[Callable[[Env, Played], None], ...] = ()
     if env.metadata.get("reproducible", True):
@@ -128,6 +145,39 @@ def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30, second
             if time.monotonic() - start > _MOST * seconds:
                 return
             examine(env, episode)
+
+
+def kept_back(env: Env) -> str:
+    """Say what an environment has by a name of the contract and agents do not get; empty if nothing."""
+    inner: Any = env.unwrapped
+    wrapped = inner.env.unwrapped if isinstance(inner, TextWrapper) else inner
+    entries = sorted(inner.withheld) if isinstance(inner, TextWrapper) else []
+    passed = told(inner) if wrapped is inner else ()
+    attributes = [name for name in TOLD if name not in passed and _is_set(wrapped, name)]
+    sentences = []
+    if entries:
+        sentences.append(
+            f"The info of the wrapped environment has {', '.join(entries)}, to which the contract gives a "
+            "meaning of its own; agents do not get it. If it means the same, pass it on: "
+            f"TextWrapper(..., info={tuple(entries)!r})."
+        )
+    if attributes and wrapped is inner:
+        sentences.append(
+            f"The environment has {', '.join(attributes)} as attributes, which agents do not get. If they "
+            f"are meant for them, name them in the class: tells = {tuple(attributes)!r}."
+        )
+    elif attributes:
+        sentences.append(
+            f"The wrapped environment has {', '.join(attributes)} as attributes, which agents do not get. "
+            "If they are meant for them, set them on the wrapper, as in wrapper.manual = '...'."
+        )
+    return " ".join(sentences)
+
+
+def _is_set(env: Any, name: str) -> bool:
+    """Return whether an environment has an attribute that holds anything."""
+    value = getattr(env, name, None)
+    return value is not None and not (isinstance(value, (str, list, tuple, dict, set)) and not value)
 
 
 _PART = 0.05
@@ -305,16 +355,46 @@ def _frame(
         "observation", isinstance(observation, str), f"{observation!r} is a {type(observation).__name__}"
     )
     _require("shape", isinstance(info, dict), f"info is {info!r}")
+    over = terminated or truncated
+    if info.get("actions") is None and not info.get("free_text") and over:
+        info = {**info, "actions": ()}
     _require("actions", "actions" in info or info.get("free_text") is True, "info has no 'actions'")
+    _entries(info)
     success, task, event = info.get("success"), info.get("task"), info.get("event", "")
-    actions = _listed(info, observation, terminated)
+    actions = _listed(info, observation, over)
     _require("event", isinstance(event, str), f"it is {event!r}")
     _require("success", type(success) is bool, f"it is {success!r}, a {type(success).__name__}")
     _require("task", isinstance(task, str), f"it is {task!r}")
     return Frame(observation, actions, success, task, event, reward, terminated, truncated)
 
 
-def _listed(info: dict[str, Any], observation: str, terminated: bool) -> tuple[str, ...] | None:
+def _entries(info: dict[str, Any]) -> None:
+    """Check the entries of info that not every environment has."""
+    player = info.get("player", 0)
+    number = isinstance(player, (int, np.integer)) and not isinstance(player, bool)
+    _require("info", number, f"info['player'] is {player!r}")
+    rewards = info.get("rewards", ())
+    listed = isinstance(rewards, (list, tuple, np.ndarray))
+    _require("info", listed and all(map(_is_finite, rewards)), f"info['rewards'] is {rewards!r}")
+    single = "rewards" in info and "player" not in info
+    _require("info", not single, f"info['rewards'] is {rewards!r}, and there is no info['player']")
+    history = info.get("history", ())
+    pairs = isinstance(history, (list, tuple)) and all(map(_is_pair, history))
+    _require("info", pairs, f"info['history'] is {history!r}")
+    pictures = info.get("pictures", ())
+    files = isinstance(pictures, (list, tuple)) and all(isinstance(data, bytes) for data in pictures)
+    _require("info", files, f"info['pictures'] is {pictures!r}")
+
+
+def _is_finite(reward: Any) -> bool:
+    return isinstance(reward, float) and math.isfinite(reward)
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+
+
+def _listed(info: dict[str, Any], observation: str, over: bool) -> tuple[str, ...] | None:
     """The admissible actions, if they are of the right form; None if any text is one."""
     if "actions" not in info:
         return None
@@ -323,7 +403,7 @@ def _listed(info: dict[str, Any], observation: str, terminated: bool) -> tuple[s
     texts = isinstance(actions, tuple) and all(isinstance(action, str) and action for action in actions)
     _require("actions", texts, f"it is {actions!r}")
     _require("actions", len(set(actions)) == len(actions), f"one comes twice in {actions}")
-    _require("actions", bool(actions) or terminated, f"it is empty after {observation!r}")
+    _require("actions", bool(actions) or over, f"it is empty after {observation!r}")
     return actions
 
 

@@ -117,9 +117,6 @@ class Classic(TextWrapper):
             raise UsageError(f"{type(self).__name__} has no reset option {next(iter(options))!r}.")
         return super()._begin(options)
 
-    def _extras(self) -> dict[str, Any]:
-        return {}
-
     def _place(self, raw: Any) -> Outcome:
         inner = self.env.unwrapped
         inner.np_random = self.np_random

@@ -14,26 +14,36 @@ from hunch.ranges import PositiveFloat, PositiveInt
 
 SHOWN = ("text", "observation", "message", "prompt", "content", "response", "result", "output")
 """Fields of an observation that may hold its text, the most likely first."""
+FIELDS = ("task", "success", "event", "truncated")
+"""Fields of an observation to which the contract gives a meaning."""
+OURS = {"text", "actions", *FIELDS}
+"""Fields of every observation of Hunch's own server (:mod:`hunch.ext.openenv`)."""
 
 
 class OpenEnv(TextEnv):
     """An environment on a server of OpenEnv.
 
-    Any text is an action. The connection is a session of the server. Whether the same seed gives the same
-    episode depends on the server; a resumed run fails with a message if it does not.
+    Any text is an action. The connection is a session of the server. Servers use the contract's names for
+    other things (``success`` of a command, a ``task`` as a number), so that of an observation's fields only
+    those go on that ``info`` names; a server of Hunch's own (``hunch serve``) means what the contract means.
+    Whether the same seed gives the same episode depends on the server; a resumed run fails with a message
+    if it does not.
 
     Args:
         url: Address of the server, such as ``http://127.0.0.1:8000``.
         action: Field of an action that holds the text. Default: the only required field.
         text: Field of an observation to show. Default: ``text``, ``observation``, ``message`` or similar, or
             else all fields as JSON.
-        task: The task in a sentence. Default: the observation's ``task``.
+        task: The task in a sentence.
+        info: Fields of an observation to take over, separated by commas, out of ``task``, ``success``,
+            ``event`` and ``truncated``. Without ``success``, a positive reward at the end is one.
         seconds: Time limit in seconds for each answer of the server.
         max_steps: Step limit of an episode, in addition to that of the server.
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if no server answers at the address, or it is no OpenEnv server.
+        UsageError: if no server answers at the address, it is no OpenEnv server, or ``info`` names another
+            field.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0, "reproducible": False}  # type: ignore[misc]
@@ -46,12 +56,16 @@ class OpenEnv(TextEnv):
         action: str = "",
         text: str = "",
         task: str = "",
+        info: str = "",
         seconds: PositiveFloat = 60.0,
         max_steps: PositiveInt = 1000,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
         self.url, self.text, self.given_task, self.seconds = url.rstrip("/"), text, task, seconds
+        self.passed = tuple(filter(None, (name.strip() for name in info.split(","))))
+        if unknown := sorted({*self.passed} - {*FIELDS}):
+            raise UsageError(f"info takes {', '.join(FIELDS)}, separated by commas, not {unknown[0]!r}.")
         self._client: Any = None
         self.action = action or self._required()
 
@@ -104,10 +118,12 @@ class OpenEnv(TextEnv):
         shown = result.observation
         if not isinstance(shown, dict):
             raise HunchError(f"The server at {self.url} uses another version of OpenEnv: it sent {shown!r}.")
-        self.task = self.given_task or str(shown.get("task") or "")
+        ours = shown.keys() >= OURS
+        told = {name: shown[name] for name in FIELDS if name in shown and (ours or name in self.passed)}
+        self.task = self.given_task or str(told.get("task") or "")
         reward = float(result.reward or 0.0)
-        late = bool(result.done and shown.get("truncated"))
-        success = bool(shown.get("success", result.done and reward > 0))
+        late = bool(result.done and told.get("truncated"))
+        success = bool(told.get("success", result.done and reward > 0))
         return Outcome(
             self._text(shown),
             None,
@@ -115,7 +131,7 @@ class OpenEnv(TextEnv):
             bool(result.done) and not late,
             success,
             late,
-            str(shown.get("event") or ""),
+            str(told.get("event") or ""),
         )
 
     def _text(self, shown: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
 from gymnasium.wrappers import TimeLimit
 
-from hunch.core import UsageError
+from hunch.core import UsageError, snapshot
 from hunch.envs.base import Outcome, TextEnv
 
 
@@ -44,8 +44,13 @@ class TextWrapper(TextEnv):
         )
 
     It fulfils the contract of :class:`~hunch.envs.base.TextEnv`; rewards and ends, step limits included, are
-    those of ``env``, and the same seed gives the episode that ``env`` would give. ``info`` holds what ``env``
-    reports, too. ``render`` returns the rendering of ``env``, with the text below it if that is text.
+    those of ``env``, and the same seed gives the episode that ``env`` would give. ``render`` returns the
+    rendering of ``env``, with the text below it if that is text.
+
+    Other people's environments use the contract's names for other things: ``info["rewards"]`` may hold the
+    components of a reward, ``info["history"]`` the moves of a game. So nothing of the ``info`` of ``env``
+    goes on unless ``info`` names it, and no attribute of ``env`` does: set ``things``, ``manual`` and the
+    like on the wrapper. :func:`hunch.envs.check` says what was kept back.
 
     Args:
         env: The environment to wrap, with or without Gymnasium wrappers.
@@ -57,11 +62,17 @@ class TextWrapper(TextEnv):
         success: A function of the results of ``env.step`` that returns whether the task is solved. Default:
             :func:`reported_success`.
         max_steps: Step limit in addition to that of ``env``.
+        info: Names in the ``info`` of ``env`` to pass on, such as ``("event",)``, or
+            ``("player", "rewards")`` in a game of several players. What they hold is copied.
+
+    Attributes:
+        withheld: Names in the ``info`` of ``env`` so far that the contract uses, too, and that ``info`` does
+            not pass on.
 
     Raises:
         UsageError: if the action space is not discrete, the number of names is wrong, names are empty or not
-            unique, or ``max_steps`` is not positive; while playing, if ``actions`` returns no action or
-            one that ``env`` does not have.
+            unique, ``info`` names what the wrapper writes itself, or ``max_steps`` is not positive; while
+            playing, if ``actions`` returns no action before the end, or one that ``env`` does not have.
     """
 
     def __init__(
@@ -73,20 +84,21 @@ class TextWrapper(TextEnv):
         task: str = "",
         success: Callable[[Any, float, bool, bool, Mapping[str, Any]], bool] = reported_success,
         max_steps: int | None = None,
+        info: Sequence[str] = (),
     ) -> None:
-        if actions is not None and not isinstance(env.action_space, Discrete):
-            raise UsageError(f"TextWrapper needs a Discrete action space, not {env.action_space}.")
-        modes = ["ansi", *(mode for mode in env.metadata.get("render_modes", ()) if mode != "ansi")]
-        self.metadata = {**env.metadata, "render_modes": modes}  # type: ignore[misc]
+        space = getattr(env, "action_space", None)
+        if actions is not None and not isinstance(space, Discrete):
+            raise UsageError(f"TextWrapper needs a Discrete action space, not {space}.")
+        self.passed = _passed(info)
+        self.withheld: set[str] = set()
+        self.metadata = _metadata(env, self.passed)  # type: ignore[misc]
         super().__init__(sys.maxsize if max_steps is None else max_steps, env.render_mode or "ansi")
         self.env = env if max_steps is None else TimeLimit(env, max_steps)
         self.offers = ("raw", "free_text") if actions is None else ("raw",)  # type: ignore[misc]
         self.task = task
         self._describe, self._success = describe, success
         self._listed = (
-            actions
-            if actions is None or callable(actions)
-            else _numbered(actions, cast(Discrete, env.action_space))
+            actions if actions is None or callable(actions) else _numbered(actions, cast(Discrete, space))
         )
         self._actions: Mapping[str, int] | None = {}
         self._seed: int | None = None
@@ -127,30 +139,57 @@ class TextWrapper(TextEnv):
             action if self._actions is None else self._actions[action]
         )
         reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
-        return self._arrive(observation, info)._replace(
+        return self._arrive(observation, info, terminated or truncated)._replace(
             reward=reward,
             terminated=terminated,
             truncated=truncated,
             success=bool(self._success(observation, reward, terminated, truncated, info)),
         )
 
-    def _arrive(self, observation: Any, info: Mapping[str, Any]) -> Outcome:
-        self._observed = observation
-        self._actions = self._admissible(observation, info)
-        self._reported = {name: value for name, value in info.items() if name not in _CONTRACT}
+    def _arrive(self, observation: Any, info: Mapping[str, Any], over: bool = False) -> Outcome:
+        # The environment may change its arrays and lists in place at its next step.
+        self._observed = snapshot(observation)
+        self._reported = {name: snapshot(info[name]) for name in self.passed if name in info}
+        self.withheld |= (info.keys() & _CONTRACT) - {*self.passed, *_WRITTEN}
+        self._actions = self._at_the_end(observation, info) if over else self._admissible(observation, info)
         text = self._describe(observation)
         if not isinstance(text, str):
             raise UsageError(f"'describe' must return a text, not {type(text).__name__}.")
-        return Outcome(text, None if self._actions is None else tuple(self._actions))
+        return Outcome(
+            text,
+            None if self._actions is None else tuple(self._actions),
+            event=str(self._reported.pop("event", "")),
+        )
 
     def _admissible(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int] | None:
+        """Return the admissible actions; None where any text is one.
+
+        Raises:
+            UsageError: if there is none, or one that the wrapped environment does not have.
+        """
         if not callable(self._listed):
             return self._listed
         actions = self._listed(observation, info)
-        wrong = [name for name, action in actions.items() if action not in self.env.action_space]
-        if wrong or not actions:
-            problem = f"{wrong[0]!r} is {actions[wrong[0]]!r}" if wrong else "there is none"
-            raise UsageError(f"'actions' must name actions of {self.env.action_space}: {problem}.")
+        if not actions:
+            raise UsageError(f"'actions' must name actions of {self.env.action_space}: there is none.")
+        return self._refuse_unknown(actions)
+
+    def _at_the_end(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int] | None:
+        """Return the admissible actions of a game that is over: perhaps none, and no mask in ``info``."""
+        if not callable(self._listed):
+            return self._listed
+        try:
+            actions = self._listed(observation, info)
+        except (LookupError, TypeError):  # the mask is left out, or None
+            return {}
+        return self._refuse_unknown(actions or {})
+
+    def _refuse_unknown(self, actions: Mapping[str, int]) -> Mapping[str, int]:
+        for name, action in actions.items():
+            if action not in self.env.action_space:
+                raise UsageError(
+                    f"'actions' must name actions of {self.env.action_space}: {name!r} is {action!r}."
+                )
         return actions
 
     def _raw(self) -> Any:
@@ -182,7 +221,30 @@ def require_text(env: gymnasium.Env[Any, Any]) -> None:
 
 
 _WORDLESS = (Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple)
-_CONTRACT = ("actions", "success", "task", "event", "raw")
+_WRITTEN = ("actions", "free_text", "success", "task", "raw")
+"""Names in ``info`` that the wrapper writes, each with an argument of its own or none."""
+_CONTRACT = {*_WRITTEN, "event", "pictures", "player", "rewards", "history"}
+"""Names in ``info`` to which the contract gives a meaning."""
+
+
+def _passed(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names to pass on, after a check."""
+    if isinstance(names, str):
+        raise UsageError(f"info takes a tuple of names, such as ({names!r},), not one text.")
+    for name in names:
+        if name in _WRITTEN:
+            raise UsageError(f"TextWrapper writes info[{name!r}] itself: leave {name!r} out of info.")
+    return tuple(names)
+
+
+def _metadata(env: gymnasium.Env[Any, Any], passed: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata of a wrapped environment, without the entries that the contract reads."""
+    theirs = getattr(env, "metadata", None) or {}
+    modes = ["ansi", *(mode for mode in theirs.get("render_modes", ()) if mode != "ansi")]
+    metadata = {name: value for name, value in theirs.items() if name not in ("history", "players")}
+    if "player" in passed and "players" in theirs:
+        metadata["players"] = theirs["players"]
+    return {**metadata, "render_modes": modes}
 
 
 def _numbered(names: Sequence[str], space: Discrete) -> dict[str, int]:

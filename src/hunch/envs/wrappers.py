@@ -72,7 +72,7 @@ class History(Rewording):
         else:
             name = action if isinstance(action, str) else self._actions[action]
             self._past.append((self._observation, name))
-        self._observation, self._actions = observation, info.get("actions", ())
+        self._observation, self._actions = observation, info.get("actions") or ()
         return observation, {**info, "history": tuple(self._past)}
 
 
@@ -157,8 +157,7 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     @property
     def listed(self) -> tuple[str, ...]:
         """The admissible actions."""
-        actions: tuple[str, ...] = self._info.get("actions", ())
-        return actions
+        return tuple(self._info.get("actions") or ())
 
     def _told(self, info: dict[str, Any]) -> dict[str, Any]:
         self._info = info

@@ -66,7 +66,19 @@ def as_episodes(data: Recorded | None) -> tuple[Episode, ...]:
                 f"Recorded episode {number} has no end or continues after it: the last transition, and no "
                 "other, must be terminated or truncated."
             )
-    return tuple(e if isinstance(e, Episode) else Episode(tuple(e)) for e in data or ())
+    return tuple(_ended(e if isinstance(e, Episode) else Episode(tuple(e))) for e in data or ())
+
+
+def _ended(episode: Episode) -> Episode:
+    """Return an episode whose last state lists no action where the environment left its actions out.
+
+    Nothing can follow such a state, so that an episode which a limit ended there counts as terminated.
+    """
+    last: Transition = episode[-1]
+    if last.state.actions is None or last.next_state.actions:
+        return episode
+    end = replace(last, next_state=replace(last.next_state, actions=()), terminated=True, truncated=False)
+    return episode if end == last else episode.with_steps((*episode.transitions[:-1], end))
 
 
 def without_raw(episodes: Sequence[Episode]) -> tuple[Episode, ...]:

@@ -26,6 +26,52 @@ def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
     )
 
 
+def seat(info: dict[str, Any], players: int) -> int:
+    """Return the number of the player to move, ``info["player"]``.
+
+    Raises:
+        UsageError: if it is no number of a player.
+    """
+    player = info.get("player", 0)
+    if isinstance(player, (int, np.integer)) and 0 <= player < players:
+        return int(player)
+    raise UsageError(
+        f"info['player'] has to be the number of the player to move, from 0 to {players - 1}, not "
+        f"{player!r}; an environment of more than two players says how many in metadata['players']."
+    )
+
+
+def shares(info: dict[str, Any], reward: Any, players: int) -> list[Any]:
+    """Return a reward for each player: ``info["rewards"]``, or the common one.
+
+    Raises:
+        UsageError: if there is not one for each player.
+    """
+    rewards = info.get("rewards") if players > 1 else None  # a single player gets what step returns
+    if rewards is None:
+        return [reward] * players
+    if isinstance(rewards, (list, tuple, np.ndarray)) and len(rewards) == players:
+        return list(rewards)
+    raise UsageError(
+        f"info['rewards'] has to hold a reward for each of the {players} players, not {rewards!r}."
+    )
+
+
+def at_the_end(info: dict[str, Any], actions: Sequence[str] | None) -> dict[str, Any]:
+    """Return the info of the end of an episode with ``actions``, which an environment may leave out there.
+
+    Args:
+        info: What the last step returned.
+        actions: The admissible actions before the last step; None if any text was allowed.
+    """
+    if actions is None:
+        return {**info, "actions": None, "free_text": True}
+    listed = info.get("actions")
+    if listed is None:
+        return {**info, "actions": ()}
+    return {**info, "actions": listed if isinstance(listed, str) else tuple(listed)}
+
+
 def require_shape(verb: str, answer: Any) -> None:
     """Raise a UsageError if ``reset`` or ``step`` returned too many or few values, or no dict at the end."""
     n = 2 if verb == "reset" else 5

@@ -16,12 +16,13 @@ class Recording:
 
     Attributes:
         observations: n + 1 texts, the last one after the last action.
-        admissible: The admissible actions at each observation, None where any text is an action; may be empty
-            after the end of the task.
+        admissible: The admissible actions at each observation, None where any text is an action. At the last
+            one there may be none, or the entry may be left out; both is stored as an empty tuple.
         actions: The n actions taken.
         rewards: The n rewards.
         terminated: True if the last step ended the task.
-        truncated: True if the last step was cut off by a limit.
+        truncated: True if the last step was cut off by a limit. Where no action is admissible any more, the
+            episode counts as terminated instead, because nothing can follow.
         task: The task in one sentence.
         success: True if the task was solved.
         behaviour: Name of the policy that chose the actions.
@@ -56,6 +57,17 @@ class Recording:
     lifetime: int = 0
     number: int = 0
     group: int | None = None
+
+    def __post_init__(self) -> None:
+        admissible, listed = self.admissible, any(own is not None for own in self.admissible)
+        if admissible and len(admissible) == len(self.actions):
+            admissible = (*admissible, None)
+        if listed and admissible[-1] is None:
+            admissible = (*admissible[:-1], ())
+        object.__setattr__(self, "admissible", admissible)
+        if self.truncated and admissible and admissible[-1] == ():
+            object.__setattr__(self, "terminated", True)
+            object.__setattr__(self, "truncated", False)
 
     @classmethod
     def of(cls, episode: Episode, behaviour: str = "unknown", seed: int = -1, history: int = 0) -> Recording:
@@ -158,5 +170,3 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
             yield step, "an action is listed as admissible twice"
         if not math.isfinite(reward):
             yield step, f"the reward is {reward}"
-    if episode.admissible[-1] == () and not episode.terminated:
-        yield n - 1, "the next state lists no admissible action, although the task continues"

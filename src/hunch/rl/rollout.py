@@ -199,7 +199,7 @@ class Rollout:
         self.players = self.players or max(players, default=1)
         for i, (observation, info) in answers.items():
             running = self.running[i] = _Running(*due[i])
-            running.state = self._read(i, observation, info, info.get("player", 0))
+            running.state = self._read(i, observation, info, faults.seat(info, self.players))
         self.running = dict(sorted(self.running.items()))
         if len({state.actions is None for state in self.states}) > 1:
             raise UsageError("Some of these environments list admissible actions and others accept any text.")
@@ -270,21 +270,26 @@ class Rollout:
         running.open[running.state.stream] = (running.state, action, [])
         running.actions.append(action)
         running.total += faults.finite(reward, action, info)
-        for player, gained in enumerate(info.get("rewards", [reward] * self.players)):
+        for player, gained in enumerate(faults.shares(info, reward, self.players)):
             due = running.due.get(first + player, 0.0)
             running.due[first + player] = due + faults.finite(gained, action, info)
         for _, _, events in running.open.values():
             events += [event] if (event := info.get("event", "")) else []
-        turn = int(info.get("player", 0))
+        turn = 0
         done = bool(terminated or truncated)
-        if not done:
+        if done:
+            info = faults.at_the_end(info, running.state.actions)
+            if info["actions"] == ():  # nothing can follow, even if a limit ended the episode
+                terminated, truncated = True, False
+        else:
+            turn = faults.seat(info, self.players)
             running.state = self._read(i, observation, info, turn)
         complete = sorted(running.open) if done else [s for s in (first + turn,) if s in running.open]
         ends = bool(terminated), bool(truncated), bool(info.get("success", False))
         transitions = []
         for stream in complete:
             before, taken, events = running.open.pop(stream)
-            after = self._read(i, observation, info, stream - first, terminated) if done else running.state
+            after = self._read(i, observation, info, stream - first, done) if done else running.state
             gained, told = running.due.pop(stream), "\n".join(events)
             transitions.append(Transition(before, taken, gained, after, *ends, told))
         return transitions

@@ -47,12 +47,21 @@ def world_of(
         data=data,
         copy=partial(_copied, env, np.random.SeedSequence([rollout.seed if rollout else 0, 2**31])),
         lifetime=rollout.lifetime if rollout else lifetime,
-        **{name: getattr(inner, name) for name in _TOLD if hasattr(inner, name)},
+        **{name: getattr(inner, name) for name in told(inner)},
     )
 
 
-_TOLD = ("code", "problem", "wording", "examples", "things", "manual", "prompts", "models")
+TOLD = ("code", "problem", "wording", "examples", "things", "manual", "prompts", "models")
 """What an environment may tell agents, as attributes; see :class:`hunch.core.World`."""
+
+
+def told(env: TextEnvironment) -> tuple[str, ...]:
+    """Return the names of the attributes that an environment tells agents: those that ``tells`` names.
+
+    An environment that does not name them may mean something else by ``code`` or ``things``.
+    """
+    named = getattr(env, "tells", ())
+    return tuple(name for name in TOLD if name in named and hasattr(env, name))
 
 
 def name_of(env: TextEnvironment) -> str:

@@ -42,7 +42,8 @@ def balrog(
     """
     space = _of(env, "language_action_space")
     names = tuple(map(str, space)) if hasattr(space, "__iter__") else None
-    return TextWrapper(_Balrog(env, names, reseed), str, names, task=task, max_steps=max_steps)
+    made = _Balrog(env, names, reseed)
+    return TextWrapper(made, str, names, task=task, max_steps=max_steps, info=("progression",))
 
 
 def smartplay(
