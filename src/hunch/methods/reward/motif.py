@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 10
 """Factor by which the collection of captions may be prolonged while all captions are equal."""
-HELD_OUT: Final = 0.2  # share of the pairs (released code)
+HELD_OUT: Final = 0.2
+"""Share of the pairs on which the fit is measured and not made (released code)."""
 ALIKE: Final = 20
 """Number of equal verdicts after which a warning says that the judge is uninformative."""
 
@@ -109,7 +110,8 @@ class Preference(RewardSource):
         self, lm: LanguageModel, encoder: LanguageModel, config: PreferenceConfig | None = None
     ) -> None:
         self.config = config or PreferenceConfig()
-        self.lm, self.table = lm, TextTable(encoder)
+        self.lm = lm
+        self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
         asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), role="preference")
         self.comparer = Comparer(lm, asking, self.config.last)
@@ -122,13 +124,15 @@ class Preference(RewardSource):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all captions and rewards; fit a new reward at once if there are recorded data."""
-        self.seed, self.goal = seed, self.config.goal if self.config.goal is not None else world.task
+        self.seed = seed
+        self.goal = self.config.goal if self.config.goal is not None else world.task
         self.captions: list[str] = []
-        self.values: dict[str, float] = {}
+        self.steps = 0
         self.fitted: Fitted | None = None
-        self.steps, self.scale = 0, (0.0, 1.0)  # scale: mean and standard deviation over the captions
-        self.report: dict[str, Any] = {}  # see records
+        self.values: dict[str, float] = {}  # what the networks give each caption that was met
+        self.scale = (0.0, 1.0)  # mean and standard deviation of these values over the collected captions
         self.known = ()
+        self.report: dict[str, Any] = {}  # see records
         if world.data:
             self.captions = [t.event for episode in world.data for t in episode if t.event]
             self.fit()
@@ -143,14 +147,23 @@ class Preference(RewardSource):
         if self.fitted is None:
             self._collect(transitions)
             return [0.0] * len(transitions)
-        if new := list(dict.fromkeys(t.event for t in transitions if t.event and t.event not in self.values)):
-            self._value(self.fitted, new)
+        captions = [t.event for t in transitions]
+        unseen = [caption for caption in dict.fromkeys(captions) if caption and caption not in self.values]
+        if unseen:
+            self.values |= self._evaluate(unseen)
         mean, deviation = self.scale
-        return [(self.values[t.event] - mean) / deviation if t.event else 0.0 for t in transitions]
+        return [(self.values[caption] - mean) / deviation if caption else 0.0 for caption in captions]
+
+    def _evaluate(self, captions: Sequence[str]) -> dict[str, float]:
+        """Return what the fitted networks give each caption, before it is standardised."""
+        assert self.fitted is not None
+        vectors = self.table.encode(captions)  # (captions, dim)
+        return dict(zip(captions, self.fitted(vectors).tolist(), strict=True))
 
     def _collect(self, transitions: Sequence[Transition]) -> None:
         """Collect captions, and fit once there are enough; warn where there is nothing to compare yet."""
-        before, enough = self.steps, self.config.collect
+        enough = self.config.collect
+        before = self.steps
         self.steps += len(transitions)
         self.captions += [t.event for t in transitions if t.event]
         differ = any(caption != self.captions[0] for caption in self.captions)
@@ -161,10 +174,6 @@ class Preference(RewardSource):
                 f"All steps so far have the same caption or none, so the judge {self.lm.name} has nothing to "
                 f"compare: captions are collected until step {LONGEST * enough:,}, and the reward is 0."
             )
-
-    def _value(self, fitted: Fitted, captions: Sequence[str]) -> None:
-        """Note what the networks give captions."""
-        self.values.update(zip(captions, fitted(self.table.encode(captions)).tolist(), strict=True))
 
     def fit(self) -> None:
         """Draw pairs, let the model judge them, and fit the networks.
@@ -179,19 +188,32 @@ class Preference(RewardSource):
                 "there is nothing to compare. Collect more steps, or choose an environment with events."
             )
         rng = np.random.default_rng(self.seed)
-        drawn = rng.integers(len(self.captions), size=(self.config.pairs, 2))
-        pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in drawn])
+
+        # Draw pairs of captions, as often as they occurred; the model says which shows more progress.
+        rows = rng.integers(len(self.captions), size=(self.config.pairs, 2))
+        pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in rows])
         cut = int(len(pairs) * (1 - HELD_OUT))
-        shown = pairs[:cut]
-        first = self.table.encode([pair.first for pair in shown])
-        second = self.table.encode([pair.second for pair in shown])
-        self.fitted, self.values = self._new(), {}
-        self.fitted.fit(first, second, [TARGETS[pair.verdict] for pair in shown], rng)
-        self._value(self.fitted, distinct)
+        training, held_out = pairs[:cut], pairs[cut:]
+
+        # Fit r: loss = cross-entropy of softmax(r(first), r(second)) with the verdicts.
+        first = self.table.encode([pair.first for pair in training])  # (pairs, dim)
+        second = self.table.encode([pair.second for pair in training])  # (pairs, dim)
+        preferred = [TARGETS[pair.verdict] for pair in training]  # 1: the first is better, 0.5: a tie
+        self.fitted = self._networks()
+        self.fitted.fit(first, second, preferred, rng)
+
+        # Standardise r over the collected captions, each as often as it occurred.
+        self.values = self._evaluate(distinct)
         rewards = [self.values[caption] for caption in self.captions]
-        self.scale = (float(np.mean(rewards)), float(np.std(rewards)) or 1.0)
+        mean, deviation = float(np.mean(rewards)), float(np.std(rewards))
+        self.scale = (mean, deviation or 1.0)
         self.known = tuple((value - self.scale[0]) / self.scale[1] for value in self.values.values())
-        self.report = {"captions": dict(zip(distinct, self.known, strict=True)), **self._told(pairs, cut)}
+
+        self._warn_of_uninformative(pairs)
+        self.report = {
+            "captions": dict(zip(distinct, self.known, strict=True)),
+            **self._statistics(pairs, held_out),
+        }
         self.captions = []
 
     def prompt(self, first: str, second: str) -> str:
@@ -204,43 +226,55 @@ class Preference(RewardSource):
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return the pairs with verdicts, asking the model about all of them in one call."""
-        verdicts = self.comparer.verdicts([None if a == b else self._question(a, b) for a, b in pairs])
+        questions = [None if first == second else self._question(first, second) for first, second in pairs]
+        verdicts = self.comparer.verdicts(questions)
         self.unread = self.comparer.unread
         return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
     def _question(self, first: str, second: str) -> Prompt:
-        own = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
-        return self.comparer.asking.prompt(self.prompt(first, second), **own)
+        fields = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
+        return self.comparer.asking.prompt(self.prompt(first, second), **fields)
 
-    def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
+    def _networks(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
+        """Return new networks, or those with the given weights."""
         from hunch.rl.bradley_terry import Fitted  # loads torch
 
         return Fitted(self.table.dim, self.seed, weights)
 
-    def _told(self, pairs: Sequence[Pair], cut: int) -> dict[str, Any]:
-        """Return statistics of the verdicts and the fit."""
-        sent = [pair for pair in pairs if pair.first != pair.second]
-        decided = [pair for pair in sent if pair.verdict]
+    def _warn_of_uninformative(self, pairs: Sequence[Pair]) -> None:
+        """Warn of a judge that prefers nothing, or always the caption in the same place."""
+        asked = [pair for pair in pairs if pair.first != pair.second]
+        decided = [pair for pair in asked if pair.verdict]
         if not decided:
             _warn(
-                f"The judge {self.lm.name} preferred neither caption in any of {len(sent)} pairs: its reward "
-                "carries no information."
+                f"The judge {self.lm.name} preferred neither caption in any of {len(asked)} pairs: its "
+                "reward carries no information."
             )
         elif len(decided) >= ALIKE and len({pair.verdict for pair in decided}) == 1:
             _warn(
                 f"The judge {self.lm.name} said {decided[0].verdict} to all of {len(decided)} pairs: its "
                 "verdicts tell the order of the captions, and nothing else."
             )
-        held = [pair for pair in pairs[cut:] if pair.first != pair.second and pair.verdict]
-        chances = [1 / (1 + np.exp(self.values[p.second] - self.values[p.first])) for p in held]
-        right = [(chance > 0.5) == (pair.verdict == 1) for pair, chance in zip(held, chances, strict=True)]
-        errors = [(chance - TARGETS[p.verdict]) ** 2 for p, chance in zip(held, chances, strict=True)]
+
+    def _statistics(self, pairs: Sequence[Pair], held_out: Sequence[Pair]) -> dict[str, Any]:
+        """Return statistics of the verdicts, and of the fit on held-out pairs; see :meth:`records`."""
+        asked = [pair for pair in pairs if pair.first != pair.second]
+        decided = [pair for pair in asked if pair.verdict]
+        right = list[bool]()
+        errors = list[float]()
+        for pair in held_out:
+            if pair.first == pair.second or not pair.verdict:
+                continue
+            # p = softmax(r1, r2)[0], the fitted probability that the first is preferred
+            p = 1 / (1 + np.exp(self.values[pair.second] - self.values[pair.first]))
+            right.append((p > 0.5) == (pair.verdict == 1))
+            errors.append((p - TARGETS[pair.verdict]) ** 2)
         return {
             "pairs": len(pairs),
-            "sent": len(sent),
-            "ties": (len(sent) - len(decided)) / max(1, len(sent)),
+            "sent": len(asked),
+            "ties": (len(asked) - len(decided)) / max(1, len(asked)),
             "first": sum(pair.verdict == 1 for pair in decided) / max(1, len(decided)),
-            "unread": self.unread / max(1, len(sent)),
+            "unread": self.unread / max(1, len(asked)),
             "cycles": cycles(pairs),
             "accuracy": float(np.mean(right)) if right else None,
             "brier": float(np.mean(errors)) if errors else None,
@@ -268,7 +302,7 @@ class Preference(RewardSource):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        self.fitted = self._new(state["networks"]) if state["networks"] else None
+        self.fitted = self._networks(state["networks"]) if state["networks"] else None
 
 
 def _warn(text: str) -> None:
@@ -314,14 +348,16 @@ class Motif(Rewarded):
         encoder: LanguageModel | None = None,
         **options: Any,
     ) -> None:
-        self.config = c = configure(type(self), config, options)
-        embeds = load(c.encoder) if encoder is None else encoder
+        self.config = configure(type(self), config, options)
+        encoder = load(self.config.encoder) if encoder is None else encoder
         super().__init__(
-            learner(c, embeds),
-            Preference(lm, embeds, c.preference),
-            weight=c.weight,
-            extrinsic=c.extrinsic,
-            shaping=Shaping(quantile=c.quantile, beta=c.beta, recall=c.recall),
+            learner(self.config, encoder),
+            Preference(lm, encoder, self.config.preference),
+            weight=self.config.weight,
+            extrinsic=self.config.extrinsic,
+            shaping=Shaping(  # r_int: r up to the quantile becomes 0, the rest is divided by N(caption)^beta
+                quantile=self.config.quantile, beta=self.config.beta, recall=self.config.recall
+            ),
         )
 
 

@@ -23,13 +23,13 @@ class RewardSource(Source, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Shaping:
-    """Transformations of a source's rewards, applied in this order before an agent sees them."""
+    """Transformations of a source's rewards before an agent sees them."""
 
     standardise: bool = False
     """Subtract the mean of the source's rewards so far, and divide by their standard deviation."""
     quantile: Share | None = None
-    """Set rewards up to this quantile of the source's ``known`` rewards to 0; none for no
-    threshold."""
+    """Set rewards up to this quantile of the source's ``known`` rewards to 0, before the others are
+    standardised; none for no threshold."""
     beta: NonNegativeFloat = 0.0
     """Divide rewards by N(event)^beta, where N counts the event in this episode; 0 for no division."""
     once: bool = False
@@ -70,7 +70,9 @@ class Rewarded(Wrapper):
         shaping: Shaping | None = None,
     ) -> None:
         super().__init__(agent, source)
-        self.weight, self.extrinsic, self.shaping = weight, extrinsic, shaping or Shaping()
+        self.weight = weight
+        self.extrinsic = extrinsic
+        self.shaping = shaping or Shaping()
         check_settings(self.shaping)
         if self.shaping.quantile is not None and not hasattr(source, "known"):
             raise UsageError(
@@ -99,7 +101,8 @@ class Rewarded(Wrapper):
             self.source.begin(world, seed)
         data = [episode.with_steps(self._relabelled(episode)) for episode in world.data]
         self.agent.begin(replace(world, data=data), seed)
-        self.recent_rewards, self.counts = [], {}
+        self.recent_rewards = []
+        self.counts = {}
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the agent act; with ``recall``, its states list past rewarded events."""
@@ -113,47 +116,64 @@ class Rewarded(Wrapper):
         self.agent.observe(self._relabelled(transitions))
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
-        found = self.source.rewards(transitions) if transitions else []
-        n = len(transitions)
-        bad = next((i for i, own in enumerate(found) if isinstance(own, str) or not np.isfinite(own)), n)
-        if len(found) != n or bad < n:
-            who = type(self.source).__name__
-            what = f"{found[bad]!r} for {transitions[bad].action!r}" if bad < n else repr(found)
-            raise UsageError(f"{who} has to give {n} finite rewards for {n} transitions, not {what}.")
-        rewards = self._shaped(transitions, found) if transitions else []
+        """Return the transitions with the combined rewards; with ``recall``, also note which events paid."""
+        if not transitions:
+            return []
+        rewards = self._shaped(transitions, self._rewards(transitions))
         self.recent_rewards += rewards
-        joined = [self.paid(t, reward) for t, reward in zip(transitions, rewards, strict=True)]
+        relabelled = [self.paid(t, reward) for t, reward in zip(transitions, rewards, strict=True)]
         if not self.shaping.recall:
-            return joined
+            return relabelled
         paying = [t.event for t, reward in zip(transitions, rewards, strict=True) if reward > 0]
         self.recalled.paying |= dict.fromkeys(paying)
-        return self.recalled.seen(joined)
+        return self.recalled.seen(relabelled)
+
+    def _rewards(self, transitions: Sequence[Transition]) -> Sequence[float]:
+        """Return the source's rewards.
+
+        Raises:
+            UsageError: if they are not one finite number for each transition.
+        """
+        rewards = self.source.rewards(transitions)
+        n = len(transitions)
+        bad = [i for i, reward in enumerate(rewards) if isinstance(reward, str) or not np.isfinite(reward)]
+        if len(rewards) != n or bad:
+            name = type(self.source).__name__
+            what = f"{rewards[bad[0]]!r} for {transitions[bad[0]].action!r}" if bad else repr(rewards)
+            raise UsageError(f"{name} has to give {n} finite rewards for {n} transitions, not {what}.")
+        return rewards
 
     def paid(self, t: Transition, reward: float) -> Transition:
         """Return a step whose reward is the weighted sum of both rewards."""
         return replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
 
     def _shaped(self, transitions: Sequence[Transition], rewards: Sequence[float]) -> list[float]:
-        """Return the rewards after standardisation, threshold and discount for repeated events."""
-        known, share = getattr(self.source, "known", ()), self.shaping.quantile
+        """Return the rewards after threshold, standardisation and discount for repeated events."""
+        floor = self._threshold()
+        self.running.add(rewards)
+        shaped = []
+        for t, reward in zip(transitions, rewards, strict=True):
+            if reward <= floor:
+                reward = 0.0
+            elif self.shaping.standardise:
+                reward = (reward - self.running.mean) / (self.running.deviation or 1.0)
+            counts = self.counts.setdefault(t.stream, {})
+            counts[t.event] = counts.get(t.event, 0) + 1
+            n = counts[t.event]  # N(event): how often it has occurred in this episode, this time included
+            if t.done:
+                self.counts.pop(t.stream)
+            repeated = self.shaping.once and n > 1
+            shaped.append(0.0 if repeated else float(reward / n**self.shaping.beta))
+        return shaped
+
+    def _threshold(self) -> float:
+        """Return the quantile of the source's known rewards; it is computed again when they are others."""
+        known = getattr(self.source, "known", ())
         if known is not self.measured:
             self.measured = known
+            share = self.shaping.quantile
             self.floor = float(np.quantile(known, share)) if known and share is not None else -np.inf
-        self.running.add(rewards)
-        shaped = [self._scaled(reward) if reward > self.floor else 0.0 for reward in rewards]
-        return [self._faded(t, value) for t, value in zip(transitions, shaped, strict=True)]
-
-    def _scaled(self, reward: float) -> float:
-        seen = self.running
-        return (reward - seen.mean) / (seen.deviation or 1.0) if self.shaping.standardise else reward
-
-    def _faded(self, t: Transition, reward: float) -> float:
-        """Return a reward divided by N(event)^beta, or only for the first time in an episode."""
-        seen = self.counts.setdefault(t.stream, {})
-        n = seen[t.event] = seen.get(t.event, 0) + 1
-        if t.done:
-            self.counts.pop(t.stream)
-        return 0.0 if self.shaping.once and n > 1 else float(reward / n**self.shaping.beta)
+        return self.floor
 
     def player(self, seed: int) -> Player:
         """Return the agent's player, which sees the same states as the agent."""
@@ -166,9 +186,12 @@ class Rewarded(Wrapper):
 
     def learn(self) -> dict[str, float]:
         """Let the agent and the source learn; add the mean intrinsic reward since the last call."""
-        told, self.recent_rewards = self.recent_rewards, []
-        mean = {"intrinsic": sum(told) / len(told)} if told else {}
-        return {**super().learn(), **mean}
+        recent = self.recent_rewards
+        self.recent_rewards = []
+        metrics = super().learn()
+        if recent:
+            metrics = {**metrics, "intrinsic": sum(recent) / len(recent)}
+        return metrics
 
 
 class Recalled(Saved):
@@ -186,23 +209,23 @@ class Recalled(Saved):
 
     def with_events(self, state: State) -> State:
         """Return a state that lists these events below the task."""
-        before = sorted(
-            event for event in self.past_events.get(state.stream, ()) if event and event in self.paying
-        )
-        return (
-            replace(state, task="\n".join([state.task, f"Before: {' '.join(before)}"])) if before else state
-        )
+        past = self.past_events.get(state.stream, {})
+        before = sorted(event for event in past if event and event in self.paying)
+        if not before:
+            return state
+        return replace(state, task=f"{state.task}\nBefore: {' '.join(before)}")
 
     def seen(self, transitions: Sequence[Transition]) -> list[Transition]:
         """Return the transitions with these events in both states."""
-        found = []
+        shown = []
         for t in transitions:
-            before = self.with_events(t.state)
+            state = self.with_events(t.state)
             self.past_events.setdefault(t.stream, {})[t.event] = None
-            found.append(replace(t, state=before, next_state=self.with_events(t.next_state)))
+            next_state = self.with_events(t.next_state)
+            shown.append(replace(t, state=state, next_state=next_state))
             if t.done:
                 del self.past_events[t.stream]
-        return found
+        return shown
 
 
 class RecallingPlayer:
