@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from hunch.lm import require
 from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.numerals import words_of
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.ranges import NonNegativeFloat
@@ -131,7 +132,7 @@ def read_entry(answer: str) -> Entry | None:
 
 
 def _listed(text: str) -> list[str]:
-    parts = (part.strip(" .") for part in re.split(r",|;", text))
+    parts = (part.strip(" .") for part in re.split(r",(?!\d{3}\b)|;", text))
     return [part for part in parts if part and part.lower() not in ("-", "nothing", "none")]
 
 
@@ -139,8 +140,10 @@ def _counts(text: str) -> Counts:
     """Parse items with their numbers; the default number is 1."""
     found: dict[str, int] = {}
     for part in _listed(text):
-        number = re.match(r"(\d{1,9})\s+(.+)", part)
-        thing, n = (number[2], int(number[1])) if number else (part, 1)
+        words = words_of(part)
+        counted = len(words) > 1 and words[0].start == 0 and re.fullmatch(r"\d{1,9}", words[0].text)
+        n = int(words[0].text) if counted else 1
+        thing = part[words[0].end :].strip() if counted else part
         if n:
             found[thing] = found.get(thing, 0) + n
     return tuple(found.items())

@@ -10,7 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-_REWARD = re.compile(r"reward == (-?\d+)")
+from hunch.lm.answers.numerals import words_of
+
+_REWARD = re.compile(r"reward == ")
+_WHOLE = re.compile(r"-?\d+")
 
 
 class Texts:
@@ -98,11 +101,17 @@ class Texts:
         return "assert done" in text if text.startswith("assert") and "done" in text else None
 
     def read_reward(self, completion: str) -> float | None:
-        """Return the whole number that the completion gives as the reward; 0 if there are several."""
-        found = _REWARD.findall(completion.lstrip() + self.reward_stop)
-        if not found:
+        """Return the whole number that the completion gives as the reward; 0 if there are several.
+
+        Numbers are read as values: "1.0" is 1, and "1.5" no reward.
+        """
+        text = completion.lstrip() + self.reward_stop
+        numbers = {word.start: word for word in words_of(text) if word.number and word.closes}
+        given = [numbers.get(reward.end()) for reward in _REWARD.finditer(text)]
+        whole = [number for number in given if number is not None and _WHOLE.fullmatch(number.text)]
+        if not whole:
             return None
-        return float(found[0]) if len(found) == 1 else 0.0
+        return float(whole[0].text) if len(whole) == 1 else 0.0
 
     def read_state(self, completion: str) -> str | None:
         """Return the text of the state in the completion; only its beginning is checked."""

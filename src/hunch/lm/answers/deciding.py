@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hunch.lm.answers import english
 from hunch.lm.answers.lines import QUOTES, as_json, stressed
 from hunch.lm.answers.naming import Mention, Names
+from hunch.lm.answers.numerals import STARTS, plain, words_of
 
 MARKS: Final = 10
 """Maximum number of emphasised passages that are compared as possible answers."""
@@ -18,6 +19,8 @@ LONGEST_LABEL = 80
 _I: Final = re.IGNORECASE
 _KEYS: Final = ("answer", "action", "choice", "decision", "option", "verdict", "move", "command")
 """How the key of a choice ends, such as "next_action"."""
+_AMOUNTS: Final = ("amount", "number", "quantity", "count", "steps")
+"""How the key of a number ends that belongs to the choice in another key."""
 _FINAL: Final = re.compile(
     r"\bfinal\s+(?:answer|decision|choice|action|verdict)\b(?:\s+is\b)?|"
     r"<(?:final_)?(?:answer|action|choice)>|\\boxed\b",
@@ -29,13 +32,22 @@ _MARK: Final = re.compile(
     _I,
 )
 _OBSERVED: Final = re.compile(r"\n\W*observation\W*:", _I)
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=–→>$\[({]|-(?!\d))+(?:\\text\s*{)?")
+_SENTENCE: Final = re.compile(
+    rf"(?<=[.!?;])(?<!\d\.)(?<!\bno\.)\s+|(?<=\d\.)\s+(?!{STARTS})|(?<=\bno\.)\s+(?!\d)|\n+", _I
+)
+"""Between sentences; not within "no. 2", and not between the number of an item and a number, as in "1. 5"."""
+_LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=→>$\[({]|[-–](?![-–]*\s?[\d.]))+(?:\\text\s*{)?")
+"""What stands before an answer; a dash before a number belongs to the number."""
 _LABEL: Final = re.compile(
     r"\W*(?:(?:the|my|i|it|is|it['’]s|i['’](?:d|ll)|choose|pick|go with|answer|correct|would|say|take)\s+)*"
     r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
     _I,
 )
+
+
+_ORDINAL_LABEL: Final = re.compile(rf"\b({'|'.join(english.ORDINALS)}) (?:option|choice|action|one)\b", _I)
+_COUNTS: Final = re.compile(r"\b(?:option|letter|choice|action)\b|[#(\[]\s*\d", _I)
+"""What says that a number is the place of an option."""
 
 
 class Reader(Names):
@@ -45,7 +57,8 @@ class Reader(Names):
 
     def read(self, text: str) -> int | None:
         """Return the option that a text without thoughts decides on."""
-        found = self.exact(text := english.STRUCK.sub("", text))
+        text = english.STRUCK.sub("", plain(text))
+        found = self.exact(text)
         if found is not None or not text.strip():
             return found
         held = as_json(text)
@@ -75,10 +88,19 @@ class Reader(Names):
             plain = [key for key in named if not english.OTHER.match(key)]
             key = next((key for end in _KEYS for key in plain if key.endswith(end)), None)
             if key:
-                return self._held(named[key])
+                choice = self._held(named[key])
+                return None if choice is not None and self._adds_number(choice, named, key) else choice
             held = [named[key] for key in plain]
         values = {self._held(value) for value in held} - {None}
         return values.pop() if len(values) == 1 else None
+
+    def _adds_number(self, choice: int, held: Mapping[str, Any], key: str) -> bool:
+        """Return whether an object says a number beside its choice, such as ``"amount": 3``."""
+        numbers = self.numbers[choice]
+        if not numbers:
+            return False
+        beside = [str(value) for name, value in held.items() if name != key and name.endswith(_AMOUNTS)]
+        return any(word.number and word.text not in numbers for value in beside for word in words_of(value))
 
     def short(self, text: str) -> int | None:
         """Return the option that a text without marks decides on."""
@@ -92,8 +114,10 @@ class Reader(Names):
         """Return the option whose letter or number the text is, if the options are not labels themselves."""
         if len(text) > LONGEST_LABEL:
             return None
-        for place, ordinal in enumerate(english.ORDINALS):
-            text = re.sub(rf"(?i)\b{ordinal} (?:option|choice|action|one)\b", f"option {place + 1}", text)
+        ordinal = _ORDINAL_LABEL.search(text)
+        if ordinal:
+            place = english.ORDINALS.index(ordinal[1].lower())
+            text = f"{text[: ordinal.start()]}option {place + 1}{text[ordinal.end() :]}"
         found = _LABEL.fullmatch(text)
         if not found:
             return None
@@ -103,7 +127,19 @@ class Reader(Names):
         if any(len(option) < 2 or option.lstrip("-")[:1].isdigit() for option in self.options):
             return None
         place = int(sign) - 1 if sign.isdigit() else ord(sign) - ord("A")
-        return place if 0 <= place < len(self.options) else None
+        if not 0 <= place < len(self.options):
+            return None
+        counts = ordinal or not sign.isdigit() or self._counts_options(text, sign, place)
+        return place if counts else None
+
+    def _counts_options(self, text: str, number: str, place: int) -> bool:
+        """Return whether a number is the place of an option, and not the number that options hold."""
+        said = [word.text for word in words_of(text) if word.number]
+        if said != [str(int(number))]:  # such as "-3" or "3%"
+            return False
+        if any(said[0] in amounts for amounts in self.amounts):
+            return said[0] in self.amounts[place]
+        return not self.numeric or bool(_COUNTS.search(text))
 
     def _line(self, text: str) -> int | None:
         """Return the only option that fills a line of a text."""

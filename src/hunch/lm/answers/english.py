@@ -117,6 +117,10 @@ LABELLED: Final = re.compile(
     _I,
 )
 """A label before an action, such as "Direction:"."""
+NUMBER: Final = re.compile(r"-?\d")
+"""How a number begins that was read as a value."""
+ADVERBS: Final = frozenset(("1th", "first"))
+"""Ordinals that also say when something is done."""
 ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 AFTER_A: Final = re.compile(r" (?!(?:is|because|since|or|and|would|seems|as)\b)[a-z]")
 GOES_ON: Final = re.compile(
@@ -147,7 +151,7 @@ def without_verb(words: list[str]) -> list[str]:
 
 def without_numbers(words: list[str]) -> list[str]:
     """Return an action's words without numbers ("take apple"); empty if there are no numbers."""
-    kept = words[:1] + [w for before, w in pairwise(words) if not w.isdigit() or before == words[0]]
+    kept = words[:1] + [w for before, w in pairwise(words) if not NUMBER.match(w) or before == words[0]]
     return kept if 1 < len(kept) < len(words) else []
 
 

@@ -1,19 +1,27 @@
-"""Finds where a text names options: exactly, in another form, or in short form."""
+"""Finds where a text names options: exactly, in another form, or in short form.
+
+Texts are compared word by word, and numbers by value (:mod:`hunch.lm.answers.numerals`). A number that could
+also mean the number of another option names none.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product, takewhile
 from typing import Final, NamedTuple
 
 from hunch.lm.answers import english
 from hunch.lm.answers.lines import BULLET
+from hunch.lm.answers.numerals import GROUPED, MAYBE_GROUPED, Word, is_ordinal, plain, words_of
 
-_WORD: Final = r"(?<![\w.])-\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*"
-_WORDS: Final = re.compile(_WORD)
-_SIGNS: Final = re.compile(_WORD + r"|[-+*/=<>%^&|×÷←↑→↓]")
 _LETTER: Final = re.compile(r"(?<![\w'’])[(\[*\"'`]*([A-Z])(?![\w'’])|[(\[]([a-z])[)\]]|\boption ([a-z])\b")
+_SUM: Final = re.compile(r"\d\)? ?[+*×÷=] ?\(?-?\d|\d\)? [-/] \(?\d")
+"""An option with signs between numbers, such as "13 - 4 = 9"."""
+_LIST: Final = re.compile(r"\d+(?:\s*,\s*\d+)+")
+_ROMAN: Final = re.compile(r"\W{0,2}(?:I{2,3}|IV|VI{0,3}|IX|XI{0,3})\b")
+_CLAUSE: Final = re.compile(r"(?<!\b[Nn]o)(?<!\b[Nn]r)[.!?;:]\s|\n")
 
 
 class Mention(NamedTuple):
@@ -22,6 +30,14 @@ class Mention(NamedTuple):
     option: int
     start: int
     end: int
+
+
+class _Pattern(NamedTuple):
+    """Words after the first one that name an option; the option with the most words comes first."""
+
+    rank: tuple[int, int]
+    option: int
+    brief: bool
 
 
 class Names:
@@ -33,92 +49,161 @@ class Names:
 
     def __init__(self, options: tuple[str, ...]) -> None:
         self.options = options
+        self.places = {option: i for i, option in reversed(list(enumerate(options)))}
         self.letters = all(len(option) == 1 and option.isalpha() for option in options)
-        self.pattern, self.skipped = _WORDS, english.SKIPPED
-        if not self._distinct():
-            self.pattern = _SIGNS  # they differ in signs only
-        either = {word for option in options for pair in english.EITHER.findall(option) for word in pair}
-        for small in (either, {"to"}):  # "in/on the table" is said as "on the table", "left" as "to the left"
-            self.skipped |= small
-            if not self._distinct():
-                self.skipped -= small
-        self.words = [self._words(option) for option in options]
+        self._choose_reading([plain(option) for option in options])
+        self.words = [self._texts(words) for words in self._split_options]
+        self.numbers = [[word.text for word in words if word.number] for words in self._split_options]
+        self.amounts = [_amounts(words) for words in self._split_options]
+        self.known = frozenset(number for numbers in self.numbers for number in numbers)
+        self.numeric = self._differ_in_numbers()
+        self.written = self._written()
+        self.decimals = any(re.search(r"\.\d", number) for number in self.written)
+        # What all options begin with may be left out: "5" for "bid 5".
         shared = len(list(takewhile(lambda same: len(set(same)) == 1, zip(*self.words, strict=False))))
         self.ends = [words[shared:] for words in self.words] if shared and len(options) > 1 else []
         self.tails = self._only(english.without_verb)
         self.kinds = self._only(english.without_numbers)
-        self.shorter = self.tails, self.kinds, self._only(english.joined)
-        by_length = sorted(range(len(options)), key=lambda i: -len(self.words[i]))
-        self.starts: dict[str, list[int]] = {}
-        for i in by_length:
-            for form in english.forms(self.words[i][0]) if self.words[i] else ():
-                self.starts.setdefault(form, []).append(i)
+        self.by_words = _index(self.words), _index(self.ends)
+        self.by_tail = _index(self.tails)
+        self.by_short_form = self.by_tail, _index(self.kinds), _index(self._only(english.joined))
+        self.starts = self._patterns()
+
+    def _choose_reading(self, options: Sequence[str]) -> None:
+        """Find a way to split texts into words in which the options differ."""
+        self.skipped = english.SKIPPED
+        self.signs = any(_SUM.search(option) for option in options)
+        lists = [found[0] for option in options for found in _LIST.finditer(option)]
+        self.lists = any(not GROUPED.fullmatch(numbers) for numbers in lists)
+        self.literal = False
+        self._split_options = [self._split_option(option) for option in options]
+        if not self._distinct():
+            self.signs = True
+            self._split_options = [self._split_option(option) for option in options]
+        if not self._distinct():
+            self.literal = True  # such as "room 07" and "room 7"
+            self._split_options = [self._split_option(option) for option in options]
+        # "in/on the table" is said as "on the table", and "left" as "to the left".
+        either = {word for option in self.options for pair in english.EITHER.findall(option) for word in pair}
+        for small in (either, {"to"}):
+            self.skipped |= small
+            if not self._distinct():
+                self.skipped -= small
+
+    def _patterns(self) -> dict[str, dict[int, dict[tuple[str, ...], _Pattern]]]:
+        """Return how options go on after their first word, by this word and by the number of words."""
+        starts: dict[str, dict[int, dict[tuple[str, ...], _Pattern]]] = {}
+        for option, words in enumerate(self.words):
+            rank = -len(words), option
+            for form in english.forms(words[0]) if words else ():
+                by_length = starts.setdefault(form, {})
+                for way, brief in ((words, False), (self.kinds[option], True)):
+                    rest = tuple(way[1:])
+                    pattern = _Pattern(rank, option, brief)
+                    if way:
+                        same = by_length.setdefault(len(rest), {})
+                        same[rest] = min(same.get(rest, pattern), pattern)
+        return starts
 
     def _only(self, form: Callable[[list[str]], list[str]]) -> list[list[str]]:
         """Return the options in another form; none where it is also another option's, or a part of one."""
         texts = [f" {' '.join(words)} " for words in self.words]
         forms = [form(words) for words in self.words]
         every = [f" {' '.join(words)} " for words in forms]
-        return [
-            words if every.count(text) == 1 and not any(text in o for o in texts[:i] + texts[i + 1 :]) else []
-            for i, (words, text) in enumerate(zip(forms, every, strict=True))
-        ]
+        everything = "\n".join(texts)
+        same = Counter(every)
+        unique = []
+        for words, text, option in zip(forms, every, texts, strict=True):
+            elsewhere = everything.count(text) > option.count(text)
+            unique.append(words if words and same[text] == 1 and not elsewhere else [])
+        return unique
+
+    # ---- equal texts --------------------------------------------------------------------------------------
 
     def exact(self, text: str) -> int | None:
         """Return the option that equals a text, but for case, articles, quotes, punctuation and numbering."""
         bare = text.strip()
-        if bare in self.options:
-            return self.options.index(bare)
+        if bare in self.places:
+            return self.places[bare]
         if " " not in bare:
             bare = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare)
-        return self._equal(bare, self.words, self.ends)
+        return self._equal(bare, self.by_words)
 
     def brief(self, text: str) -> int | None:
         """Return the only option that equals a text apart from verb, numbers or spaces, such as "forward"."""
-        return self._equal(english.BECAUSE.split(text.strip())[0], *self.shorter)
+        return self._equal(english.BECAUSE.split(text.strip())[0], self.by_short_form)
 
-    def _equal(self, text: str, *forms: list[list[str]]) -> int | None:
-        for plain in (text, BULLET.sub("", text), english.LABELLED.sub("", text, 1)):
-            words = self._words(plain)
-            for known, said in product(forms, (words, english.joined(words))):
-                if words and known.count(said) == 1:
-                    return known.index(said)
+    def _equal(self, text: str, forms: Sequence[Mapping[tuple[str, ...], int]]) -> int | None:
+        words = self._split(text)
+        for prefix in (None, BULLET.match(text), english.LABELLED.match(text)):
+            # The words are those of the whole text, where "- 1" may be less than 0.
+            first = prefix.end() if prefix else 0
+            texts = [word.text for word in self._without_articles(w for w in words if w.end > first)]
+            said = [tuple(texts), tuple(english.joined(texts))]
+            for known, own in product(forms, said):
+                if own in known:
+                    return known[own]
         return None
+
+    # ---- names in a text ----------------------------------------------------------------------------------
 
     def mentions(self, text: str) -> list[Mention]:
         """Return the places where a text names options, in order; longer options hide shorter ones."""
         if self.letters:
             return list(self._lettered(text))
-        words = [(word, at, end) for word, at, end in self._placed(text)]
-        found, i = list[Mention](), 0
+        words = self._without_articles(self._split(text))
+        texts = [word.text for word in words]
+        found: list[Mention] = []
+        i = 0
         while i < len(words):
-            near = ((o, self._last_word(o, words, i)) for o in self.starts.get(words[i][0], ()))
-            option, last = next((one for one in near if one[1] >= 0), (0, -1))
-            if last >= 0:
-                end = words[last][2]
+            pattern, last = self._named_at(words, texts, i, text) if words[i].opens else (None, i)
+            if pattern is not None:
+                end = words[last].end
                 if last > i or not english.GOES_ON.match(text, end):
-                    found.append(Mention(option, words[i][1], end))
+                    found.append(Mention(pattern.option, words[i].start, end))
                 i = last
             i += 1
         return found or list(self._moved(words))
 
-    def _moved(self, words: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
-        """Yield ways to move that are named by a verb of no option: "head left" for "go left"."""
-        for (verb, at, _), (word, _, end) in pairwise([one for one in words if one[0] != "to"]):
-            if english.MOVES.fullmatch(verb) and verb not in self.starts and self.tails.count([word]) == 1:
-                option = self.tails.index([word])
-                if self.words[option][0] in english.GOES:
-                    yield Mention(option, at, end)
+    def _named_at(
+        self, words: Sequence[Word], texts: Sequence[str], i: int, text: str
+    ) -> tuple[_Pattern | None, int]:
+        """Return the longest option that is named from a word on, and the place of its last word."""
+        best, last = None, i
+        for length, patterns in self.starts.get(texts[i], {}).items():
+            pattern = patterns.get(tuple(texts[i + 1 : i + 1 + length]))
+            if pattern is None or (best is not None and best < pattern):
+                continue
+            if not words[i + length].closes:
+                continue  # in the middle of "1-3"
+            if not (pattern.brief and self._says_another(pattern, words, i, length, text)):
+                best, last = pattern, i + length
+        return best, last
 
-    def _last_word(self, option: int, words: Sequence[tuple[str, int, int]], i: int) -> int:
-        """Return the place of the last word of an option that begins at i; -1 if it does not."""
-        said = [word for word, _, _ in words[i + 1 :]]
-        own = self.words[option]
-        if said[: len(own) - 1] == own[1:]:
-            return i + len(own) - 1
-        kind = self.kinds[option]
-        fits = kind and said[: len(kind) - 1] == kind[1:] and not "".join(said[len(kind) - 1 :][:1]).isdigit()
-        return i + len(kind) - 1 if fits else -1
+    def _says_another(self, pattern: _Pattern, words: Sequence[Word], i: int, length: int, text: str) -> bool:
+        """Return whether a short form without numbers stands beside a number, as in "take apple no. 2"."""
+        after = words[i + length + 1 : i + length + 2]
+        start, end = words[i].start, words[i + length].end
+        if (after and after[0].number) or _ROMAN.match(text, end):
+            return True
+        clause_start = max((cut.end() for cut in _CLAUSE.finditer(text, 0, start)), default=0)
+        next_clause = _CLAUSE.search(text, end)
+        clause_end = next_clause.start() if next_clause else len(text)
+        own = self.numbers[pattern.option]
+        return any(
+            word.number and word.text not in own and word.text not in english.ADVERBS
+            for word in words
+            if clause_start <= word.start < clause_end
+        )
+
+    def _moved(self, words: Sequence[Word]) -> Iterator[Mention]:
+        """Yield ways to move that are named by a verb of no option: "head left" for "go left"."""
+        for verb, way in pairwise([word for word in words if word.text != "to"]):
+            moves = english.MOVES.fullmatch(verb.text) and verb.text not in self.starts
+            if moves and (way.text,) in self.by_tail:
+                option = self.by_tail[way.text,]
+                if self.words[option][0] in english.GOES:
+                    yield Mention(option, verb.start, way.end)
 
     def _lettered(self, text: str) -> Iterator[Mention]:
         """Yield letters that stand for options, and not for an article or a pronoun."""
@@ -128,15 +213,78 @@ class Names:
             if letter in known and not (letter in "AI" and english.AFTER_A.match(text, found.end())):
                 yield Mention(known[letter], found.start(), found.end())
 
+    # ---- words --------------------------------------------------------------------------------------------
+
     def _distinct(self) -> bool:
-        return len({tuple(self._words(option)) for option in self.options}) == len(self.options)
+        return len({tuple(self._texts(words)) for words in self._split_options}) == len(self.options)
 
-    def _words(self, text: str) -> list[str]:
-        return [word for word, _, _ in self._placed(text)]
+    def _texts(self, words: Sequence[Word]) -> list[str]:
+        return [word.text for word in self._without_articles(words)]
 
-    def _placed(self, text: str) -> list[tuple[str, int, int]]:
-        """Return the words of a text with their places, in lower case and without articles."""
-        found = [(word[0].lower(), *word.span()) for word in self.pattern.finditer(text)]
-        every = [(english.SPOKEN.get(word, word), at, end) for word, at, end in found]
-        kept = [one for one in every if one[0] not in self.skipped]
-        return kept or every
+    def _differ_in_numbers(self) -> bool:
+        """Return whether some options differ in their numbers only, such as "bid 1" and "bid 5"."""
+        numbered = [
+            tuple(word.text for word in words if not word.number)
+            for words, amounts in zip(self._split_options, self.amounts, strict=True)
+            if amounts
+        ]
+        return len(set(numbered)) < len(numbered)
+
+    def _written(self) -> frozenset[str]:
+        """Return the numbers of the options as they are written there, such as "1,000"."""
+        return frozenset(
+            plain(option)[word.start : word.end]
+            for option, words in zip(self.options, self._split_options, strict=True)
+            for word in words
+            if word.number
+        )
+
+    def _split_option(self, option: str) -> list[Word]:
+        words = words_of(option, signs=self.signs, lists=self.lists)
+        return self._as_written(words, option) if self.literal else words
+
+    def _split(self, text: str) -> list[Word]:
+        """Return the words of an answer; a number that may also be another option's is no option's word."""
+        words = words_of(text, signs=self.signs, lists=self.lists, known=self.known)
+        if self.literal:
+            return self._as_written(words, text)
+        return [self._unless_ambiguous(word, text) for word in words]
+
+    def _unless_ambiguous(self, word: Word, text: str) -> Word:
+        """Return a number, or a word that names no option if the number may be another one."""
+        if word.text not in self.known:
+            return word
+        written = plain(text[word.start : word.end])
+        unclear = word.opposite in self.known
+        if written not in self.written:  # otherwise this is how an option writes it
+            unclear |= not self.known.isdisjoint(word.others)
+            unclear |= bool(word.parts) and self.known.issuperset(word.parts)
+            # "10.000" beside whole numbers only
+            unclear |= not self.decimals and bool(MAYBE_GROUPED.fullmatch(written.lstrip("-+")))
+        return word._replace(text=f"?{written}") if unclear else word
+
+    @staticmethod
+    def _as_written(words: Sequence[Word], text: str) -> list[Word]:
+        text = plain(text)
+        return [
+            word._replace(text=text[word.start : word.end].lower()) if word.number else word for word in words
+        ]
+
+    def _without_articles(self, words: Iterable[Word]) -> list[Word]:
+        """Return words in the form in which they are compared, without articles if anything is left."""
+        every = [
+            word._replace(text=english.SPOKEN[word.text]) if word.text in english.SPOKEN else word
+            for word in words
+        ]
+        return [word for word in every if word.text not in self.skipped] or every
+
+
+def _index(forms: Sequence[Sequence[str]]) -> dict[tuple[str, ...], int]:
+    """Return the options by their words; without words that several options share."""
+    counts = Counter(tuple(words) for words in forms if words)
+    return {tuple(words): i for i, words in enumerate(forms) if counts[tuple(words)] == 1}
+
+
+def _amounts(words: Sequence[Word]) -> list[str]:
+    """Return the numbers among words that are neither ordinals nor parts of names such as "e2e4"."""
+    return [word.text for word in words if word.number and word.opens and not is_ordinal(word)]

@@ -6,8 +6,14 @@ case and JSON. An answer that denies an option, or names several without decidin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Final
+
+_ITEM: Final = re.compile(r"\A\s*(?:[-–*•](?!\d)\s*|\(?\d{1,3}[.)](?!\d)\s*)*")
+"""Bullets and the number of an item, but not the number with which its text begins."""
+_MINUS: Final = re.compile(r"\s*[-–—−]\s*\.?\d")
 
 
 def read_option(answer: str, options: Sequence[str]) -> int | None:
@@ -33,12 +39,12 @@ def read_items(answer: str, options: Sequence[str]) -> list[tuple[str, str | Non
     values = held.values() if isinstance(held, dict) else [held]
     inner = next((value for value in values if isinstance(value, list)), text.splitlines())
     lines = [str(line) for line in inner]
-    plain = [(line, line.strip().lstrip("-*0123456789.) ").strip().rstrip(".")) for line in lines]
+    plain = [(line, _ITEM.sub("", line).strip().rstrip(".")) for line in lines]
     return [(bare, _named(line, bare, options)) for line, bare in plain if bare]
 
 
 def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
-    if bare in options:
+    if bare in options and not _MINUS.match(line):
         return bare
     index = read_option(line, options)
     return None if index is None else options[index]

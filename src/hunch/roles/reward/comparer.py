@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from hunch.lm import require
 from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.numerals import words_of
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import Asking
 from hunch.lm.base import LanguageModel
@@ -18,7 +18,7 @@ from hunch.lm.scoring.choose import extended
 CHOICES: Final = ("1", "2", "none")
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 """Preference for the first option, from 0 to 1, for each verdict; verdict 0 is a tie."""
-_VERDICT: Final = re.compile(r"\b(1|2|none|neither)\b", re.IGNORECASE)
+VERDICTS: Final = {"1": 1, "2": 2, "none": 0, "neither": 0}
 
 
 class Comparer:
@@ -83,8 +83,9 @@ def read_preference(answer: str, *, last: bool = False) -> int | None:
     decided = read_option(answer, CHOICES)
     if decided is not None:
         return (decided + 1) % len(CHOICES)
-    found = _VERDICT.findall(spoken(answer))
-    if not found:
+    # Numbers are compared as values: neither "1.5" nor "1-2" is a verdict.
+    words = words_of(spoken(answer), known=CHOICES)
+    verdicts = [VERDICTS[word.text] for word in words if word.text in VERDICTS and word.opens and word.closes]
+    if not verdicts:
         return None
-    word = found[-1 if last else 0].lower()
-    return int(word) if word.isdigit() else 0
+    return verdicts[-1 if last else 0]
