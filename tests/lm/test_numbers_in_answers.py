@@ -268,9 +268,7 @@ def written(value):
 
 
 NUMBERS = (
-    st.decimals(-1_200_000, 1_200_000, places=0)
-    | st.decimals(-30, 30, places=2)
-    | st.decimals(-3, 3, places=1)
+    st.decimals(-999_999, 999_999, places=0) | st.decimals(-30, 30, places=2) | st.decimals(-3, 3, places=1)
 )
 VALUES = NUMBERS.map(lambda value: Decimal(f"{value.normalize():f}") + 0)
 FORMS = st.sampled_from(["{}", "move {}", "turn {} degrees", "offer {} books", "put {} in box 7", "bid {}"])
