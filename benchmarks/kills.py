@@ -24,7 +24,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
 from hunch.runs import folder, loop, resume, writing
@@ -56,7 +56,7 @@ RUNS = {
         envs=2,
         keep_every=40,
         keep_last=3,
-        options=DQNPriorConfig(**SMALL),
+        options=DQNConfig(**SMALL),
     ),
     "zero-shot": RunConfig(
         method="zero-shot",

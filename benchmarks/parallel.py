@@ -24,7 +24,7 @@ import torch
 
 import hunch
 from hunch import train
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.roles import TextTable
 from hunch.runs.writing import CHECKPOINT
 
@@ -63,7 +63,7 @@ def growth(steps: int, out: Path) -> None:
     torch.set_num_threads(1)
     table = TextTable(hunch.lm.load("minilm"))
     for length in (steps, 4 * steps):
-        agent = hunch.methods.DQN(table, DQNPriorConfig())
+        agent = hunch.methods.DQN(table, DQNConfig())
         start = time.process_time()
         train(agent, hunch.make("hunch/Household-Pick-v0", games=4), length, out=out / f"g{length}")
         a_step = (time.process_time() - start) / length

@@ -25,7 +25,7 @@ def test_a_script_sets_what_the_user_does_not(table):
     alfworld, kitchens = (released(UniformPrior(), table, script=s).config for s in SCRIPTS)
     assert (alfworld.mixed, alfworld.round, alfworld.round_updates) == (False, 10, 0)
     assert (kitchens.mixed, kitchens.round, kitchens.round_updates) == (True, 5, 40)
-    assert (kitchens.proposals, kitchens.clip, kitchens.gamma) == ("visited", 1.0, 0.99)
+    assert (kitchens.alpha, kitchens.gamma, kitchens.hidden) == (0.1, 0.99, 64)
     assert released(UniformPrior(), table, script="kitchens", round=3, mixed=False).config.round == 3
     assert not released(UniformPrior(), table, script="kitchens", mixed=False).config.mixed
 

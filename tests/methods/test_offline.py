@@ -1,5 +1,6 @@
 """Learning from recorded data: the losses by hand, what they lead to, and runs that go on."""
 
+import dataclasses
 from dataclasses import replace
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_the_recorded_good_action_is_learnt(table, method):
     for _ in range(100):
         agent.learn()
     believed = agent.explain(s)
-    q = believed.columns["Q"]
+    q = believed.columns["logit" if method == "BC" else "Q"]
     if method != "DQN":  # nothing tells it what the action is worth that is not in the data
         assert believed.chosen[0] > 0.95
         assert q[0] - q[1] > 3
@@ -143,3 +144,40 @@ def test_settings_are_checked(table):
         CQLPrior(UniformPrior(), table, k=0)
     with pytest.raises(UsageError, match="no option 'explore'"):
         CQLPrior(UniformPrior(), table, explore="epsilon")
+    with pytest.raises(UsageError, match="DQN has no option 'k'"):
+        hunch.methods.DQN(table, hunch.methods.DQNPriorConfig())
+    with pytest.raises(UsageError, match="BC has no option 'gamma'"):
+        hunch.methods.BC(table, gamma=0.5)
+
+
+class Watched:
+    """A config that notes which of its fields are read."""
+
+    def __init__(self, config):
+        self.config, self.read = config, set()
+
+    def __getattr__(self, name):
+        self.read.add(name)
+        return getattr(self.config, name)
+
+
+@pytest.mark.parametrize("method", ["DQN", "DQNPrior", "CQL", "CQLPrior", "BC"])
+def test_a_config_has_exactly_the_fields_that_its_method_reads(method, table):
+    agent_class = getattr(hunch.methods, method)
+    parts, read = (table,), {"encoder"}  # read by whoever builds the encoder, and the prior
+    if method.endswith("Prior"):
+        parts, read = (UniformPrior(), table), {"encoder", "prior"}
+    explore = ["posterior", "epsilon"] if "DQN" in method else [None]
+    for how in explore:
+        agent = agent_class(*parts, **({"explore": how} if how else {}))
+        agent.config = watched = Watched(agent.config)
+        s = State("a door and a wall", "get out", ("open door", "hit wall"))
+        for streams in (0, 1):
+            agent.begin(World(streams=streams, data=[[Transition(s, "open door", 1.0, s, True, False)]]), 0)
+            agent.act([s])
+            agent.observe([Transition(s, "open door", 1.0, s, False, False)])
+            agent.learn()
+            agent.player(0).act([s])
+        read |= watched.read
+    fields = {entry.name for entry in dataclasses.fields(agent_class.config_class)}
+    assert fields == read

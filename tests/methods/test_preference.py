@@ -112,6 +112,6 @@ def test_the_contract_is_kept_through_the_fit(learner):
         lm.load("scripted:captions?error=0.1"),
         learner=learner,
         preference=PreferenceConfig(pairs=60, collect=20),
-        **({"dqn": methods.DQNPriorConfig(hidden=8, warmup=10, batch_size=8)} if learner == "dqn" else {}),
+        **({"dqn": methods.DQNConfig(hidden=8, warmup=10, batch_size=8)} if learner == "dqn" else {}),
     )
     methods.check(agent, hunch.make("hunch/DoorKey-v0"), steps=48)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hunch.methods import DQNPriorConfig
+from hunch.methods import DQNConfig, DQNPriorConfig
 from hunch.report.lead import leads
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_episodes
@@ -15,7 +15,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result
 
 LAKE = "hunch/FrozenLake-v0"
-DQN = Arm("dqn", RunConfig(method="dqn", env=LAKE, options=DQNPriorConfig()))
+DQN = Arm("dqn", RunConfig(method="dqn", env=LAKE, options=DQNConfig()))
 PRIOR = Arm("dqn-prior", RunConfig(method="dqn-prior", env=LAKE, lm="minilm", options=DQNPriorConfig()))
 STEPS = 1_000
 

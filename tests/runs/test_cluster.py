@@ -9,7 +9,7 @@ import pytest
 from benchmarks.kills import differences
 
 from hunch.core import HunchError
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.runs import cluster
 from hunch.runs.compare import Arm, compare, jobs
@@ -69,7 +69,7 @@ def test_workers_and_budgets_are_of_one_machine():
 
 
 def arms():
-    small = DQNPriorConfig(hidden=16, warmup=50, batch_size=16)
+    small = DQNConfig(hidden=16, warmup=50, batch_size=16)
     return [
         Arm("dqn", RunConfig(method="dqn", env=LAKE, steps=6000, options=small)),
         Arm(

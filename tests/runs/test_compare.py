@@ -16,7 +16,7 @@ from hunch import lm
 from hunch.cli.arms import JobBars
 from hunch.cli.main import main
 from hunch.core import UsageError
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.roles import PriorConfig
 from hunch.runs.compare import PRELOADED, arms, compare, jobs, missing
 from hunch.runs.execute import RunConfig
@@ -87,19 +87,19 @@ def test_what_models_import_exists():
 
 
 def test_a_baseline_and_an_uninformed_method_need_no_control():
-    dqn = RunConfig(method="dqn", env=LAKE, options=DQNPriorConfig())
+    dqn = RunConfig(method="dqn", env=LAKE, options=DQNConfig())
     uninformed = RunConfig(method="dqn-prior", env=LAKE, lm="uniform", options=DQNPriorConfig())
     assert len(arms([dqn, uninformed])) == 2
 
 
 def test_a_method_is_compared_once():
-    config = RunConfig(method="dqn", env=LAKE, options=DQNPriorConfig())
+    config = RunConfig(method="dqn", env=LAKE, options=DQNConfig())
     with pytest.raises(UsageError, match="once"):
         arms([config, config])
 
 
 def test_several_models_share_a_baseline_and_its_controls():
-    dqn = RunConfig(method="dqn", env=LAKE, options=DQNPriorConfig())
+    dqn = RunConfig(method="dqn", env=LAKE, options=DQNConfig())
     own = [replace(dqn, method="dqn-prior", lm=lm) for lm in ("minilm", "pocket?corpus=households")]
     listed = arms([dqn, *own])
     assert [arm.label for arm in listed] == [

@@ -11,7 +11,7 @@ from tests.begun import begun
 import hunch
 from hunch import lm
 from hunch.core import HunchError, UsageError
-from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig, DQNPrior, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl import dataset
 from hunch.rl.episodes import replay
@@ -52,7 +52,7 @@ def run(tmp_path_factory):
 def baseline(tmp_path_factory):
     """A run of a method without a role."""
     out = tmp_path_factory.mktemp("baseline")
-    config = RunConfig(method="dqn", env=LAKE, steps=60, options=DQNPriorConfig(**SMALL))
+    config = RunConfig(method="dqn", env=LAKE, steps=60, options=DQNConfig(**SMALL))
     execute(config, out)
     return out
 

@@ -16,14 +16,17 @@ Its baseline without a prior is ``--lm uniform --k None --no-mixed --copies 2``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from hunch.core import FloatArray, Transition, World
 from hunch.methods.method import Method
-from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, DQNPriorConfig, choose
+from hunch.methods.prior.dqn_prior import PRIOR, Candidates, DQNPrior, choose
+from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.roles.prior.base import Proposal
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.base import ActionPrior, Proposal
+from hunch.roles.prior.kinds import PriorConfig
 
 if TYPE_CHECKING:
     from hunch.rl.q_learning import QLearner, Row
@@ -35,8 +38,12 @@ SCRIPTS: Final[Mapping[str, Mapping[str, Any]]] = {
 """Settings that follow from the choice of a script, where the user sets no other value."""
 
 
+RANDOM: Final = 0.2
+"""Share of random candidates (authors' code)."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class DQNPriorReleasedConfig(DQNPriorConfig):
+class DQNPriorReleasedConfig:
     """Settings of DQN-Prior as in the authors' code."""
 
     script: Literal["alfworld", "kitchens"] = "alfworld"
@@ -52,29 +59,43 @@ class DQNPriorReleasedConfig(DQNPriorConfig):
     """Store a failed episode only while failures exceed successes by at most this number (authors' code)."""
     copies: PositiveInt = 1
     """How often a failed episode is stored in the replay buffer (authors' baseline without a prior: 2)."""
+    k: PositiveInt | None = 5
+    """Proposals per state (paper: 5); none for all actions with a positive probability under the prior."""
+    prior: PriorConfig = field(default_factory=PriorConfig)
+    """How the language model becomes a prior."""
     alpha: PositiveFloat = 0.1
     """Temperature of the posterior softmax(Q / alpha), used with --mixed (authors' code)."""
-    gamma: Share = 0.99
-    """Discount per step (authors' code)."""
-    hidden: PositiveInt = 64
-    """Width of the three-layer perceptron (authors' code)."""
     joint: bool = True
     """Embed state and action as one text; this needs one model call per pair."""
+    encoder: str = "minilm"
+    """Frozen text encoder for Q, given by its spec (paper: BERT)."""
+    gamma: Share = 0.99
+    """Discount per step (authors' code)."""
+    learning_rate: PositiveFloat = 5e-4
+    """Learning rate of AdamW (paper)."""
+    batch_size: PositiveInt = 128
+    """Transitions per update (paper)."""
+    hidden: PositiveInt = 64
+    """Width of the three-layer perceptron (authors' code)."""
 
 
 class DQNPriorReleased(DQNPrior):
     """The agent of this protocol; arguments as for :class:`~hunch.methods.prior.dqn_prior.DQNPrior`."""
 
-    config_class = DQNPriorReleasedConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{"explore": "epsilon", "epsilon": (0.2, 0.2, 1), "proposals": "visited", "clip": 1.0},
-        **{name: getattr(DQNPriorConfig(), name) for name in ("update_every", "warmup")},  # by rounds instead
-    }
+    config_class: ClassVar[type[Any]] = DQNPriorReleasedConfig
+    playing_alpha = 0.0  # an evaluation takes the best candidate
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        own = {n: v for n, v in SCRIPTS[self.config.script].items() if getattr(self.config, n) is None}
-        self.config = replace(self.config, **own)
+    def __init__(
+        self,
+        prior: ActionPrior,
+        encoder: TextTable | None = None,
+        config: DQNPriorReleasedConfig | None = None,
+        **options: Any,
+    ) -> None:
+        config = configure(type(self), config, options)
+        script = SCRIPTS[config.script]
+        unset = {name: value for name, value in script.items() if getattr(config, name) is None}
+        self.hold(prior, encoder, replace(config, **unset))
 
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and no finished episodes."""
@@ -82,27 +103,43 @@ class DQNPriorReleased(DQNPrior):
         self.failures = self.successes = self.owed = 0
         super().begin(world, seed)
 
-    def new_learner(self, seed: int, data: int) -> QLearner:
+    def new_candidates(self) -> Candidates:
+        """Return the candidate sets C^k(s), which are drawn on arrival."""
+        return Candidates(self.prior, self.features, self.config.k, "visited")
+
+    def new_learner(self, seed: int, recorded: int) -> QLearner:
         """Return a Q-learner with AdamW on summed errors; for ALFWorld its target is copied at intervals."""
         from torch.optim import AdamW
 
-        learner, rate = super().new_learner(seed, data), self.config.learning_rate
+        from hunch.rl.q_learning import QLearner  # loads torch
+
+        c = self.config
+        learner = QLearner(
+            self.features,
+            seed,
+            hidden=c.hidden,
+            learning_rate=c.learning_rate,
+            gamma=c.gamma,
+            clip=1.0,
+            k=self.proposals.stored,
+            data=recorded,
+        )
         learner.reduction = "sum"
-        learner.optimiser = AdamW(learner.network.parameters(), lr=rate, foreach=True)
-        if self.config.script == "alfworld":
+        learner.optimiser = AdamW(learner.network.parameters(), lr=c.learning_rate, foreach=True)
+        if c.script == "alfworld":
             learner.moves = (1.0, 20)
         return learner
 
     def explore(self, proposal: Proposal, q: FloatArray) -> int:
         """Take a random candidate with probability epsilon, else draw from the posterior or take the best."""
-        if self.rng.random() < self.epsilon:
+        if self.rng.random() < RANDOM:
             return int(self.rng.choice(proposal.indices))
         return choose(proposal, q, self.config.alpha if self.config.mixed else 0.0, self.rng)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Hold the steps back until their episode ends; then store it, unless too many have failed."""
         self.steps += len(transitions)
-        for t, row in zip(transitions, self._rows(transitions), strict=True):
+        for t, row in zip(transitions, self.rows(transitions), strict=True):
             self.held.setdefault(t.stream, []).append(row)
             if t.done:
                 self._end(t)
@@ -139,5 +176,5 @@ METHOD = Method(
     "dqn-prior-released",
     DQNPriorReleased,
     "dqn-prior by the protocol of the authors' code, for ALFWorld or for the kitchens",
-    **PRIOR,
+    **{**PRIOR, "changeable": ("k", "prior", "alpha")},
 )

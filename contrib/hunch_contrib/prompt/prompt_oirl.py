@@ -14,39 +14,69 @@ with the logistic loss: it is Q-learning without a future (:mod:`hunch.rl.q_lear
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import Memoryless, State, UsageError, World
+from hunch.core import Explanation, FloatArray, Memoryless, State, UsageError, World
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.prior.dqn import DQN
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
-from hunch.ranges import PositiveFloat
+from hunch.methods.prior.dqn_prior import choose, posterior
+from hunch.methods.settings import configure
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.base import Proposal, UniformPrior
+
+if TYPE_CHECKING:
+    from hunch.rl.q_learning import QLearner
+
+
+ALPHA: Final = 1e-6
+"""Temperature of the choice: nearly always the prompt with the largest r, and chance among equal ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptOIRLConfig(DQNPriorConfig):
+class PromptOIRLConfig:
     """Settings of Prompt-OIRL."""
 
     choose: Literal["question", "fixed", "random"] = "question"
     """Choose by the question (the method), the best prompt over all questions (fixed), or at random."""
+    joint: bool = False
+    """Embed question and prompt as one text; this needs one model call per pair."""
     encoder: str = "phrases"
     """Frozen text encoder, given by its spec (paper: embeddings of a language model)."""
     learning_rate: PositiveFloat = 1e-3
     """Adam learning rate (our choice)."""
+    clip: NonNegativeFloat = 0.0
+    """Maximum gradient norm; larger gradients are scaled down, 0 for no limit."""
+    batch_size: PositiveInt = 128
+    """Recorded results per update."""
+    update_every: PositiveInt = 2
+    """Environment steps per update, if there is an environment besides the results (our choice)."""
+    hidden: PositiveInt = 128
+    """Width of the three-layer perceptron."""
 
 
 class PromptOIRL(DQN):
-    """The agent of Prompt-OIRL; arguments as for :class:`~hunch.methods.prior.dqn.DQN`."""
+    """The agent of Prompt-OIRL.
+
+    Args:
+        encoder: Embeds questions and prompts; frozen. Default: that of the config.
+        config: All settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: on an unknown option, or a setting out of range.
+    """
 
     config_class: ClassVar[type[Any]] = PromptOIRLConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **DQN.fixed,
-        **{"gamma": 0.0, "explore": "posterior", "epsilon": (0.0, 0.0, 1), "warmup": 0, "alpha": 1e-6},
-    }
+    playing_alpha = ALPHA
+
+    def __init__(
+        self, encoder: TextTable | None = None, config: PromptOIRLConfig | None = None, **options: Any
+    ) -> None:
+        self.hold(UniformPrior(), encoder, configure(type(self), config, options))
 
     def begin(self, world: World, seed: int) -> None:
         """Forget everything, and read the recorded results.
@@ -65,6 +95,30 @@ class PromptOIRL(DQN):
         self.means = {prompt: float(np.mean(own)) for prompt, own in results.items()}
         super().begin(world, seed)
 
+    def new_learner(self, seed: int, recorded: int) -> QLearner:
+        """Return a new r with its update: Q-learning without a future."""
+        from hunch.rl.q_learning import QLearner  # loads torch
+
+        c = self.config
+        return QLearner(
+            self.features,
+            seed,
+            hidden=c.hidden,
+            learning_rate=c.learning_rate,
+            gamma=0.0,
+            clip=c.clip,
+            data=recorded,
+        )
+
+    def explore(self, proposal: Proposal, q: FloatArray) -> int:
+        """Return the index of the prompt with the largest r."""
+        return choose(proposal, q, ALPHA, self.rng)
+
+    @property
+    def due(self) -> int:
+        """Number of updates that should have been made so far, if there is an environment."""
+        return int(self.steps // self.config.update_every)
+
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a prompt for each question."""
         return super().act(states) if self.config.choose == "question" else self.chosen(states, self.rng)
@@ -78,6 +132,12 @@ class PromptOIRL(DQN):
     def player(self, seed: int) -> Memoryless:
         """Return a player that chooses in the same way, with a separate random generator."""
         return super().player(seed) if self.config.choose == "question" else Memoryless(self.chosen, seed)
+
+    def explain(self, state: State) -> Explanation:
+        """Return r of each prompt, and the probability of choosing it by question."""
+        (reward,) = self.q([state])
+        equal = np.full(len(reward), 1 / len(reward))
+        return Explanation({"Q": reward}, posterior(equal, reward, ALPHA))
 
 
 METHOD = Method(

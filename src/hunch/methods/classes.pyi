@@ -20,9 +20,9 @@ from hunch.methods.policy.twosome import TWOSOME as TWOSOME, TWOSOMEConfig as TW
 from hunch.methods.prior.bc import BC as BC, BCConfig as BCConfig
 from hunch.methods.prior.bc_lm import BCLM as BCLM, BCLMConfig as BCLMConfig
 from hunch.methods.prior.cql import CQL as CQL
-from hunch.methods.prior.cql_prior import CQLPrior as CQLPrior, CQLPriorConfig as CQLPriorConfig
+from hunch.methods.prior.cql_prior import CQLConfig as CQLConfig, CQLPrior as CQLPrior, CQLPriorConfig as CQLPriorConfig
 from hunch.methods.prior.dqn import DQN as DQN
-from hunch.methods.prior.dqn_prior import DQNPrior as DQNPrior, DQNPriorConfig as DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig as DQNConfig, DQNPrior as DQNPrior, DQNPriorConfig as DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShot as ZeroShot, ZeroShotConfig as ZeroShotConfig
 from hunch.methods.program.code_policy import CodePolicy as CodePolicy, CodePolicyConfig as CodePolicyConfig
 from hunch.methods.program.eureka import Eureka as Eureka, EurekaConfig as EurekaConfig

@@ -11,7 +11,7 @@ from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.policy.ppo import PPO, PPOConfig
 from hunch.methods.prior.dqn import DQN
-from hunch.methods.prior.dqn_prior import DQNPriorConfig
+from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.methods.q_learning import QLearning, QLearningConfig
 from hunch.roles.encoder.features import TextTable
 
@@ -33,8 +33,8 @@ class LearnerConfig:
     """Inner learner: table (Q-learning over texts of states), or dqn or ppo (on embeddings of the texts)."""
     table: QLearningConfig = field(default_factory=QLearningConfig)
     """Settings of Q-learning in a table."""
-    dqn: DQNPriorConfig = field(default_factory=DQNPriorConfig)
-    """Settings of DQN, except those that the method fixes."""
+    dqn: DQNConfig = field(default_factory=DQNConfig)
+    """Settings of DQN."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     """Settings of PPO, except those that the method fixes."""
     encoder: str = "bag-of-words"
@@ -44,14 +44,21 @@ class LearnerConfig:
 def learner(config: LearnerConfig, encoder: LanguageModel | None) -> Agent:
     """Make the chosen learner.
 
+    Args:
+        config: All settings.
+        encoder: Embeds states for DQN and PPO. Default: that of the config.
+
     Raises:
         UsageError: if settings of a learner that was not chosen were changed.
     """
-    ours = type(config)()
+    defaults = type(config)()
     for name in LEARNERS:
-        if name != config.learner and getattr(config, name) != getattr(ours, name):
+        if name != config.learner and getattr(config, name) != getattr(defaults, name):
             raise UsageError(f"{name} settings need learner={name!r}; it is {config.learner!r}.")
+
     if config.learner == "table":
         return QLearning(config.table)
     table = TextTable(load(config.encoder) if encoder is None else encoder)
-    return DQN(table, config.dqn) if config.learner == "dqn" else PPO(table, config.ppo)
+    if config.learner == "dqn":
+        return DQN(table, config.dqn)
+    return PPO(table, config.ppo)

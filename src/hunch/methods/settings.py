@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, TypeVar
 
 from hunch.core import UsageError
 from hunch.lm.settings import with_digests
@@ -27,11 +27,20 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
     """
     fixed: Mapping[str, Any] = getattr(agent, "fixed", {})
     known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
-    usual, config = agent.config_class(), config or agent.config_class()
-    moved = [n for n, own in fixed.items() if getattr(config, n) not in (own, getattr(usual, n))]
-    for name in (*options, *moved):
-        if name not in known:
-            raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
+    defaults = agent.config_class()
+    config = config or defaults
+
+    # What cannot be set: unknown options, fields of another method's config, and fixed settings.
+    refused = [name for name in options if name not in known]
+    if is_dataclass(config) and not fixed:
+        every = {entry.name for entry in fields(defaults)}
+        refused += [entry.name for entry in fields(config) if entry.name not in every]
+    for name, value in fixed.items():
+        if getattr(config, name, value) not in (value, getattr(defaults, name)):
+            refused.append(name)
+    if refused:
+        raise UsageError(f"{agent.__name__} has no option {refused[0]!r}; {suggest(refused[0], known)}")
+
     config = replace(config, **{**options, **fixed})
     check_settings(config)
     return with_digests(config)
@@ -39,13 +48,14 @@ def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
 
 def models_of(**fillings: Any) -> dict[str, Any]:
     """Return the language models of the given roles by the option's name, leaving out empty roles."""
-    found = {name: _model_of(filling) for name, filling in fillings.items()}
-    return {name: model for name, model in found.items() if model is not None}
-
-
-def _model_of(filling: Any) -> Any:
-    """Return the model that fills a role, directly or through a table of its embeddings."""
-    return getattr(filling, "lm", None) or getattr(getattr(filling, "table", None), "lm", None)
+    models = {}
+    for name, filling in fillings.items():
+        # A role is filled by something that has a model, or that has a table of a model's embeddings.
+        table = getattr(filling, "table", None)
+        model = getattr(filling, "lm", None) or getattr(table, "lm", None)
+        if model is not None:
+            models[name] = model
+    return models
 
 
 def filled(filling: Filling, verb: str) -> Filling:
@@ -54,14 +64,15 @@ def filled(filling: Filling, verb: str) -> Filling:
     Raises:
         UsageError: if the argument lacks the method, as a bare language model does.
     """
-    if not hasattr(filling, verb):
-        bare = hasattr(filling, "verbs")
-        what = f"the language model {getattr(filling, 'name', '')}" if bare else repr(filling)
-        raise UsageError(f"{_PLACES[verb]}, not {what}.")
-    return filling
+    if hasattr(filling, verb):
+        return filling
+    what = repr(filling)
+    if hasattr(filling, "verbs"):
+        what = f"the language model {getattr(filling, 'name', '')}"
+    raise UsageError(f"{_PLACES[verb]}, not {what}.")
 
 
-_PLACES = {
+_PLACES: Final = {
     "propose": "The argument prior must be an action prior, such as hunch.roles.build_prior("
     "hunch.roles.PriorConfig(), lm) or hunch.roles.UniformPrior()",
     "encode": "The argument encoder must be a table of embeddings, such as hunch.roles.TextTable(lm)",

@@ -1,4 +1,15 @@
-"""DQN over all admissible actions (Mnih et al., 2015): DQN-Prior with an uninformed prior and no draws."""
+"""DQN: deep Q-learning over all admissible actions, the baseline of DQN-Prior.
+
+Algorithm (Mnih et al., "Human-level control through deep reinforcement learning", Nature 2015)::
+
+    for each step
+        a  ~  softmax(Q(s, .) / alpha), or epsilon-greedy
+        store (s, a, r, s')
+        y  <- r + gamma * max over all a' of Q_target(s', a')
+        descend on (Q(s, a) - y)^2;  Q_target <- Q_target + rate * (Q - Q_target)
+
+The code is that of :mod:`hunch.methods.prior.dqn_prior`, with all admissible actions as candidates.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +19,10 @@ from typing import Any, ClassVar
 from hunch.core import Transition
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
-from hunch.methods.prior.dqn_prior import DQNPrior
+from hunch.methods.prior.dqn_prior import Candidates, DQNConfig, DQNPrior
+from hunch.methods.settings import configure
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import UniformPrior
-from hunch.roles.prior.kinds import PriorConfig
 
 
 class DQN(DQNPrior):
@@ -20,26 +31,31 @@ class DQN(DQNPrior):
     Args:
         encoder: Embeds texts for Q; frozen. Default: that of the config.
         config: All settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: on an unknown option, or a setting out of range.
     """
 
-    fixed: ClassVar[Mapping[str, Any]] = {
-        "k": None,
-        "proposals": "kept",
-        "prior": PriorConfig(kind="uniform"),
-    }
+    config_class: ClassVar[type[Any]] = DQNConfig
 
-    def __init__(self, encoder: TextTable | None = None, config: Any = None, **options: Any) -> None:
-        super().__init__(UniformPrior(), encoder, config, **options)
+    def __init__(
+        self, encoder: TextTable | None = None, config: DQNConfig | None = None, **options: Any
+    ) -> None:
+        self.hold(UniformPrior(), encoder, configure(type(self), config, options))
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQN:
         """Make the agent; the model ``encoder`` embeds texts."""
         return cls(TextTable(models["encoder"]), config)
 
+    def new_candidates(self) -> Candidates:
+        """Return candidate sets that hold all admissible actions, with equal weights."""
+        return Candidates(self.prior, self.features, k=None, when="kept")
+
     def relearn(self, transitions: Sequence[Transition]) -> None:
         """Replace the replay buffer by these steps, whose rewards have changed; Q keeps its weights."""
         self.learner.replay.added = 0
-        for row in self._rows(transitions):
+        for row in self.rows(transitions):
             self.learner.replay.add(row)
 
 

@@ -25,9 +25,9 @@ the method dqn-prior-released of hunch-rl-contrib.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -49,31 +49,22 @@ from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import StateFeatures, TextTable
 from hunch.roles.prior.base import ActionPrior, Proposal
-from hunch.roles.prior.candidates import Candidates, When
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
     from hunch.rl.q_learning import QLearner, Row
 
-YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
-PRIOR: Mapping[str, Any] = {
-    **{"paper": YAN, "leaf": "LLM4RL / policy", "models": {"lm": PROPOSES, **ENCODER}, "lm": "minilm"},
-    **{"roles": ("action prior",), "control": "random k"},
-    "changeable": ("k", "proposals", "prior", "alpha"),
-}
-"""Entries that the :class:`~hunch.methods.method.Method` of each method with a prior and a Q shares."""
+When: TypeAlias = Literal["kept", "visited", "fresh"]
+"""When proposals are drawn: once per state, on each arrival in a state, or at each use."""
+
+
+# ---- settings ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNPriorConfig:
-    """Settings of Q-learning over the proposals of a prior."""
+class DQNConfig:
+    """Settings of Q-learning over candidates."""
 
-    k: PositiveInt | None = 5
-    """Proposals per state (paper: 5); none for all actions with a positive probability under the prior."""
-    proposals: When = "visited"
-    """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
-    prior: PriorConfig = field(default_factory=PriorConfig)
-    """How the language model becomes a prior."""
     alpha: PositiveFloat = 0.02
     """Temperature of the posterior softmax(Q / alpha) (paper: 0.01 to 0.1)."""
     explore: Literal["posterior", "epsilon"] = "posterior"
@@ -100,6 +91,21 @@ class DQNPriorConfig:
     """Width of the three-layer perceptron (released code: 64)."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class DQNPriorConfig(DQNConfig):
+    """Settings of Q-learning over the proposals of a prior."""
+
+    k: PositiveInt | None = 5
+    """Proposals per state (paper: 5); none for all actions with a positive probability under the prior."""
+    proposals: When = "visited"
+    """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
+    prior: PriorConfig = field(default_factory=PriorConfig)
+    """How the language model becomes a prior."""
+
+
+# ---- the agent --------------------------------------------------------------------------------------------
+
+
 class DQNPrior(Agent):
     """The agent of DQN-Prior.
 
@@ -112,8 +118,9 @@ class DQNPrior(Agent):
         UsageError: on an unknown option, or a setting out of range.
     """
 
-    config_class: ClassVar[type[DQNPriorConfig]] = DQNPriorConfig
+    config_class: ClassVar[type[Any]] = DQNPriorConfig
     saved = ("learner", "features", "rng", "steps")
+    config: Any
 
     def __init__(
         self,
@@ -122,53 +129,88 @@ class DQNPrior(Agent):
         config: DQNPriorConfig | None = None,
         **options: Any,
     ) -> None:
-        self.config: Any = configure(type(self), config, options)
+        self.hold(prior, encoder, configure(type(self), config, options))
+
+    def hold(self, prior: ActionPrior, encoder: TextTable | None, config: Any) -> None:
+        """Keep the parts of the agent."""
+        self.config = config
         self.prior = filled(prior, "propose")
-        self.table = filled(TextTable(load(self.config.encoder)) if encoder is None else encoder, "encode")
+        self.table = filled(TextTable(load(config.encoder)) if encoder is None else encoder, "encode")
         self.models = models_of(lm=prior, encoder=self.table)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> DQNPrior:
         """Make the agent; ``lm`` becomes the prior, and ``encoder`` embeds texts."""
-        from hunch.roles.prior.kinds import build_prior
-
         table = TextTable(models["encoder"])
         return cls(build_prior(config.prior, models["lm"], table), table, config)
 
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and only recorded data in the replay buffer."""
         data = [transition for episode in world.data for transition in episode]
+        self.offline = world.streams == 0
         self.rng = np.random.default_rng(seed)
-        self.features = StateFeatures(self.table, joint=self.config.joint)
-        self.learner = self.new_learner(seed, len(data))
-        self.proposals = Candidates(self.prior, self.features, self.config.k, self.config.proposals)
         self.steps = 0
-        for row in self._rows(data):
+        self.features = StateFeatures(self.table, joint=self.config.joint)
+        self.proposals = self.new_candidates()
+        self.learner = self.new_learner(seed, len(data))
+        for row in self.rows(data):
             self.learner.replay.add(row)
         self.proposals.here.clear()
-        self.alone = world.streams == 0
 
-    def new_learner(self, seed: int, data: int) -> QLearner:
-        """Return a new Q-learner, with room for recorded and new transitions."""
-        from hunch.rl.q_learning import QLearner
+    def new_candidates(self) -> Candidates:
+        """Return the candidate sets C^k(s), of which there are none yet."""
+        return Candidates(self.prior, self.features, self.config.k, self.config.proposals)
 
-        return QLearner(self.features, seed, data=data, **self.rule())
+    def new_learner(self, seed: int, recorded: int) -> QLearner:
+        """Return a new Q with its update, and room for so many recorded transitions besides new ones."""
+        from hunch.rl.q_learning import QLearner  # loads torch
 
-    def rule(self) -> dict[str, Any]:
-        """Return the settings of the update; see :class:`hunch.rl.q_learning.QLearner`."""
         c = self.config
-        k = (c.k or 0) if c.proposals == "visited" else 0  # otherwise the row needs no candidates
-        own = {name: getattr(c, name) for name in ("hidden", "learning_rate", "gamma", "clip")}
-        return {"k": k, **own}
+        return QLearner(
+            self.features,
+            seed,
+            hidden=c.hidden,
+            learning_rate=c.learning_rate,
+            gamma=c.gamma,
+            clip=c.clip,
+            k=self.proposals.stored,
+            data=recorded,
+        )
+
+    # ---- acting -------------------------------------------------------------------------------------------
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action from the posterior over each state's candidates."""
-        here = self.proposals.arrive(states, self.rng)
-        self.proposals.here.update(zip([state.stream for state in states], here, strict=True))
-        numbers, candidates = [own.state for own in here], [own.proposal.indices for own in here]
-        q = self.learner.values(self.features, numbers, candidates)
-        chosen = [self.explore(own.proposal, row) for own, row in zip(here, q, strict=True)]
-        return [state.options[i] for state, i in zip(states, chosen, strict=True)]
+        # C^k(s) of each state. `observe` stores the same sets with the transition.
+        arrivals = self.proposals.arrive(states, self.rng)
+        for state, arrival in zip(states, arrivals, strict=True):
+            self.proposals.here[state.stream] = arrival
+
+        # Q(s, a_i) for a_i in C^k(s), shape (candidates,) for each state.
+        numbers = [arrival.state for arrival in arrivals]
+        candidates = [arrival.proposal.indices for arrival in arrivals]
+        q_values = self.learner.values(self.features, numbers, candidates)
+
+        actions = []
+        for state, arrival, q in zip(states, arrivals, q_values, strict=True):
+            actions.append(state.options[self.explore(arrival.proposal, q)])
+        return actions
+
+    def explore(self, proposal: Proposal, q: FloatArray) -> int:
+        """Return the index of the action to take in training.
+
+        It is drawn from the posterior; or, with explore epsilon, it is a random candidate with probability
+        epsilon, else the one with the largest Q.
+
+        Args:
+            proposal: The candidates.
+            q: Q of each, shape (candidates,).
+        """
+        if self.config.explore == "posterior":
+            return choose(proposal, q, self.config.alpha, self.rng)
+        if self.rng.random() < self.epsilon:
+            return int(self.rng.choice(proposal.indices))
+        return choose(proposal, q, 0.0, self.rng)
 
     @property
     def epsilon(self) -> float:
@@ -176,85 +218,117 @@ class DQNPrior(Agent):
         start, end, over = self.config.epsilon
         return float(start + (end - start) * min(1.0, self.steps / max(1, over)))
 
-    def explore(self, proposal: Proposal, q: FloatArray) -> int:
-        """Draw from the posterior; or take a random candidate with probability epsilon, else the best."""
-        if self.config.explore == "posterior":
-            return choose(proposal, q, self.config.alpha, self.rng)
-        if self.rng.random() < self.epsilon:
-            return int(self.rng.choice(proposal.indices))
-        return choose(proposal, q, 0.0, self.rng)
+    # ---- learning -----------------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Number the next states, and store the steps with both candidate sets."""
+        """Store the steps with the candidates of both states."""
         self.steps += len(transitions)
-        for row in self._rows(transitions):
+        for row in self.rows(transitions):
             self.learner.replay.add(row)
 
-    def _rows(self, transitions: Sequence[Transition]) -> Iterator[Row]:
-        """Yield steps as rows of the replay buffer."""
-        arrive, rng = self.proposals.arrive, self.rng
-        before = arrive([t.state for t in transitions], rng)
+    def rows(self, transitions: Sequence[Transition]) -> list[Row]:
+        """Return steps as rows of the replay buffer: (s, a, s', r, terminated, C^k(s), C^k(s')).
+
+        The states are numbers, the actions indices. The sets are empty unless they were drawn on arrival;
+        :meth:`candidates` finds them otherwise.
+        """
+        before = self.proposals.arrive([t.state for t in transitions], self.rng)
         alive = [i for i, t in enumerate(transitions) if not t.terminated]
-        after = dict(zip(alive, arrive([transitions[i].next_state for i in alive], rng), strict=True))
-        for i, (t, s) in enumerate(zip(transitions, before, strict=True)):
-            n = after.get(i, s)  # nothing follows a terminal state, so any value will do
-            action = t.state.options.index(t.action)
-            own, later = (a.proposal.indices.tolist() if self.learner.replay.k else () for a in (s, n))
+        reached = self.proposals.arrive([transitions[i].next_state for i in alive], self.rng)
+        after = dict(zip(alive, reached, strict=True))
+
+        rows: list[Row] = []
+        for i, (t, here) in enumerate(zip(transitions, before, strict=True)):
+            there = after.get(i, here)  # nothing follows a terminal state, so any value will do
             if not t.done:
-                self.proposals.here[t.stream] = n
-            yield s.state, action, n.state, t.reward, t.terminated, own, later
+                self.proposals.here[t.stream] = there  # the next action is chosen from this very set
+            sets: list[list[int]] = [[], []]
+            if self.learner.replay.k:
+                sets = [here.proposal.indices.tolist(), there.proposal.indices.tolist()]
+            action = t.state.options.index(t.action)
+            rows.append((here.state, action, there.state, t.reward, t.terminated, sets[0], sets[1]))
+        return rows
+
+    def learn(self) -> dict[str, float]:
+        """Make the updates that are due, or one update if there are only recorded data; return metrics."""
+        learner = self.learner
+        due = learner.updates + 1 if self.offline else self.due
+        losses = []
+        while learner.updates < due and len(learner.replay) > 0:
+            batch = learner.replay.sample(self.config.batch_size, self.rng)
+            # y <- r + gamma max over a' in C^k(s') of Q_target(s', a');  descend on 1/2 (Q(s, a) - y)^2;
+            # Q_target <- Q_target + rate (Q - Q_target)
+            loss = learner.update(batch, self.candidates)
+            losses.append(loss)
+
+        metrics = {}
+        if losses:
+            metrics["loss"] = float(np.mean(losses))
+        fallbacks = [share for share in self.proposals.fallbacks if not np.isnan(share)]
+        self.proposals.fallbacks.clear()
+        if fallbacks:
+            metrics["fallback_rate"] = float(np.mean(fallbacks))
+        return metrics
 
     @property
     def due(self) -> int:
         """Number of updates that should have been made so far."""
         return int(max(0, self.steps - self.config.warmup) // self.config.update_every)
 
-    def learn(self) -> dict[str, float]:
-        """Make the updates that are due, or one update if there are only recorded data; return metrics."""
-        learner, losses = self.learner, []
-        due = learner.updates + 1 if self.alone else self.due
-        while learner.updates < due and len(learner.replay):
-            batch = learner.replay.sample(self.config.batch_size, self.rng)
-            losses.append(learner.update(batch, self.candidates))
-        told = [share for share in self.proposals.fallbacks if share == share]
-        self.proposals.fallbacks.clear()
-        means = {"loss": losses, "fallback_rate": told}
-        return {name: float(np.mean(figures)) for name, figures in means.items() if figures}
-
     def candidates(self, states: IntArray, stored: IntArray) -> list[IntArray]:
-        """Return candidates of states from the rows of the replay buffer, or else stored or new ones."""
+        """Return C^k(s) of the states of a batch, as action indices.
+
+        Args:
+            states: The numbers of the states, shape (batch,).
+            stored: What the rows of the replay buffer hold, shape (batch, k), padded with -1; k may be 0.
+        """
         if self.learner.replay.k:
             return [row[row >= 0] for row in stored]
         return self.proposals.again(states, self.rng)
 
+    # ---- evaluating and explaining ------------------------------------------------------------------------
+
+    @property
+    def playing_alpha(self) -> float:
+        """Temperature of the posterior in evaluations; 0 takes the best, after epsilon-greedy training."""
+        return float(self.config.alpha) if self.config.explore == "posterior" else 0.0
+
     def player(self, seed: int) -> Memoryless:
         """Return a player with separate draws; acts by the posterior, or greedily if explore is epsilon."""
-        features, c = self.features.copy(), self.config
-        alpha = c.alpha if c.explore == "posterior" else 0.0
+        features = self.features.copy()
 
         def act(states: Sequence[State], rng: np.random.Generator) -> list[str]:
             proposals = self.proposals.drawn(states, rng)
             candidates = [proposal.indices for proposal in proposals]
-            q = self.learner.values(features, features.number(states), candidates)
-            chosen = [choose(p, row, alpha, rng) for p, row in zip(proposals, q, strict=True)]
-            return [state.options[i] for state, i in zip(states, chosen, strict=True)]
+            q_values = self.learner.values(features, features.number(states), candidates)
+            actions = []
+            for state, proposal, q in zip(states, proposals, q_values, strict=True):
+                actions.append(state.options[choose(proposal, q, self.playing_alpha, rng)])
+            return actions
 
         return Memoryless(act, seed)
 
+    def q(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return Q of all actions of each state, shape (actions,); nothing is stored."""
+        features = self.features.copy()
+        every = [np.arange(len(state.options)) for state in states]
+        return self.learner.values(features, features.number(states), every)
+
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the largest Q of each state over all its actions, shape (n,)."""
-        features, every = self.features.copy(), [np.arange(len(state.options)) for state in states]
-        return np.array([q.max() for q in self.learner.values(features, features.number(states), every)])
+        return np.array([q.max() for q in self.q(states)])
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
-        n, features = len(state.options), self.features.copy()
-        (q,) = self.learner.values(features, features.number([state]), [np.arange(n)])
+        (q,) = self.q([state])
         (proposal,) = self.proposals.drawn([state], np.random.default_rng(0))
-        prior, chosen = np.zeros(n), np.zeros(n)
+        prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
+        chosen = np.zeros(len(state.options))
         chosen[proposal.indices] = posterior(proposal.weights, q[proposal.indices], self.config.alpha)
         return Explanation({"prior": prior, "Q": q}, chosen)
+
+    # ---- saving -------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Return the attributes in ``saved``, the candidates, and the names of both models."""
@@ -262,6 +336,7 @@ class DQNPrior(Agent):
         return {**super().state_dict(), **models, **self.proposals.state_dict()}
 
     def _proposer(self) -> dict[str, Any]:
+        """Return the settings on which the candidates of a state depend."""
         return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -270,9 +345,9 @@ class DQNPrior(Agent):
         Raises:
             UsageError: if the stored Q is for another encoder or size; the agent is then left unchanged.
         """
-        networks = (state["learner"]["network"], self.learner.network.state_dict())
-        shapes = [{name: weights.shape for name, weights in network.items()} for network in networks]
-        if state["encoder"] != self.table.lm.name or shapes[0] != shapes[1]:
+        stored = {name: weights.shape for name, weights in state["learner"]["network"].items()}
+        own = {name: weights.shape for name, weights in self.learner.network.state_dict().items()}
+        if state["encoder"] != self.table.lm.name or stored != own:
             raise UsageError(
                 f"The checkpoint's Q was trained on embeddings of {state['encoder']}; it cannot be used with "
                 f"those of {self.table.lm.name}, another size of network or another form of input."
@@ -282,8 +357,15 @@ class DQNPrior(Agent):
 
 
 def choose(proposal: Proposal, q: FloatArray, alpha: float, rng: np.random.Generator) -> int:
-    """Draw a candidate from the posterior, or take the best one if alpha is 0; return its index."""
-    if not alpha:
+    """Draw a candidate from the posterior, or take the best one if alpha is 0; return its index.
+
+    Args:
+        proposal: The candidates.
+        q: Q of each, shape (candidates,).
+        alpha: Temperature of the posterior.
+        rng: Draws the candidate.
+    """
+    if alpha == 0:
         return int(proposal.indices[int(np.argmax(q))])
     return int(rng.choice(proposal.indices, p=posterior(proposal.weights, q, alpha)))
 
@@ -292,10 +374,141 @@ def posterior(weights: FloatArray, q: FloatArray, alpha: float) -> FloatArray:
     """Return the probability of each candidate under softmax(Q / alpha), weighted by its number of draws.
 
     With weights from k draws of p_LM it converges to p_LM exp(Q / alpha) / Z as k grows (Proposition 1).
+
+    Args:
+        weights: Share of the k draws that gave each candidate, shape (candidates,).
+        q: Q of each candidate, shape (candidates,).
+        alpha: Temperature, above 0.
     """
-    scores = weights * np.exp((q - q.max()) / alpha)
+    scores = weights * np.exp((q - q.max()) / alpha)  # the maximum cancels, and keeps exp from overflowing
     return np.asarray(scores / scores.sum())
 
+
+# ---- the candidates ---------------------------------------------------------------------------------------
+
+
+class Arrival(NamedTuple):
+    """The number of a state that awaits an action, and its candidates."""
+
+    state: int
+    proposal: Proposal
+
+
+class Candidates:
+    """The candidates C^k(s) of the states that an agent meets, which are numbered by their features.
+
+    A set is drawn on each arrival in a state (``visited``). It is then used three times: to choose the action
+    there, as C^k(s) of the step that leaves the state, and as C^k(s') of the step that reached it. Or it is
+    drawn once per state (``kept``), or at each of these uses (``fresh``).
+
+    Args:
+        prior: Proposes candidates.
+        features: Numbers the states.
+        k: Draws per state; None for all actions with a positive prior.
+        when: When candidates are drawn.
+
+    Attributes:
+        kept: With ``kept``: proposals by the number of the state.
+        here: The arrivals that await an action, by stream.
+        fallbacks: Shares of draws that named no action, since they were last read.
+    """
+
+    def __init__(self, prior: ActionPrior, features: StateFeatures, k: int | None, when: When) -> None:
+        self.prior = prior
+        self.features = features
+        self.k = k
+        self.when = when
+        self.kept: dict[int, Proposal] = {}
+        self.here: dict[int, Arrival] = {}
+        self.fallbacks: list[float] = []
+
+    @property
+    def stored(self) -> int:
+        """Size of the sets that are stored with a transition; 0 if none need to be.
+
+        Only sets that were drawn on arrival could not be found again. Without k, a set is all actions.
+        """
+        return self.k or 0 if self.when == "visited" else 0
+
+    def arrive(self, states: Sequence[State], rng: np.random.Generator) -> list[Arrival]:
+        """Number the states in which streams are or arrive, and return their candidates."""
+        # The last step of a stream may have reached its state; then the candidates are drawn already.
+        arrivals: dict[int, Arrival] = {}
+        for i, state in enumerate(states):
+            waiting = self.here.pop(state.stream, None)
+            if waiting is not None:
+                arrivals[i] = waiting
+
+        new = [i for i in range(len(states)) if i not in arrivals]
+        numbers = self.features.number([states[i] for i in new])
+        proposals = self._proposals([states[i] for i in new], numbers, rng)
+        for i, number, proposal in zip(new, numbers, proposals, strict=True):
+            arrivals[i] = Arrival(number, proposal)
+        return [arrivals[i] for i in range(len(states))]
+
+    def _proposals(
+        self, states: Sequence[State], numbers: Sequence[int], rng: np.random.Generator
+    ) -> list[Proposal]:
+        """Return the candidates of numbered states, with one call of the prior for all that are drawn."""
+        if self.when != "kept":
+            return self._draw(states, rng)
+        # A state may stand in the list twice, and is drawn once.
+        new = {n: s for n, s in zip(numbers, states, strict=True) if n not in self.kept}
+        self.kept.update(zip(new, self._draw(list(new.values()), rng), strict=True))
+        return [self.kept[number] for number in numbers]
+
+    def _draw(self, states: Sequence[State], rng: np.random.Generator) -> list[Proposal]:
+        """Draw candidates, and count the draws that named no action."""
+        proposals = self.prior.propose(states, self.k, rng) if states else []
+        self.fallbacks += [proposal.fallbacks for proposal in proposals]
+        return proposals
+
+    def again(self, numbers: IntArray, rng: np.random.Generator) -> list[IntArray]:
+        """Return candidates of states that were visited before: those kept, or new draws."""
+        if self.when == "kept":
+            return [self.kept[number].indices for number in numbers]
+        states = [self.features.states[number] for number in numbers]
+        return [proposal.indices for proposal in self.prior.propose(states, self.k, rng)]
+
+    def drawn(self, states: Sequence[State], rng: np.random.Generator) -> list[Proposal]:
+        """Return candidates of any states without storing them: those kept, or new draws."""
+        known: list[Proposal | None] = [None] * len(states)
+        if self.when == "kept":
+            known = [self.kept.get(self.features.find(state)) for state in states]
+        new = [state for state, proposal in zip(states, known, strict=True) if proposal is None]
+        proposals = iter(self.prior.propose(new, self.k, rng) if new else ())
+        return [next(proposals) if proposal is None else proposal for proposal in known]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state, except that of prior and features."""
+        return {
+            "kept": [(n, p.indices.tolist(), p.weights.tolist()) for n, p in self.kept.items()],
+            "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
+            "fallbacks": list(self.fallbacks),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], own: bool) -> None:
+        """Restore a state; ``own`` is False if it is from another prior, whose proposals are dropped."""
+        self.kept = {}
+        if own:
+            self.kept = {n: Proposal(np.array(i), np.array(w)) for n, i, w in state["kept"]}
+        self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
+        self.fallbacks = list(state["fallbacks"])
+
+
+# ---- the row ----------------------------------------------------------------------------------------------
+
+YAN = "Yan et al., Efficient Reinforcement Learning with Large Language Model Priors, ICLR 2025"
+PRIOR: Mapping[str, Any] = {
+    "paper": YAN,
+    "leaf": "LLM4RL / policy",
+    "models": {"lm": PROPOSES, **ENCODER},
+    "lm": "minilm",
+    "roles": ("action prior",),
+    "control": "random k",
+    "changeable": ("k", "proposals", "prior", "alpha"),
+}
+"""Entries that the :class:`~hunch.methods.method.Method` of each method with a prior and a Q shares."""
 
 METHOD = Method(
     "dqn-prior",
