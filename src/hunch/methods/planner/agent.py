@@ -37,9 +37,14 @@ from hunch.roles.planner.skills import ASKS, Detector, Skill, call_skill, feedba
 from hunch.roles.prior.base import ActionPrior, DistributionPrior
 
 PLANNER: Mapping[str, Any] = {
-    **{"reads": {"raw"}, "optional": {"raw"}},  # for trained skills
-    **{"leaf": "LLM4RL / planner", "models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("planner",)},
-    **{"control": "uniform planner", "data": "none"},
+    "leaf": "LLM4RL / planner",
+    "reads": {"raw"},  # for trained skills
+    "optional": {"raw"},
+    "models": {"lm": PROPOSES},
+    "lm": "minilm",
+    "roles": ("planner",),
+    "control": "uniform planner",
+    "data": "none",
 }
 """Entries that the :class:`~hunch.methods.method.Method` of each of these methods shares."""
 
@@ -67,8 +72,9 @@ class Planner(Agent):
         **options: Any,
     ) -> None:
         self.config = configure(type(self), config, options)
-        self.prior, self.skills = prior, {skill.name: skill for skill in skills}
+        self.prior = prior
         refuse_twins(skills)
+        self.skills = {skill.name: skill for skill in skills}
         self.given = None if self.config.skills else (skills or None)
         self.models = models_of(lm=prior)
         self.detector = Detector(
@@ -93,7 +99,8 @@ class Planner(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans."""
-        self.seed, self.rng = seed, np.random.default_rng(seed)
+        self.seed = seed
+        self.rng = np.random.default_rng(seed)
         self.examples = world.examples
         self.plans: dict[int, Plan] = {}
         self.count: dict[int, int] = {}  # skills begun, by stream; each has its own random generator
@@ -105,12 +112,13 @@ class Planner(Agent):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a skill in streams where none is running, and let the skills choose the actions."""
-        waiting = list(states)
-        while waiting := [state for state in waiting if not self._runs(state)]:
-            chosen, told = self._choose(waiting, self.rng)
-            self.fallbacks += told
-            for state, (skill, _) in zip(waiting, chosen, strict=True):
+        waiting = [state for state in states if not self._runs(state)]
+        while waiting:
+            choices, fallbacks = self._choose(waiting, self.rng)  # one call of the model for all streams
+            self.fallbacks += fallbacks
+            for state, (skill, _) in zip(waiting, choices, strict=True):
                 self._start(state, skill)
+            waiting = [state for state in waiting if not self._runs(state)]  # a skill may have nothing to do
         return [self._carry_out(state) for state in states]
 
     def _runs(self, state: State) -> bool:
@@ -129,13 +137,12 @@ class Planner(Agent):
 
     def menu(self, state: State) -> dict[str, Skill]:
         """Return the skills that can be chosen in a state, by name."""
-        own = self.config.stop
-        asks = "question" in self.config.feedback
-        if not self.skills:
-            return {a: single(a, self.config.stop_can if a == own else 1.0) for a in state.options}
-        single_ones = [a for a in state.options if a == own or (asks and a.startswith(ASKS))]
-        extra = {a: single(a, self.config.stop_can if a == own else 1.0) for a in single_ones}
-        return {**self.skills, **extra}
+        actions: Sequence[str] = state.options
+        if self.skills:  # then the only actions are to stop, and to ask a person
+            asks = "question" in self.config.feedback
+            actions = [a for a in actions if a == self.config.stop or (asks and a.startswith(ASKS))]
+        can = {action: self.config.stop_can if action == self.config.stop else 1.0 for action in actions}
+        return {**self.skills, **{action: single(action, can[action]) for action in actions}}
 
     def _named(self, name: str) -> Skill:
         """Return the skill of that name, or the action as a skill."""
@@ -147,33 +154,35 @@ class Planner(Agent):
         """Choose a skill for each state; return its scores and the shares of unreadable answers, too."""
         menus = [self.menu(state) for state in states]
         says, fallbacks = self._say(states, menus, rng)
-        found = []
-        for state, menu, say in zip(states, menus, says, strict=True):
+        choices = []
+        for state, menu, say in zip(states, menus, says, strict=True):  # say: (skills,)
             plan = self._plan(state)
-            can = self._can(plan, state, menu)
+            can = self._can(plan, state, menu)  # (skills,)
             score = {"product": say * can, "say": say, "can": can}[self.config.score]
             names = list(menu)
             if self.config.stop in menu and len(plan.names) >= self.config.longest:
-                picked = names.index(self.config.stop)
-            else:
-                picked = self._pick(score if score.any() else say, self._rng(state.stream, 0))
-            found.append((menu[names[picked]], {"say": say, "can": can, "score": score}))
-        return found, fallbacks
+                chosen = self.config.stop
+            else:  # where nothing that the planner says can work, it decides alone
+                chosen = names[self._pick(score if score.any() else say, self._rng(state.stream, 0))]
+            choices.append((menu[chosen], {"say": say, "can": can, "score": score}))
+        return choices, fallbacks
 
     def _say(
         self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
     ) -> tuple[list[FloatArray], list[float]]:
         """Return p(skill | task, transcript) for each state, with one call for all streams."""
-        pairs = zip(states, menus, strict=True)
-        seen = [self._plan(s).state(s.stream, list(menu), self.examples) for s, menu in pairs]
+        shown = [
+            self._plan(state).state(state.stream, list(menu), self.examples)
+            for state, menu in zip(states, menus, strict=True)
+        ]
         k = None if isinstance(self.prior, DistributionPrior) else self.config.samples
+        proposals = self.prior.propose(shown, k, rng)
         says = []
-        proposals = self.prior.propose(seen, k, rng)
         for menu, proposal in zip(menus, proposals, strict=True):
             say = np.zeros(len(menu))
             say[proposal.indices] = proposal.weights
             says.append(say)
-        return says, [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
+        return says, [p.fallbacks for p in proposals if not np.isnan(p.fallbacks)]
 
     def _can(self, plan: Plan, state: State, menu: Mapping[str, Skill]) -> FloatArray:
         """Return the probability that each skill works now, or at the beginning of the episode."""
@@ -200,9 +209,12 @@ class Planner(Agent):
             plan.first = dict(zip(menu, self._can(plan, state, menu).tolist(), strict=True))
         self.count[state.stream] = self.count.get(state.stream, 0) + 1
         if len(plan.names) >= self.config.longest and skill.name != self.config.stop:
-            plan.told, plan.names, plan.worked = [plan.told[-1]], [], []
+            plan.told = [plan.told[-1]]  # it cannot stop: the transcript begins anew with the last feedback
+            plan.names = []
+            plan.worked = []
         plan.names.append(skill.name)
-        plan.skill, plan.steps = skill, 0
+        plan.skill = skill
+        plan.steps = 0
         plan.player = self._player_of(state.stream, skill)
 
     def _player_of(self, stream: int, skill: Skill) -> Player:
@@ -249,7 +261,7 @@ class Planner(Agent):
 
     def _close(self, plan: Plan, t: Transition) -> None:
         """Keep the transcript of a finished episode; a failure after a failed skill is one of execution."""
-        why = "" if t.success else "plan" if plan.problem or all(plan.worked) else "execution"
+        failed_in = "plan" if plan.problem or all(plan.worked) else "execution"
         self.lines.append(
             {
                 "stream": t.stream,
@@ -258,7 +270,7 @@ class Planner(Agent):
                 "worked": list(plan.worked),
                 "told": list(plan.told),
                 "success": t.success,
-                "failure": why,
+                "failure": "" if t.success else failed_in,
                 "problem": plan.problem,
             }
         )
@@ -268,15 +280,18 @@ class Planner(Agent):
 
     def learn(self) -> dict[str, float]:
         """Return how episodes failed and how often skills worked since the last call; nothing is learnt."""
-        new, self.counted = self.lines[self.counted :], len(self.lines)
-        unread, self.fallbacks = self.fallbacks, []
-        figures = {"fallback_rate": float(np.mean(unread))} if unread else {}
-        if new:
-            worked = [x for line in new for x in line["worked"]]
-            figures["skills_worked"] = float(np.mean(worked))
+        metrics = dict[str, float]()
+        if self.fallbacks:
+            metrics["fallback_rate"] = float(np.mean(self.fallbacks))
+            self.fallbacks = []
+        episodes = self.lines[self.counted :]
+        self.counted = len(self.lines)
+        if episodes:
+            worked = [skill_worked for line in episodes for skill_worked in line["worked"]]
+            metrics["skills_worked"] = float(np.mean(worked))
             for why in ("plan", "execution"):
-                figures[f"failures_of_{why}"] = float(np.mean([line["failure"] == why for line in new]))
-        return figures
+                metrics[f"failures_of_{why}"] = float(np.mean([line["failure"] == why for line in episodes]))
+        return metrics
 
     def player(self, seed: int) -> Planner:
         """Return a player with the same planner and skills, but separate randomness and plans."""
