@@ -27,15 +27,14 @@ from typing import Any
 from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
-from hunch.runs import folder, loop, resume, writing
+from hunch.runs import checkpoints, files, folder, loop, resume
+from hunch.runs.checkpoints import BEST, CHECKPOINT, file_of, kept_steps, read_checkpoint
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_checkpoint, read_lines
-from hunch.runs.kept import file_of, kept_steps
+from hunch.runs.files import read_lines
 from hunch.runs.stored import finished
-from hunch.runs.writing import BEST, CHECKPOINT
 
 LAKE = "hunch/FrozenLake-v0"
-WRITERS = {module.__file__ for module in (folder, resume, writing)}
+WRITERS = {module.__file__ for module in (checkpoints, files, folder, resume)}
 RULE = "scripted:frozenlake?error=0.3&malformed=0.1"
 SMALL: dict[str, Any] = {"hidden": 16, "warmup": 50, "batch_size": 16, "encoder": "bag-of-words"}
 RUNS = {

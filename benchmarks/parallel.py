@@ -26,7 +26,7 @@ import hunch
 from hunch import train
 from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.roles import TextTable
-from hunch.runs.writing import CHECKPOINT
+from hunch.runs.checkpoints import CHECKPOINT
 
 ADOPT_ORPHANS = 36
 """PR_SET_CHILD_SUBREAPER of Linux's prctl."""

@@ -22,8 +22,7 @@ from hunch.report.gather import collect
 from hunch.report.page import page
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_json
-from hunch.runs.writing import write_json
+from hunch.runs.files import read_json, write_json
 
 ARMS, SEEDS, OPENINGS, LONGEST = 10, 5, 5, 50
 DRAWN = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd / 1000"

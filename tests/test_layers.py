@@ -149,7 +149,7 @@ def loads_torch(module: str, seen: set[str]) -> bool:
 
 
 ROOMS_TO_DO = (
-    *("hunch/cli", "hunch/envs", "hunch/lm", "hunch/rl", "hunch/runs", "hunch/sandbox"),
+    *("hunch/cli", "hunch/envs", "hunch/lm", "hunch/rl", "hunch/sandbox"),
     *("hunch/methods/policy", "hunch/methods/prior", "hunch/methods/tune"),
     "hunch_studies",
 )

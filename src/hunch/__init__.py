@@ -29,7 +29,8 @@ __version__ = version("hunch-rl")
 
 _HOMES = lazy.homes(
     {
-        "runs.callbacks": "Callback StopAt",
+        "runs.callbacks": "Callback StopAt Watch",
+        "runs.config": "Saving Streams",
         "runs.train": "evaluate train",
         "runs.trained": "Trained load",
         "runs.evaluations": "Evaluation",

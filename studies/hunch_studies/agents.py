@@ -23,9 +23,8 @@ from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch_contrib.tune.gigpo import GiGPOConfig
 from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of

@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from hunch.core import HunchError, UsageError
+from hunch.runs.files import write_atomically
 from hunch.runs.folder import JOURNAL
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 
 ENDING: Final = ".tar.xz"
 RESULTS: Final = (".json", ".jsonl")

@@ -26,9 +26,8 @@ from hunch.methods import find
 from hunch.rl.statistics import over_pairs
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch_studies.frontiers import learning
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, kept

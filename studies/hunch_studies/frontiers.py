@@ -40,9 +40,9 @@ from hunch.rl.statistics import area, over_pairs
 from hunch.roles.reward.judge import JudgeConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import write_atomically
 from hunch.runs.result import Result
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch_contrib.prior.instruct_q import InstructQConfig
 from hunch_contrib.prior.likelihood_value import LikelihoodValueConfig
 from hunch_studies.planners import KITCHEN, skill_arms, skill_runs

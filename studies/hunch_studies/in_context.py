@@ -23,10 +23,10 @@ from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import write_atomically
 from hunch.runs.histories import Lives, histories
 from hunch.runs.processes import processors
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch_studies.in_context_rules import UCB, Random, Sweep, SweepTwice, Thompson
 from hunch_studies.study import Part, Scale, Seeded, Study, runs_of
 

@@ -25,10 +25,9 @@ from hunch.rl.statistics import over_episodes, over_seeds
 from hunch.roles.prior.base import DistributionPrior, UniformPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
+from hunch.runs.checkpoints import BEST, read_checkpoint
 from hunch.runs.compare import folder_name
 from hunch.runs.evaluations import Evaluation
-from hunch.runs.files import read_checkpoint
-from hunch.runs.writing import BEST
 from hunch_contrib.policy.instruct_ppo import InstructPPO, InstructPPOConfig
 from hunch_contrib.prior.instruct_q import InstructQ, InstructQConfig
 from hunch_studies.planners import table

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from PIL import Image
 
-from hunch.runs.writing import write_atomically
+from hunch.runs.files import write_atomically
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory.tiles import actions_away
 from hunch_studies.worlds.babyai.facts import SCHEMA, TARGET, steps_from

@@ -28,8 +28,8 @@ from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.runs.compare import Arm, Job, compare
+from hunch.runs.files import write_atomically
 from hunch.runs.processes import processors
-from hunch.runs.writing import write_atomically
 from hunch_studies.priors import PICK, dqn_prior
 from hunch_studies.study import Part, Scale, Study, kept
 

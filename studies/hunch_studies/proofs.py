@@ -59,7 +59,9 @@ def trained(label: str, seed: int, scale: Scale, folder: Path) -> tuple[AlphaPro
     tested = hunch.Evaluation([deepcopy(held) for _ in range(episodes)], n, episodes)
     agent, out = AlphaProof(budget=BUDGET, **ARMS[label]), folder / f"{label.replace(' ', '-')}-{seed}"
     env = make(ID, pool="mixed", theorems=n, **how)
-    result = hunch.train(agent, env, ROUNDS * n, seed=seed, out=out, evaluation=tested, progress=False)
+    result = hunch.train(
+        agent, env, ROUNDS * n, seed=seed, out=out, evaluation=tested, watch=hunch.Watch(progress=False)
+    )
     rounds = groupby(result.evaluations, key=lambda episode: episode.step)
     return agent, [float(np.mean([episode.success for episode in part])) for _, part in rounds]
 

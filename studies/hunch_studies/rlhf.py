@@ -22,9 +22,8 @@ from hunch.methods.tune.sft import SFTConfig
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Score, Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, runs_of

@@ -20,7 +20,7 @@ from hunch import methods
 from hunch.cli.environment import split_environment
 from hunch.cli.options import options_of, parse, run_config
 from hunch.core import Transition, UsageError
-from hunch.runs.callbacks import Callback
+from hunch.runs.callbacks import Callback, Watch
 from hunch.runs.config import RunConfig, Setting
 from hunch.runs.execute import execute
 from hunch.runs.training import Training
@@ -130,7 +130,7 @@ def digest(settings: RunConfig) -> str:
     """Execute a run and return a digest of what it did; nothing is kept."""
     played = Played()
     with warnings.catch_warnings(action="ignore"):
-        agent = execute(settings, callbacks=[played]).agent
+        agent = execute(settings, watch=Watch(callbacks=[played])).agent
     records = agent.records() if agent else []
     return hashlib.sha256(json.dumps([played.steps, records], default=repr).encode()).hexdigest()[:16]
 

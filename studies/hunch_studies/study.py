@@ -17,10 +17,9 @@ from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
 from hunch.runs.compare import Arm, Job, Outcome, compare, jobs, refuse_others
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_json, read_lines
+from hunch.runs.files import read_json, read_lines, write_atomically
 from hunch.runs.processes import end_with_parent, environment, thread_limits
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch.seal import sealed_json
 from hunch_studies.transfer import Transfer, run_evaluations
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from hunch.runs.writing import write_atomically
+from hunch.runs.files import write_atomically
 from hunch_studies.worlds.recipes import Request, careless, gold, requests
 
 KEPT: Final = 200

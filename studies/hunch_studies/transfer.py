@@ -15,8 +15,8 @@ from hunch.core import HunchError
 from hunch.rl.statistics import Estimate, over_seeds
 from hunch.runs.compare import Job, folder_name
 from hunch.runs.evaluate import Score, Trial, evaluate_run
+from hunch.runs.files import write_atomically
 from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
-from hunch.runs.writing import write_atomically
 
 
 @dataclass(frozen=True, eq=False)

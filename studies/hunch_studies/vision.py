@@ -30,8 +30,8 @@ from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import write_atomically
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch_contrib.reward.rl_vlm_f import PicturesConfig
 from hunch_contrib.reward.vlm_rm import Likeness
 from hunch_studies.frontiers import DRAW, FILE, ROOM, WALKS, Bed, Dialled, frontier, late

@@ -154,10 +154,12 @@ def test_a_run_of_objects_cannot_be_repeated_from_a_file(hunch, tmp_path):
 
 
 def test_options_of_an_environment_are_those_of_an_id(tmp_path):
-    library.train("q-learning", LAKE, 20, env_options={"max_steps": 9}, out=tmp_path / "a")
+    library.train(
+        "q-learning", LAKE, 20, streams=library.Streams(options={"max_steps": 9}), out=tmp_path / "a"
+    )
     assert settings(tmp_path / "a")["env_options"] == {"max_steps": 9}
     with pytest.raises(UsageError, match="need an id"):
-        library.train("q-learning", library.make(LAKE), 20, env_options={"max_steps": 9})
+        library.train("q-learning", library.make(LAKE), 20, streams=library.Streams(options={"max_steps": 9}))
 
 
 def test_a_run_on_recorded_data_repeats_too(hunch, tmp_path):

@@ -39,7 +39,7 @@ def test_stopped_and_resumed_equals_uninterrupted(data, tmp_path):
             room(),
             data=data,
             steps=steps,
-            lifetime=4,
+            streams=hunch.Streams(lifetime=4),
             evaluation=evaluation,
             out=out,
             **TINY,

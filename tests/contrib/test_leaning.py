@@ -10,8 +10,8 @@ from hunch.methods.q_learning import QLearning
 from hunch.rl.episodes import evaluate
 from hunch.roles.prior.base import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
-from hunch.runs.files import read_checkpoint, read_lines
-from hunch.runs.writing import BEST
+from hunch.runs.checkpoints import BEST, read_checkpoint
+from hunch.runs.files import read_lines
 from hunch_contrib.prior.instruct_q import InstructQ
 from hunch_contrib.prior.likelihood_value import LikelihoodValue
 from hunch_studies.instruct_rl import Follower, Pair, rules, situations, trained

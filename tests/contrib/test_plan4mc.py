@@ -261,7 +261,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_plan_goes_on(tmp_path):
     def go(out, stop=lambda: False):
         agent = begun(Plan4MC(lm.load(RULE), SKILLS, replan="retry"))
         env = craft(target="make wooden pickaxe", failure=0.2)
-        return hunch.train(agent, env, steps=90, out=out, stop=stop)
+        return hunch.train(agent, env, steps=90, out=out, watch=hunch.Watch(stop=stop))
 
     whole, seen = go(tmp_path / "whole"), []
 

@@ -92,7 +92,7 @@ def test_the_contract_holds_while_it_learns():
 
 def test_killed_in_the_middle_of_a_plan_it_learns_on(tmp_path):
     def go(out, stop=lambda: False):
-        return hunch.train(agent(), hunch.make(ID), steps=600, out=out, stop=stop)
+        return hunch.train(agent(), hunch.make(ID), steps=600, out=out, watch=hunch.Watch(stop=stop))
 
     whole, seen = go(tmp_path / "whole"), []
 

@@ -122,7 +122,7 @@ def test_a_model_that_embeds_prefers_what_is_more_like_the_goal(steps: list[Tran
 def test_the_learner_is_one_that_had_the_last_rewards_from_the_start() -> None:
     model = lm.load("scripted:onlooker", cache=None)
     agent = RLVLMF(model, pictures=PicturesConfig(every=100, pairs=10, zero="mean"))
-    hunch.train(agent, BED, steps=250, env_options=SHOWN)
+    hunch.train(agent, BED, steps=250, streams=hunch.Streams(options=SHOWN))
     assert agent.source.fits == 2
     rewards = agent.source.given([digest for _, digest in agent.past])
     again = begun(QLearning())
@@ -172,7 +172,7 @@ def test_a_run_with_a_server(server: Onlooking, tmp_path: Path) -> None:
     model = lm.load("openai:m?see=true", cache=None, base_url=server.url)
     options = {"pictures": PicturesConfig(every=20, pairs=4, most=6)}
     agent = RLVLMF(model, **options)
-    result = hunch.train(agent, BED, steps=60, env_options=SHOWN, out=tmp_path / "run")
+    result = hunch.train(agent, BED, steps=60, streams=hunch.Streams(options=SHOWN), out=tmp_path / "run")
     asked = sum(own["asked"] for own in agent.records())
     assert [own["pairs"] for own in agent.records()] == [4, 2]
     assert {own["first"] for own in agent.records()} == {0.0}

@@ -103,7 +103,7 @@ def test_records_are_neither_doubled_nor_lost_by_a_stop(tmp_path):
                 [problem(), problem()],
                 60,
                 out=tmp_path / out,
-                stop=lambda s=stop, c=calls: next(c) >= s,
+                watch=hunch.Watch(stop=lambda s=stop, c=calls: next(c) >= s),
             )
     files = [(tmp_path / out / "records.jsonl").read_bytes() for out in ("whole", "parts")]
     assert files[0] == files[1]

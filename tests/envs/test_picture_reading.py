@@ -17,8 +17,8 @@ from hunch.lm import Cached
 from hunch.lm.base import Model
 from hunch.lm.prompts import shown
 from hunch.rl import dataset
-from hunch.runs.models import shown as options_of
-from hunch.runs.places import identify
+from hunch.runs.environments import identify
+from hunch.runs.environments import shown as options_of
 from hunch.runs.record import collect, parse_mix
 
 pytest.importorskip("minigrid")

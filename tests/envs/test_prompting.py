@@ -7,7 +7,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.runs.answers import read_data
+from hunch.runs.data import read_data
 from hunch_studies.worlds.prompting import CANDIDATES, TOPICS, Question, chance, edited, gap, questions
 
 BED = "hunch/Prompting-v0"

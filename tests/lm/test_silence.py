@@ -166,7 +166,7 @@ def sittings(out, lines):
     while not ended:
         with warnings.catch_warnings(action="ignore"):
             try:
-                execute(config, out, stop=Stops(lines))
+                execute(config, out, watch=hunch.Watch(stop=Stops(lines)))
             except HunchError as error:
                 ended = str(error)
     last = read_lines(out / "metrics.jsonl")[-1]

@@ -105,7 +105,14 @@ def test_a_run_of_a_real_model_resumes_exactly(folders, prompts, tmp_path):
     envs = lambda: [hunch.make("hunch/Prompts-v0", file=str(prompts)) for _ in range(3)]  # noqa: E731
     whole = hunch.train("rloo", envs(), steps=36, out=tmp_path / "whole", **options)
     calls = iter(range(100))
-    hunch.train("rloo", envs(), steps=36, out=tmp_path / "cut", stop=lambda: next(calls) >= 4, **options)
+    hunch.train(
+        "rloo",
+        envs(),
+        steps=36,
+        out=tmp_path / "cut",
+        watch=hunch.Watch(stop=lambda: next(calls) >= 4),
+        **options,
+    )
     rest = hunch.train("rloo", envs(), steps=36, out=tmp_path / "cut", **options)
     assert [e.actions for e in rest.episodes] == [e.actions for e in whole.episodes]
 
@@ -169,7 +176,7 @@ def test_a_reference_of_ones_own_is_asked_and_counted(folders, prompts):
     spec, lines = f"hf:{folders['gpt2']}", []
     envs = [hunch.make("hunch/Prompts-v0", file=str(prompts)) for _ in range(2)]
     options = {"lm": spec, "reference": spec, "group": 2, "episodes": 4, "max_tokens": 5}
-    result = hunch.train("grpo", envs, steps=4, report=lines.append, **options)
+    result = hunch.train("grpo", envs, steps=4, watch=hunch.Watch(report=lines.append), **options)
     assert result.models["reference"]["calls"] == 4
     assert max(abs(line["kl"]) for line in lines if "kl" in line) < 1e-4
 

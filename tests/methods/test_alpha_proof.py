@@ -54,7 +54,7 @@ def test_it_keeps_the_contract_with_all_settings(options):
 
 
 def test_a_step_is_a_statement_and_a_round_is_a_pass():
-    result = hunch.train(AlphaProof(**SMALL), env(), 24, progress=False)
+    result = hunch.train(AlphaProof(**SMALL), env(), 24, watch=hunch.Watch(progress=False))
     agent = result.agent
     assert agent.round == 2
     proved = {str(read(text)) for text in agent.texts} & set(agent.stored)
@@ -93,7 +93,9 @@ def test_what_is_no_theorem_is_refuted_with_its_witness():
 def test_the_run_s_file_says_what_became_of_each_statement_in_the_end(tmp_path):
     """Not what was known after the first steps; also of a run that goes on."""
     for steps in (12, 36):
-        agent = hunch.train(AlphaProof(**SMALL), env(), steps, out=tmp_path, progress=False).agent
+        agent = hunch.train(
+            AlphaProof(**SMALL), env(), steps, out=tmp_path, watch=hunch.Watch(progress=False)
+        ).agent
     lines = [json.loads(line) for line in (tmp_path / "proofs.jsonl").read_text().splitlines()]
     assert lines == agent.results()
     assert [line["statement"] for line in lines] == list(agent.texts)
@@ -104,7 +106,7 @@ def test_the_run_s_file_says_what_became_of_each_statement_in_the_end(tmp_path):
 
 def test_statements_in_english_need_a_formaliser():
     with pytest.raises(UsageError, match="--formaliser"):
-        hunch.train(AlphaProof(**SMALL), env(english=True), 12, progress=False)
+        hunch.train(AlphaProof(**SMALL), env(english=True), 12, watch=hunch.Watch(progress=False))
 
 
 def test_budget_0_is_refused():
@@ -157,7 +159,7 @@ def test_a_model_that_scores_can_guide():
     told, _ = LanguageGuide(model).evaluate([*goals, read("|- p")])
     assert [len(own) for own in told] == [len(tactics(goal)) for goal in [*goals, read("|- p")]]
     agent = AlphaProof(budget=8, guide="lm", lm=model)
-    hunch.train(agent, env(), 12, progress=False)
+    hunch.train(agent, env(), 12, watch=hunch.Watch(progress=False))
     assert agent.stored
     assert agent.evidence == model.evidence
 
@@ -191,7 +193,7 @@ def test_what_is_proved_but_not_meant_is_counted_beside_what_is_proved():
     model = lm.load("scripted:formaliser?error=0.3")
     agent = AlphaProof(**{**SMALL, "budget": 64}, formaliser=model, readings=1)
     told = []
-    hunch.train(agent, env(english=True), 12, progress=False, report=told.append)
+    hunch.train(agent, env(english=True), 12, watch=hunch.Watch(progress=False, report=told.append))
     results = [line["result"] for line in agent.results()]
     assert "proved, but it is not what was meant" in results
     assert agent.evidence == "L0"

@@ -50,7 +50,14 @@ def test_stopped_and_resumed_equals_uninterrupted(name, data, tmp_path):
     def trained(steps, out):
         evaluation = hunch.Evaluation([room(), room()], every=5, episodes=8)
         return hunch.train(
-            name, room(), data=data, steps=steps, lifetime=4, evaluation=evaluation, out=out, **options
+            name,
+            room(),
+            data=data,
+            steps=steps,
+            streams=hunch.Streams(lifetime=4),
+            evaluation=evaluation,
+            out=out,
+            **options,
         )
 
     whole = trained(20, tmp_path / "whole")
@@ -82,7 +89,7 @@ def test_the_network_learns_what_the_data_do(data):
     """In recorded lives whose only action is 'stay', it stays; the accuracy says so."""
     lazy = [e.with_steps(_replaced(t, "stay") for t in e) for e in as_episodes(data)]
     agent = AlgorithmDistillation(**SMALL, warmup=1, learning_rate=0.01)
-    result = hunch.train(agent, room(), data=lazy, steps=60, lifetime=4)
+    result = hunch.train(agent, room(), data=lazy, steps=60, streams=hunch.Streams(lifetime=4))
     assert result.steps == 60
     player = agent.player(0)
     env = room()
@@ -99,7 +106,7 @@ def _replaced(t, action, reward=None):
 
 def test_a_lifetime_is_remembered_and_forgotten(data):
     agent = AlgorithmDistillation(**SMALL)
-    hunch.train(agent, room(), data=data, steps=20, lifetime=4)
+    hunch.train(agent, room(), data=data, steps=20, streams=hunch.Streams(lifetime=4))
     env, player = room(), agent.player(0)
     observation, info = env.reset(seed=0)
     state = State.read(observation, info)
@@ -146,18 +153,33 @@ def test_a_model_reads_its_rewards():
 )
 def test_what_cannot_be_learnt_is_refused_before_training(options, lifetime, message, data):
     with pytest.raises(UsageError, match=message):
-        hunch.train("algorithm-distillation", room(), data=data, steps=5, lifetime=lifetime, **options)
+        hunch.train(
+            "algorithm-distillation",
+            room(),
+            data=data,
+            steps=5,
+            streams=hunch.Streams(lifetime=lifetime),
+            **options,
+        )
 
 
 def test_a_room_that_the_data_never_show(data):
     agent = AlgorithmDistillation(**SMALL)
-    hunch.train(agent, room(), data=data, steps=2, lifetime=4)
+    hunch.train(agent, room(), data=data, steps=2, streams=hunch.Streams(lifetime=4))
     with pytest.raises(UsageError, match="never have 'row 1 5'"):
         agent.player(0).act([State("You are in row 5, column 5.", actions=("stay",))])
 
 
 def test_the_best_action_is_asked_of_the_environment(data):
-    hunch.train("algorithm-distillation", room(), data=data, steps=2, labels="best", lifetime=4, **SMALL)
+    hunch.train(
+        "algorithm-distillation",
+        room(),
+        data=data,
+        steps=2,
+        labels="best",
+        streams=hunch.Streams(lifetime=4),
+        **SMALL,
+    )
     lake = hunch.make("hunch/FrozenLake-v0")
     with pytest.raises(UsageError, match="knows its best action"):
         hunch.train(AlgorithmDistillation(**SMALL, labels="best"), lake, data=as_episodes(data), steps=2)

@@ -312,7 +312,7 @@ def test_the_contract_holds_with_skills(skills):
 def test_a_run_that_is_killed_in_the_middle_of_a_plan_goes_on(skills, tmp_path):
     def go(out, stop=lambda: False):
         agent = planner(skills, name="inner-monologue", prior=PriorConfig(kind="mapped"))
-        return hunch.train(agent, hunch.make(KITCHEN), steps=250, out=out, stop=stop)
+        return hunch.train(agent, hunch.make(KITCHEN), steps=250, out=out, watch=hunch.Watch(stop=stop))
 
     whole = go(tmp_path / "whole")
     seen = []
@@ -383,7 +383,7 @@ def test_answers_that_name_no_skill_are_counted(skills):
     agent = planner(skills, "scripted:errands?malformed=1.0", prior=own)
     told = []
     with pytest.warns(HunchWarning, match="20 answers .* in a row"):
-        hunch.train(agent, hunch.make(KITCHEN), steps=100, report=told.append)
+        hunch.train(agent, hunch.make(KITCHEN), steps=100, watch=hunch.Watch(report=told.append))
     assert any(line.get("fallback_rate") == 1.0 for line in told)
 
 

@@ -118,7 +118,7 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path):
                 [problem() for _ in range(4)],
                 80,
                 out=tmp_path / out,
-                stop=lambda s=stop, c=calls: next(c) >= s,
+                watch=hunch.Watch(stop=lambda s=stop, c=calls: next(c) >= s),
             )
     files = [(tmp_path / out / "programs.jsonl").read_bytes() for out in ("whole", "parts")]
     assert files[0] == files[1]
@@ -325,7 +325,7 @@ def test_a_world_model_search_that_is_taken_up_again_goes_on_as_it_was(search, t
         return agent.records()
 
     whole, calls = run(tmp_path / "whole"), iter(range(100))
-    run(tmp_path / "parts", stop=lambda: next(calls) >= 5)
+    run(tmp_path / "parts", watch=hunch.Watch(stop=lambda: next(calls) >= 5))
     assert run(tmp_path / "parts") == whole
     assert any(line["fitness"] is None for line in whole)
 

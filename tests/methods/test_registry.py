@@ -372,7 +372,14 @@ def test_a_run_of_a_broken_agent_ends_in_one_sentence_and_stays_intact(broken, s
     lake, judge = hunch.make("hunch/FrozenLake-v0"), [hunch.make("hunch/FrozenLake-v0")]
     evaluation = Evaluation(judge, 30, 2)
     calls = iter(range(100))
-    hunch.train(Walker(), lake, 90, out=tmp_path, stop=lambda: next(calls) >= 20, evaluation=evaluation)
+    hunch.train(
+        Walker(),
+        lake,
+        90,
+        out=tmp_path,
+        watch=hunch.Watch(stop=lambda: next(calls) >= 20),
+        evaluation=evaluation,
+    )
     before = (tmp_path / "checkpoint" / "state.pt").read_bytes()
     broken.__name__ = "Walker" if broken is not Raises else "Raises"
     with pytest.raises(hunch.core.HunchError, match=said if broken is not Raises else "another run"):

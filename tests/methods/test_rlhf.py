@@ -57,7 +57,9 @@ def recorded(n=40, groups=True):
 def writer(tmp_path_factory):
     """A run of sft, long enough to write most words in a sensible order."""
     out = tmp_path_factory.mktemp("runs") / "writer"
-    hunch.train("sft", ENV, 800, lm=SCRATCH, envs=8, out=out, batch_size=32, learning_rate=1e-2)
+    hunch.train(
+        "sft", ENV, 800, lm=SCRATCH, streams=hunch.Streams(envs=8), out=out, batch_size=32, learning_rate=1e-2
+    )
     return out
 
 
@@ -244,7 +246,7 @@ def test_the_policy_follows_the_reward_model_and_an_evaluation_says_how(writer, 
         "kl": 0.0,
         "learning_rate": 1e-3,
     }
-    hunch.train("rlhf", ENV, 700, lm=f"hf:{writer}", envs=16, out=out, **options)
+    hunch.train("rlhf", ENV, 700, lm=f"hf:{writer}", streams=hunch.Streams(envs=16), out=out, **options)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     learned = [line["intrinsic"] for line in lines if "intrinsic" in line]
     assert np.mean(learned[-3:]) > np.mean(learned[:3]) + 0.1

@@ -266,7 +266,7 @@ def test_a_reward_of_ones_own_replaces_that_of_the_environment(prompts):
     method, lines = methods.find("grpo"), []
     made = method.build(method.config_class(lm=WALKS, reward=f"{__name__}:Length", **options), {})
     envs = [hunch.make("hunch/Prompts-v0", file=str(prompts)) for _ in range(4)]
-    result = hunch.train(made, envs, steps=320, report=lines.append)
+    result = hunch.train(made, envs, steps=320, watch=hunch.Watch(report=lines.append))
     lengths = [len(episode.actions[0]) for episode in result.episodes]
     assert np.mean(lengths[-60:]) < np.mean(lengths[:60])
     assert any("intrinsic" in line for line in lines)
@@ -384,7 +384,7 @@ def test_equal_returns_are_reported_and_teach_nothing(model):
     lines = []
     model.restart()
     with pytest.warns(HunchWarning, match="had equal rewards"):
-        hunch.train(made, [Same() for _ in range(4)], steps=80, report=lines.append)
+        hunch.train(made, [Same() for _ in range(4)], steps=80, watch=hunch.Watch(report=lines.append))
     assert [line["flat_groups"] for line in lines if "flat_groups" in line] == [1.0] * 10
     model_now = made.lm.state_dict()
     assert all(torch.equal(model_now[name], model._first[name]) for name in before)

@@ -112,7 +112,8 @@ def test_a_run_resumes_where_it_was_stopped(tmp_path, model):
     """A folder of transformers with adapters: stopped and resumed equals uninterrupted."""
     model.restart()
     spec = f'hf:{model.save(tmp_path / "model")}?train=lora&end="\\n"'
-    how = {"env_options": {"max_steps": 3, "written": True, "history": 1}, "lm": spec, "group": 2, "envs": 4}
+    options = {"max_steps": 3, "written": True, "history": 1}
+    how = {"streams": hunch.Streams(envs=4, options=options), "lm": spec, "group": 2}
     how |= {"episodes": 4, "max_tokens": 5, "seed": 3}
     whole = hunch.train("gigpo", BABY, steps=24, out=tmp_path / "whole", **how)
     again = hunch.train("gigpo", BABY, steps=12, out=tmp_path / "again", **how)

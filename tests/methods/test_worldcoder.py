@@ -100,7 +100,7 @@ def test_a_run_that_is_taken_up_again_goes_on_as_it_was(at, tmp_path):
         return [e.actions for e in result.episodes], agent.records()
 
     calls = iter(range(1_000))
-    run(tmp_path / "parts", stop=lambda: next(calls) >= at)
+    run(tmp_path / "parts", watch=hunch.Watch(stop=lambda: next(calls) >= at))
     assert run(tmp_path / "parts") == run(tmp_path / "whole")
 
 

@@ -72,7 +72,9 @@ def test_a_model_plays_no_game_that_it_was_trained_on(tmp_path):
         execute(known, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="trained on 2 of the 2 games"):
-        hunch.train("glam", make(ENV, pool_seed=1500, games=2), steps=1, lm=run.lm, progress=False)
+        hunch.train(
+            "glam", make(ENV, pool_seed=1500, games=2), steps=1, lm=run.lm, watch=hunch.Watch(progress=False)
+        )
     execute(replace(run, env_options={"games": 1}), tmp_path / "run")
     with pytest.raises(UsageError, match="trained on 1 of the 1 games"):
         evaluate_run(Trial(run=tmp_path / "run", env_options={"pool_seed": 1500}, episodes=1))

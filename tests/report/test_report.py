@@ -29,11 +29,10 @@ from hunch.report.table import rows, verdict
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import contrast, over_seeds
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_json, read_lines
+from hunch.runs.files import read_json, read_lines, write_json
 from hunch.runs.loading import load_agent
 from hunch.runs.models import Loaded
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_json
 
 FINITE = st.floats(-1e9, 1e9)
 

@@ -9,10 +9,9 @@ from hunch import Evaluation, train
 from hunch.core import Agent, HunchError
 from hunch.rl.comparison import difference
 from hunch.runs import loop
-from hunch.runs.files import read_checkpoint
+from hunch.runs.checkpoints import BEST, CHECKPOINT, read_checkpoint
 from hunch.runs.folder import RunFolder
 from hunch.runs.loop import SAVING_SHARE
-from hunch.runs.writing import BEST, CHECKPOINT
 
 TOP, STEPS = 40, 60
 

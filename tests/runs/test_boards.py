@@ -48,7 +48,7 @@ def shown(folder):
 
 
 def test_a_board_of_ones_own_gets_every_line(own, tmp_path, hunch_command):
-    hunch.train("q-learning", LAKE, 40, out=tmp_path / "run", boards=["my_board:Lines"])
+    hunch.train("q-learning", LAKE, 40, out=tmp_path / "run", watch=hunch.Watch(boards=["my_board:Lines"]))
     lines = [["q-learning", line["step"], line["seconds"]] for line in metrics(tmp_path / "run")]
     assert shown(tmp_path / "run") == lines
     line = ("q-learning", "--env", LAKE, "--steps", "40", "--board", "my_board:Lines")
@@ -90,13 +90,13 @@ def test_a_board_that_is_not_there_is_one_sentence(board, says, hunch_command, t
 
 def test_a_board_needs_a_folder():
     with pytest.raises(UsageError, match="set it with out="):
-        hunch.train("q-learning", LAKE, 40, boards=["json:Board"])
+        hunch.train("q-learning", LAKE, 40, watch=hunch.Watch(boards=["json:Board"]))
 
 
 def in_two_sittings(out, board):
     """A run that is stopped at once and resumed."""
     for stop in (lambda: True, lambda: False):
-        hunch.train("q-learning", LAKE, 40, out=out, boards=[board], stop=stop)
+        hunch.train("q-learning", LAKE, 40, out=out, watch=hunch.Watch(boards=[board], stop=stop))
     return metrics(out)
 
 
@@ -105,7 +105,7 @@ def test_mlflow(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     lines = in_two_sittings(tmp_path / "run", "mlflow:lakes")
-    hunch.train("q-learning", LAKE, 40, out=tmp_path / "other", boards=["mlflow:lakes"])
+    hunch.train("q-learning", LAKE, 40, out=tmp_path / "other", watch=hunch.Watch(boards=["mlflow:lakes"]))
     client = tracking.MlflowClient()
     runs = client.search_runs([client.get_experiment_by_name("lakes").experiment_id])
     assert len(runs) == 2

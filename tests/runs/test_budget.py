@@ -16,10 +16,10 @@ from hunch.lm.budget import Ledger
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.eureka import EurekaConfig
 from hunch.roles import MappedPrior
+from hunch.runs.compare import SPENT, SharedBudget, _spent
 from hunch.runs.estimate import estimate, estimates
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import JOURNAL
-from hunch.runs.shared import SPENT, SharedBudget, _spent
 from hunch_studies.rules import ScriptedModel
 from hunch_studies.rules.frozen_lake import frozenlake
 

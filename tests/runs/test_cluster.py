@@ -12,9 +12,9 @@ from hunch.core import HunchError
 from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.runs import cluster
+from hunch.runs.checkpoints import CHECKPOINT
 from hunch.runs.compare import Arm, compare, jobs
 from hunch.runs.execute import RunConfig
-from hunch.runs.writing import CHECKPOINT
 
 ray = pytest.importorskip("ray")
 # In a process of their own (make test-ray): a driver of Ray ends with its cluster, and its process too.

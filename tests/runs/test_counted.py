@@ -159,7 +159,7 @@ def test_a_stand_in_leaves_a_model_as_it_was():
 
 def test_workers_cannot_count():
     with pytest.raises(UsageError, match="leave processes out"):
-        hunch.train("q-learning", [Judged(), Judged()], steps=4, processes=2)
+        hunch.train("q-learning", [Judged(), Judged()], steps=4, streams=hunch.Streams(processes=2))
 
 
 def test_a_model_of_an_environment_needs_a_meter():

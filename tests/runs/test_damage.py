@@ -18,16 +18,16 @@ from hunch.core import HunchError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.report.gather import collect
-from hunch.runs.board import Boards
+from hunch.runs.boards import Boards
+from hunch.runs.callbacks import Watch
+from hunch.runs.checkpoints import CHECKPOINT
 from hunch.runs.compare import Arm, Job, compare, outcome
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_lines
+from hunch.runs.files import last_line, read_lines, write_atomically
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.processes import thread_limits
-from hunch.runs.shared import last_line
 from hunch.runs.stored import read_run
-from hunch.runs.writing import CHECKPOINT, write_atomically
 
 CONFIG = RunConfig(
     method="zero-shot",
@@ -43,7 +43,7 @@ def half(tmp_path_factory):
     """A run that was stopped on the way."""
     out = tmp_path_factory.mktemp("half")
     lines = []
-    execute(CONFIG, out, report=lines.append, stop=lambda: len(lines) >= 100)
+    execute(CONFIG, out, watch=Watch(report=lines.append, stop=lambda: len(lines) >= 100))
     return out
 
 
@@ -186,7 +186,7 @@ FULL = """
 import resource, signal, sys
 from pathlib import Path
 from hunch.core import HunchError
-from hunch.runs.writing import write_atomically
+from hunch.runs.files import write_atomically
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -277,12 +277,12 @@ def test_thread_limits_name_the_pools():
 def test_figures_for_tensorboard_are_neither_doubled_nor_missing(tmp_path):
     """A sitting that dies after its checkpoint has written figures that the next one writes again."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    first = Boards(tmp_path, 0)
+    first = Boards(tmp_path, 0, {})
     for step in (1, 2, 3):
         first.show({"step": step, "return": float(step), "usage": {}})
         first.flush()
     for begun in (1, 0):  # from a checkpoint after step 1, then from the very beginning
-        again = Boards(tmp_path, begun)
+        again = Boards(tmp_path, begun, {})
         for step in range(begun + 1, 4):
             again.show({"step": step, "return": float(step), "usage": {}})
         again.close()
@@ -300,6 +300,6 @@ def test_a_run_that_fails_closes_its_writers(tmp_path):
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
-        execute(CONFIG, tmp_path / "run", report=fail)
+        execute(CONFIG, tmp_path / "run", watch=Watch(report=fail))
     assert list((tmp_path / "run" / "tensorboard").glob("events*"))
     assert set(threading.enumerate()) <= others

@@ -19,9 +19,10 @@ from hunch.rl.rollout import Finished
 from hunch.roles import TextTable
 from hunch.roles.prior.base import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
+from hunch.runs.checkpoints import read_checkpoint
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_checkpoint, read_lines
+from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.record import collect, parse_mix
 
@@ -208,7 +209,10 @@ def test_no_run_is_written_into(run, baseline):
         ({"options": {"k": 0}}, "k must be at least 1"),
         ({"options": {"encoder": "hf:x"}}, "encoder affected what was learnt"),
         ({"options": {"horizon": 5}}, "dqn-prior has no horizon; .* can change k, proposals, prior, alpha"),
-        ({"lm": "minilm", "options": {"prior": PriorConfig(kind="mapped")}}, "'generate'"),
+        (
+            {"lm": "minilm", "options": {"prior": PriorConfig(kind="mapped")}},
+            "can generate as --lm; minilm cannot",
+        ),
         ({"lm": "minilmm"}, "minilm"),
         ({"env_options": {"slipery": True}}, "no option 'slipery'"),
         ({"episodes": 0}, "episodes must be at least 1"),

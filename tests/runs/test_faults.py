@@ -218,7 +218,12 @@ def test_a_callback_or_agent_that_fails_is_named(error):
 
     kind = type(error).__name__
     with pytest.raises(HunchError, match=f"The callback Mine failed after 1 steps: {kind}"):
-        hunch.train(Plain(), LAKE, 10, callbacks=[type("Mine", (hunch.Callback,), {"on_step": fail})()])
+        hunch.train(
+            Plain(),
+            LAKE,
+            10,
+            watch=hunch.Watch(callbacks=[type("Mine", (hunch.Callback,), {"on_step": fail})()]),
+        )
     with pytest.raises(HunchError, match=f"Mine failed to learn after 1 steps: {kind}"):
         hunch.train(type("Mine", (Plain,), {"learn": fail})(), LAKE, 10)
 
@@ -245,11 +250,13 @@ def test_a_model_is_not_asked_letter_by_letter(verb):
 
 
 def test_paths_and_boards_of_a_wrong_type_are_named():
-    for wrong, said in (({"out": 3}, "path of a folder, not 3"), ({"out": "r", "boards": [3]}, "not 3")):
+    with pytest.raises(UsageError, match="path of a folder, not 3"):
+        hunch.train(Plain(), LAKE, 10, out=3)
+    for boards, said in (([3], "not 3"), (["mlflow"], "not 'mlflow'")):
         with pytest.raises(UsageError, match=said):
-            hunch.train(Plain(), LAKE, 10, **wrong)
-    with pytest.raises(UsageError, match="not 'mlflow'"):
-        hunch.train(Plain(), LAKE, 10, out="r", boards="mlflow")
+            hunch.train(Plain(), LAKE, 10, out="r", watch=hunch.Watch(boards=boards))
+    with pytest.raises(UsageError, match=r"boards is a list: write boards=\['mlflow:lakes'\]"):
+        hunch.Watch(boards="mlflow:lakes")
     with pytest.raises(UsageError, match="not from 3"):
         hunch.read_config(3)
 

@@ -18,8 +18,8 @@ from hunch.methods import registry
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.q_learning import QLearning
 from hunch.runs.config import RunConfig
+from hunch.runs.environments import require_fit
 from hunch.runs.execute import execute
-from hunch.runs.fit import require_fit
 
 LISTED = "hunch/FrozenLake-v0"
 PAIRS = [
@@ -52,7 +52,7 @@ NOWHERE = f"hf:{Path(__file__).parent}"  # a folder without a model: what loads 
 
 @pytest.mark.parametrize(("method", "env"), PAIRS)
 def test_what_worked_fits(method, env):
-    require_fit(method, hunch.make(env))
+    require_fit(methods.find(method), hunch.make(env))
 
 
 @pytest.mark.parametrize("name", hunch.envs.names())
@@ -111,9 +111,9 @@ def test_an_environment_that_declares_nothing_is_not_refused():
     assert declared(Told()) is None
     assert acts(declared(Told())) == "listed"
     for method in ("motif", "worldcoder", "q-learning"):
-        require_fit(method, Told())
+        require_fit(methods.find(method), Told())
     with pytest.raises(UsageError, match="motif reads events"):
-        require_fit("motif", Told(("raw",)))
+        require_fit(methods.find("motif"), Told(("raw",)))
 
 
 def test_python_refuses_what_the_command_refuses(tmp_path):
@@ -199,7 +199,7 @@ def test_raw_reaches_only_methods_that_declare_it(register, reads, optional):
 def test_capabilities_are_declared_and_no_words(register):
     """A method that writes programs may say so in its roles as it likes."""
     register(dataclasses.replace(methods.find("funsearch"), name="mine", roles=("whatever",)))
-    require_fit("mine", hunch.make("hunch/Heuristic-CapSet-v0"))
+    require_fit(methods.find("mine"), hunch.make("hunch/Heuristic-CapSet-v0"))
 
 
 def test_saycan_takes_the_names_of_things_for_no_examples():

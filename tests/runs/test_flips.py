@@ -18,14 +18,14 @@ from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.report.gather import collect
 from hunch.rl.comparison import difference
+from hunch.runs.callbacks import Watch
+from hunch.runs.checkpoints import BEST, CHECKPOINT
 from hunch.runs.compare import outcome
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_json, read_lines
+from hunch.runs.files import last_line, read_json, read_lines
 from hunch.runs.folder import JOURNAL, STREAMS
 from hunch.runs.loading import load_agent
-from hunch.runs.shared import last_line
 from hunch.runs.stored import finished, read_run
-from hunch.runs.writing import BEST, CHECKPOINT
 
 SMALL = DQNPriorConfig(k=2, hidden=4, warmup=10, batch_size=4, encoder="bag-of-words?dim=8")
 LEARNER = {"method": "dqn-prior", "env": "hunch/FrozenLake-v0", "lm": "uniform", "options": SMALL}
@@ -137,7 +137,7 @@ def test_three_hundred_changed_bits_are_sentences(whole, copied, name, file):
 def half(tmp_path_factory):
     """A run that was stopped on the way."""
     out, lines = tmp_path_factory.mktemp("half"), []
-    execute(CONFIGS["learner"], out, report=lines.append, stop=lambda: len(lines) >= 40)
+    execute(CONFIGS["learner"], out, watch=Watch(report=lines.append, stop=lambda: len(lines) >= 40))
     return out
 
 

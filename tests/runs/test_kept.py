@@ -8,17 +8,16 @@ from benchmarks.kills import same
 
 import hunch
 from hunch.core import HunchError, UsageError
+from hunch.runs.checkpoints import CHECKPOINT, file_of, kept_steps, read_checkpoint
 from hunch.runs.cluster import pack, unpack
-from hunch.runs.files import read_checkpoint
-from hunch.runs.kept import file_of, kept_steps
-from hunch.runs.writing import CHECKPOINT
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"hidden": 8, "encoder": "bag-of-words", "warmup": 20, "batch_size": 8}
 
 
-def train(out, steps=100, **options):
-    return hunch.train("dqn", LAKE, steps, keep_every=20, out=out, **options, **SMALL)
+def train(out, steps=100, last=None, **options):
+    saving = hunch.Saving(every=20, last=last)
+    return hunch.train("dqn", LAKE, steps, saving=saving, out=out, **options, **SMALL)
 
 
 def states(folder):
@@ -33,7 +32,7 @@ def test_every_multiple_is_kept_and_is_the_agent_of_that_step(tmp_path):
             if run.steps % 20 == 0:
                 seen[run.steps] = deepcopy(run.agent.state_dict())
 
-    train(tmp_path, callbacks=[Look()])
+    train(tmp_path, watch=hunch.Watch(callbacks=[Look()]))
     assert kept_steps(tmp_path) == [20, 40, 60, 80, 100] == list(seen)
     for step, state in seen.items():
         assert same(state, hunch.load(tmp_path, step=step).agent.state_dict())
@@ -41,12 +40,12 @@ def test_every_multiple_is_kept_and_is_the_agent_of_that_step(tmp_path):
 
 
 def test_of_several_streams_the_step_after_the_multiple_is_kept(tmp_path):
-    train(tmp_path, envs=3, steps=60)
+    train(tmp_path, streams=hunch.Streams(envs=3), steps=60)
     assert kept_steps(tmp_path) == [21, 42, 60]
 
 
 def test_only_the_last_ones_stay(tmp_path):
-    train(tmp_path, keep_last=2)
+    train(tmp_path, last=2)
     assert kept_steps(tmp_path) == [80, 100]
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["100", "80"]
 
@@ -54,14 +53,14 @@ def test_only_the_last_ones_stay(tmp_path):
 @pytest.mark.parametrize("last", [None, 1, 2])
 def test_killed_and_resumed_leaves_the_same_set(tmp_path, last):
     """The moment of the kill: the last save is of the first step, and what was kept later is there."""
-    train(tmp_path / "whole", keep_last=last)
-    train(tmp_path / "killed", keep_last=last, steps=100, stop=lambda: True)
+    train(tmp_path / "whole", last=last)
+    train(tmp_path / "killed", last=last, steps=100, watch=hunch.Watch(stop=lambda: True))
     early = kept_steps(tmp_path / "killed")
     old = (tmp_path / "killed" / CHECKPOINT).read_bytes()
-    train(tmp_path / "killed", keep_last=last)
+    train(tmp_path / "killed", last=last)
     (tmp_path / "killed" / CHECKPOINT).write_bytes(old)
     (tmp_path / "killed" / "summary.json").unlink()
-    train(tmp_path / "killed", keep_last=last)
+    train(tmp_path / "killed", last=last)
     assert early != kept_steps(tmp_path / "killed")
     assert same(states(tmp_path / "whole"), states(tmp_path / "killed"))
 
@@ -76,7 +75,7 @@ def test_without_a_checkpoint_to_go_on_from_nothing_stays(tmp_path):
 
 
 def test_a_step_that_was_not_kept_is_one_sentence(tmp_path, hunch_command):
-    train(tmp_path / "run", keep_last=2)
+    train(tmp_path / "run", last=2)
     with pytest.raises(UsageError, match=r"keeps no checkpoint of step 20; it keeps 80, 100\."):
         hunch.load(tmp_path / "run", step=20)
     with pytest.raises(UsageError, match="step must be a whole number"):
@@ -109,7 +108,7 @@ def test_settings_are_part_of_the_run_only_if_they_are_given(tmp_path):
 
 
 def test_a_cluster_carries_the_same_set(tmp_path):
-    train(tmp_path / "there", keep_last=2)
+    train(tmp_path / "there", last=2)
     train(tmp_path / "home", steps=60)
     unpack(tmp_path / "home", pack(tmp_path / "there"))
     assert same(states(tmp_path / "there"), states(tmp_path / "home"))

@@ -14,13 +14,13 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.methods.settings import configure
 from hunch.rl.comparison import difference
+from hunch.runs.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
-from hunch.runs.files import read_checkpoint, read_json
+from hunch.runs.files import read_json, write_json
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
-from hunch.runs.writing import CHECKPOINT, write_checkpoint, write_json
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"encoder": "bag-of-words", "hidden": 16}
@@ -36,7 +36,9 @@ def settings(**changes):
 
 def test_settings_and_python_give_the_same_folder(tmp_path):
     execute(settings(), tmp_path / "settings")
-    hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path / "python", **SMALL)
+    hunch.train(
+        "dqn", LAKE, 60, evaluation=hunch.Evaluation(every=30, episodes=2), out=tmp_path / "python", **SMALL
+    )
     for name in ("config.json", "episodes.jsonl"):
         one, other = ((tmp_path / who / name).read_text() for who in ("settings", "python"))
         assert one == other
@@ -56,10 +58,17 @@ def test_a_finished_run_without_its_checkpoint_keeps_its_results(tmp_path):
     execute(settings(), tmp_path)
     shutil.rmtree(tmp_path / "checkpoint")
     assert execute(settings(), tmp_path).complete
-    assert hunch.train("dqn", LAKE, 60, eval_every=30, eval_episodes=2, out=tmp_path, **SMALL).agent is None
+    assert (
+        hunch.train(
+            "dqn", LAKE, 60, evaluation=hunch.Evaluation(every=30, episodes=2), out=tmp_path, **SMALL
+        ).agent
+        is None
+    )
     for longer in (
         lambda: execute(replace(settings(), steps=90), tmp_path),
-        lambda: hunch.train("dqn", LAKE, 90, eval_every=30, eval_episodes=2, out=tmp_path, **SMALL),
+        lambda: hunch.train(
+            "dqn", LAKE, 90, evaluation=hunch.Evaluation(every=30, episodes=2), out=tmp_path, **SMALL
+        ),
     ):
         with pytest.raises(UsageError, match="checkpoint is gone"):
             longer()

@@ -12,12 +12,12 @@ from tests.started import server
 import hunch
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
+from hunch.runs.checkpoints import BEST, read_checkpoint
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_checkpoint, read_json, read_lines
+from hunch.runs.files import read_json, read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import read_run
-from hunch.runs.writing import BEST
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"k": 2, "hidden": 16, "warmup": 20, "batch_size": 8, "encoder": "bag-of-words"}
@@ -63,7 +63,7 @@ def episodes(folder):
 def named(tmp_path_factory):
     """The folder of a run by name, with evaluations."""
     out = tmp_path_factory.mktemp("named") / "run"
-    hunch.train(*DQN, 200, eval_every=50, eval_episodes=3, out=out, **OPTIONS)
+    hunch.train(*DQN, 200, evaluation=hunch.Evaluation(every=50, episodes=3), out=out, **OPTIONS)
     return out
 
 
@@ -81,7 +81,13 @@ def test_names_objects_and_the_command_write_the_same_folder(named, tmp_path):
         ),
         tmp_path / "command",
     )
-    hunch.train(lake_agent(), hunch.make(LAKE), 200, eval_every=50, eval_episodes=3, out=tmp_path / "objects")
+    hunch.train(
+        lake_agent(),
+        hunch.make(LAKE),
+        200,
+        evaluation=hunch.Evaluation(every=50, episodes=3),
+        out=tmp_path / "objects",
+    )
     for other in ("command", "objects"):
         assert read_run(tmp_path / other) == read_run(named), other
         assert episodes(tmp_path / other) == episodes(named), other
@@ -91,7 +97,7 @@ def test_names_objects_and_the_command_write_the_same_folder(named, tmp_path):
 
 def test_a_model_takes_the_place_of_its_spec(named, tmp_path):
     options = {**OPTIONS, "lm": hunch.lm.load("uniform")}
-    hunch.train(*DQN, 200, eval_every=50, eval_episodes=3, out=tmp_path / "run", **options)
+    hunch.train(*DQN, 200, evaluation=hunch.Evaluation(every=50, episodes=3), out=tmp_path / "run", **options)
     assert read_run(tmp_path / "run") == read_run(named)
     assert episodes(tmp_path / "run") == episodes(named)
 
@@ -137,19 +143,25 @@ def test_there_is_no_best_without_an_evaluation(tmp_path):
 def test_a_prolonged_run_equals_a_long_one(tmp_path):
     for steps in (60, 60, 150):
         result = hunch.train(
-            "dqn-prior", LAKE, steps, lm="uniform", eval_every=40, out=tmp_path / "a", **SMALL
+            "dqn-prior",
+            LAKE,
+            steps,
+            lm="uniform",
+            evaluation=hunch.Evaluation(every=40),
+            out=tmp_path / "a",
+            **SMALL,
         )
         assert result.complete
         assert result.steps == steps
         assert result.agent.steps == steps
-    hunch.train(*DQN, 150, eval_every=40, out=tmp_path / "b", **OPTIONS)
+    hunch.train(*DQN, 150, evaluation=hunch.Evaluation(every=40), out=tmp_path / "b", **OPTIONS)
     assert episodes(tmp_path / "a") == episodes(tmp_path / "b")
     for which in ({}, {"which": BEST}):
         states = [read_checkpoint(tmp_path / name, **which)["agent"] for name in "ab"]
         assert difference(*states) is None
     assert read_run(tmp_path / "a").steps == 150
     with pytest.raises(UsageError, match="steps: 150 there, 60 asked"):
-        hunch.train(*DQN, 60, eval_every=40, out=tmp_path / "a", **OPTIONS)
+        hunch.train(*DQN, 60, evaluation=hunch.Evaluation(every=40), out=tmp_path / "a", **OPTIONS)
 
 
 def test_the_command_prolongs_a_run(tmp_path):
@@ -243,7 +255,14 @@ class Log(hunch.Callback):
 def test_callbacks_see_everything_and_change_nothing():
     log = Log()
     runs = [
-        hunch.train(Rarest(), LAKE, 60, envs=2, eval_every=20, eval_episodes=3, callbacks=callbacks)
+        hunch.train(
+            Rarest(),
+            LAKE,
+            60,
+            streams=hunch.Streams(envs=2),
+            evaluation=hunch.Evaluation(every=20, episodes=3),
+            watch=hunch.Watch(callbacks=callbacks),
+        )
         for callbacks in ([log], [])
     ]
     assert log.steps == 60
@@ -252,7 +271,7 @@ def test_callbacks_see_everything_and_change_nothing():
 
 
 def test_a_callback_ends_a_run_which_goes_on_later(tmp_path):
-    result = hunch.train(Rarest(), LAKE, 60, out=tmp_path / "a", callbacks=[Log(ends=25)])
+    result = hunch.train(Rarest(), LAKE, 60, out=tmp_path / "a", watch=hunch.Watch(callbacks=[Log(ends=25)]))
     assert (result.steps, result.complete, result.stopped) == (25, False, "Log ended the run after 25 steps.")
     hunch.train(Rarest(), LAKE, 60, out=tmp_path / "a")
     hunch.train(Rarest(), LAKE, 60, out=tmp_path / "b")
@@ -263,17 +282,31 @@ def test_stop_at_a_target():
     oracle = hunch.methods.ZeroShot(
         hunch.roles.build_prior(hunch.roles.PriorConfig(), hunch.lm.load("scripted:frozenlake"))
     )
-    result = hunch.train(oracle, LAKE, 500, callbacks=[hunch.StopAt(0.9, episodes=5)])
+    result = hunch.train(oracle, LAKE, 500, watch=hunch.Watch(callbacks=[hunch.StopAt(0.9, episodes=5)]))
     assert len(result.episodes) == 5
-    result = hunch.train(oracle, LAKE, 500, eval_every=30, eval_episodes=4, callbacks=[hunch.StopAt(1.0)])
+    result = hunch.train(
+        oracle,
+        LAKE,
+        500,
+        evaluation=hunch.Evaluation(every=30, episodes=4),
+        watch=hunch.Watch(callbacks=[hunch.StopAt(1.0)]),
+    )
     assert result.steps == 30
-    assert hunch.train(Rarest(), LAKE, 60, eval_every=30, callbacks=[hunch.StopAt(1.0)]).complete
+    assert hunch.train(
+        Rarest(),
+        LAKE,
+        60,
+        evaluation=hunch.Evaluation(every=30),
+        watch=hunch.Watch(callbacks=[hunch.StopAt(1.0)]),
+    ).complete
     with pytest.raises(UsageError, match="from 0 to 1"):
         hunch.StopAt(70)
 
 
 def test_a_result_is_shown(named, monkeypatch):
-    result = hunch.train("zero-shot", LAKE, 60, lm="uniform", eval_every=20, eval_episodes=2)
+    result = hunch.train(
+        "zero-shot", LAKE, 60, lm="uniform", evaluation=hunch.Evaluation(every=20, episodes=2)
+    )
     picture = result.plot()
     assert picture._repr_png_().startswith(b"\x89PNG"), "a notebook shows it"
     lines = picture.axes[0].lines
@@ -288,7 +321,9 @@ def test_a_result_is_shown(named, monkeypatch):
 
 def test_a_result_as_a_data_frame():
     pandas = pytest.importorskip("pandas")
-    result = hunch.train("zero-shot", LAKE, 60, lm="uniform", eval_every=20, eval_episodes=2)
+    result = hunch.train(
+        "zero-shot", LAKE, 60, lm="uniform", evaluation=hunch.Evaluation(every=20, episodes=2)
+    )
     frame = result.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert len(frame) == len(result.episodes) + 6
@@ -298,7 +333,7 @@ def test_a_result_as_a_data_frame():
 def test_vector_environments_are_their_single_ones():
     vector = gym.make_vec(LAKE, num_envs=3, vectorization_mode="sync")
     by_vector = hunch.train(Rarest(), vector, 60)
-    by_number = hunch.train(Rarest(), LAKE, 60, envs=3)
+    by_number = hunch.train(Rarest(), LAKE, 60, streams=hunch.Streams(envs=3))
     assert by_vector.episodes == by_number.episodes
 
 
@@ -325,7 +360,10 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train(object(), LAKE), "has no begin, act"),
         (lambda: hunch.train("zero-shot", LAKE, lm=3), "a language model or its spec"),
         (lambda: hunch.train("dqn", LAKE, lm=hunch.lm.load("uniform")), "uses no language model"),
-        (lambda: hunch.train("zero-shot", LAKE, lm="uniform", callbacks=[print]), "must be a hunch.Callback"),
+        (
+            lambda: hunch.train("zero-shot", LAKE, lm="uniform", watch=hunch.Watch(callbacks=[print])),
+            "must be a hunch.Callback",
+        ),
         (lambda: hunch.Trained(None), "None is not an agent"),
         (lambda: hunch.Trained(hunch.methods.DQN()), "DQN has no 'features' yet"),
         (lambda: hunch.evaluate(hunch.methods.CountBonus(), LAKE), "CountBonus has no 'table' yet"),
@@ -333,7 +371,7 @@ class Pole(gym.Wrapper):
             lambda: hunch.Trained(hunch.methods.PPO()).predict("x", {"actions": ("a",)}),
             "PPO has no 'policy' yet",
         ),
-        (lambda: hunch.train("dqn", LAKE, keep_last=2), "--keep-last needs --keep-every"),
+        (lambda: hunch.train("dqn", LAKE, saving=hunch.Saving(last=2)), "--keep-last needs --keep-every"),
         (
             lambda: hunch.make(LAKE, history="x"),
             "history, the number of earlier observation-action pairs, must be a whole number",
@@ -348,7 +386,10 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train(Rarest(), Pole(gym.make("CartPole-v1"))), "hunch.envs.TextWrapper"),
         (lambda: hunch.train(Rarest(), gym.make_vec("CartPole-v1", num_envs=2)), "TextWrapper"),
         (lambda: hunch.train(Rarest(), 3), "must be an id or a Gymnasium environment, not 3"),
-        (lambda: hunch.train(Rarest(), hunch.make(LAKE), envs=2), "pass them as a list"),
+        (
+            lambda: hunch.train(Rarest(), hunch.make(LAKE), streams=hunch.Streams(envs=2)),
+            "pass them as a list",
+        ),
         (lambda: hunch.train(Rarest()), "nothing to learn from"),
         (lambda: hunch.methods.ZeroShot(hunch.lm.load("uniform")), "an action prior"),
         (lambda: hunch.methods.DQNPrior("minilm"), "an action prior"),
@@ -385,7 +426,7 @@ def test_one_thread_during_the_run_and_as_before_after_it():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        hunch.train("dqn", LAKE, 5, callbacks=[Look()], encoder="bag-of-words")
+        hunch.train("dqn", LAKE, 5, watch=hunch.Watch(callbacks=[Look()]), encoder="bag-of-words")
         assert set(seen) == {1}
         assert torch.get_num_threads() == 2
     finally:

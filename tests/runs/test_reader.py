@@ -10,6 +10,7 @@ import pytest
 from hunch.cli.main import main
 from hunch.methods.q_learning import QLearningConfig
 from hunch.rl import dataset
+from hunch.runs.callbacks import Watch
 from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute
 from hunch.runs.files import read_json
@@ -28,7 +29,7 @@ CONFIG = RunConfig(method="q-learning", env=BED, env_options=READ, steps=60, opt
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     whole = execute(CONFIG, tmp_path / "whole")
     counted = iter(range(1000))
-    assert not execute(CONFIG, tmp_path / "half", stop=lambda: next(counted) >= 25).complete
+    assert not execute(CONFIG, tmp_path / "half", watch=Watch(stop=lambda: next(counted) >= 25)).complete
     execute(CONFIG, tmp_path / "half")
     first, second = ((tmp_path / name / "episodes.jsonl").read_bytes() for name in ("whole", "half"))
     assert first == second

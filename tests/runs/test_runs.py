@@ -1,5 +1,6 @@
 """A run on disk: resume, kill, damaged files, and what else can go wrong."""
 
+import errno
 import json
 import os
 import signal
@@ -23,9 +24,10 @@ from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_episodes
 from hunch.runs import loop
-from hunch.runs.board import Boards
+from hunch.runs.boards import Boards
+from hunch.runs.checkpoints import read_checkpoint
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.files import read_checkpoint, read_lines
+from hunch.runs.files import read_lines
 from hunch.runs.folder import RunFolder
 from hunch.runs.loading import load_agent
 from hunch.runs.result import Result, read_episode
@@ -76,7 +78,9 @@ def whole(tmp_path_factory):
 def test_stopped_and_resumed_equals_uninterrupted(whole, tmp_path, stops):
     for stop_at in stops:
         counted = iter(range(1000))
-        result = execute(CONFIG, tmp_path, stop=lambda n=counted, at=stop_at: next(n) + 1 >= at)
+        result = execute(
+            CONFIG, tmp_path, watch=hunch.Watch(stop=lambda n=counted, at=stop_at: next(n) + 1 >= at)
+        )
         assert not result.complete
     assert execute(CONFIG, tmp_path).complete
     assert_same_run(whole, tmp_path)
@@ -178,23 +182,43 @@ def test_damaged_checkpoint_is_named(whole, tmp_path):
 
 def test_lines_shorter_than_the_checkpoint_says(whole, tmp_path):
     lines = []
-    execute(CONFIG, tmp_path, report=lines.append, stop=lambda: len(lines) >= 100)
+    execute(CONFIG, tmp_path, watch=hunch.Watch(report=lines.append, stop=lambda: len(lines) >= 100))
     (tmp_path / "episodes.jsonl").write_bytes(b"")
     with pytest.raises(HunchError, match="shorter"):
         execute(CONFIG, tmp_path)
 
 
-def test_full_disk_keeps_the_last_checkpoint(tmp_path):
-    """/dev/full refuses every write, as a full disk does."""
+def test_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    """A disk that is full says so when a file is flushed."""
     lines = []
-    execute(CONFIG, tmp_path, report=lines.append, stop=lambda: len(lines) >= 50)
-    before = (tmp_path / "checkpoint" / "state.pt").read_bytes()
-    (tmp_path / "checkpoint" / "state.pt.tmp").symlink_to("/dev/full")
-    with pytest.raises(HunchError, match="disk is full"):
-        execute(CONFIG, tmp_path)
-    assert (tmp_path / "checkpoint" / "state.pt").read_bytes() == before
-    assert not (tmp_path / "checkpoint" / "state.pt.tmp").is_symlink()  # half a file is not left behind
+    execute(CONFIG, tmp_path, watch=hunch.Watch(report=lines.append, stop=lambda: len(lines) >= 50))
+    checkpoint = tmp_path / "checkpoint" / "state.pt"
+    before = checkpoint.read_bytes()
+
+    def full(descriptor):
+        if os.path.samestat(os.fstat(descriptor), os.stat(f"{checkpoint}.tmp")):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", lambda file: full(file) if Path(f"{checkpoint}.tmp").exists() else None)
+        with pytest.raises(HunchError, match="disk is full"):
+            execute(CONFIG, tmp_path)
+    assert checkpoint.read_bytes() == before
+    assert not Path(f"{checkpoint}.tmp").exists()  # half a file is not left behind
     assert execute(CONFIG, tmp_path).complete
+
+
+def test_a_link_in_a_folder_is_not_followed(tmp_path):
+    """In a folder that others may write, a link must not lead a checkpoint over another file."""
+    other = tmp_path / "other.txt"
+    other.write_text("mine")
+    folder = tmp_path / "run"
+    (folder / "checkpoint").mkdir(parents=True)
+    (folder / "checkpoint" / "state.pt.tmp").symlink_to(other)
+    (folder / "config.json.tmp").symlink_to(other)
+    assert execute(CONFIG, folder).complete
+    assert other.read_text() == "mine"
+    assert not (folder / "checkpoint" / "state.pt").is_symlink()
 
 
 def test_unwritable_folder():
@@ -293,7 +317,9 @@ def test_lines_reach_the_disk_as_they_come(tmp_path):
         hunch.make("hunch/FrozenLake-v0"),
         200,
         out=tmp_path,
-        report=lambda line: seen.append(read_lines(tmp_path / "metrics.jsonl")[-1] == line),
+        watch=hunch.Watch(
+            report=lambda line: seen.append(read_lines(tmp_path / "metrics.jsonl")[-1] == line)
+        ),
     )
     assert all(seen)
 
@@ -302,11 +328,10 @@ def test_tensorboard_files(whole):
     assert list((whole / "tensorboard").glob("events*"))
 
 
-def test_a_board_that_fails_does_not_stop_the_run(tmp_path, monkeypatch):
+def test_a_board_that_fails_does_not_stop_the_run(tmp_path):
     """One that cannot begin, and one that breaks: said once, and left out from then on."""
-    monkeypatch.setenv("HUNCH_BOARDS", "builtins:int")
     with pytest.warns(HunchWarning, match="builtins:int cannot be used"):
-        boards = Boards(tmp_path, 0)
+        boards = Boards(tmp_path, 0, {"builtins:int": int})
     assert [type(board).__name__ for board in boards.boards] == ["TensorBoard"]
 
     class Broken:

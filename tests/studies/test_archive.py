@@ -9,8 +9,7 @@ import pytest
 
 from hunch.cli.main import main
 from hunch.core import HunchError, UsageError
-from hunch.runs.files import read_json
-from hunch.runs.writing import write_json
+from hunch.runs.files import read_json, write_json
 from hunch_studies.archive import archived
 
 STUDY = ["study", "icpi-roles", "--smoke", "--part", "Chain", "--arm", "rules", "Matching Model"]

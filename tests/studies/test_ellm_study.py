@@ -25,5 +25,5 @@ def test_after_the_turn_only_the_environment_rewards():
         def on_step(self, run, transitions):
             weights.append((agent.weight, agent.extrinsic))
 
-    hunch.train(agent, hunch.make(ellm.ENV), steps=60, callbacks=[Watch()])
+    hunch.train(agent, hunch.make(ellm.ENV), steps=60, watch=hunch.Watch(callbacks=[Watch()]))
     assert weights == [(1.0, 0.0)] * 39 + [(0.0, 1.0)] * 21

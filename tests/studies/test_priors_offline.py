@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hunch.rl.dataset import load
-from hunch.runs.config import check
+from hunch.runs.resolve import resolve
 from hunch_studies.priors_offline import GOOD, _pick_published, _salad_published, checkpoints, evaluated
 from hunch_studies.study import SMOKE
 
@@ -20,7 +20,7 @@ def prepared(part):
 def test_the_lines_have_the_papers_data_and_settings(tmp_path):
     part = prepared(_salad_published(SMOKE, tmp_path))
     for arm in part.arms:
-        check(arm.config)
+        resolve(arm.config)
         assert arm.config.options.clip == 1.0
         assert arm.config.method == "bc" or arm.config.options.gamma == 0.99
         assert not arm.config.lm or arm.config.options.proposals == "visited"
@@ -33,7 +33,7 @@ def test_the_lines_have_the_papers_data_and_settings(tmp_path):
 def test_every_prior_of_pick_has_its_lexical_control(tmp_path):
     arms = prepared(_pick_published(SMOKE, tmp_path)).arms
     for arm in arms:
-        check(arm.config)
+        resolve(arm.config)
     data = load(arms[0].config.data)
     assert all(episode.success for episode in data.episodes[:-1])  # the last one is cut
     assert {"minilm", "words", "uniform"} <= {arm.config.lm for arm in arms}

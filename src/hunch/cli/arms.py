@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.cli.comparison import CompareOptions
+from hunch.cli.estimate import dry_run
 from hunch.cli.options import budget_of, default_folder
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
@@ -22,17 +22,15 @@ from hunch.report.table import Row, rows, verdict, write
 from hunch.rl.dataset import as_episodes
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs import cluster
-from hunch.runs.board import BOARDS
-from hunch.runs.build import build
 from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run, unfinished
 from hunch.runs.compare import compare as compare_runs
-from hunch.runs.config import RunConfig, check
-from hunch.runs.fit import require_fit
+from hunch.runs.config import RunConfig
+from hunch.runs.data import options_with_data, recorded, require_recorded
+from hunch.runs.environments import require_fit
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
-from hunch.runs.packages import board_of
 from hunch.runs.progress import Bars, note
-from hunch.runs.recorded import recorded, require_recorded, tasks
+from hunch.runs.resolve import Resolved, resolve
 
 
 def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
@@ -52,17 +50,18 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
     refuse_run(out)
     refuse_others(todo)
     first = [job.config for job in todo[: len(listed)]]
-    env = _check(first, where)
-    if where.board and not where.dry_run:
-        os.environ[BOARDS] = " ".join(where.board)
+    _check(where)
+    resolved = [resolve(config, where.board) for config in first]
+    env = _environment(resolved, where)
     left = unfinished(todo)
-    if left and where.on == "here" and not where.dry_run:
-        prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
+    if left and not where.dry_run:
+        if where.on == "ray":
+            cluster.connect()
+        else:
+            prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
     if left:
-        _check_models(first, where, env)
+        _check_models(resolved, where, env)
     if where.dry_run:
-        from hunch.cli.estimate import dry_run
-
         return dry_run([arm.label for arm in listed], first, where.seeds)
     try:
         outcomes = _watch(todo, where)
@@ -75,32 +74,41 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
     _conclude(outcomes, out, title)
 
 
-def _check(listed: Sequence[RunConfig], where: CompareOptions) -> TextEnvironment:
-    """Check the options of all arms before a model is loaded; return an environment of theirs."""
+def _check(where: CompareOptions) -> None:
+    """Check the options that single runs do not have."""
     for name in ("seeds", "workers"):
-        if (value := getattr(where, name)) is not None and value < 1:
+        value = getattr(where, name)
+        if value is not None and value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}.")
     budget_of(where.budget)
-    if where.on == "ray" and (where.workers is not None or where.budget):
-        raise UsageError("--workers and --budget work on one machine only: leave them out with --on ray.")
-    for config in listed:
-        check(config)
-    for board in where.board:
-        board_of(board)
-    data = recorded(listed[0])
-    env = make(where.env, **tasks(listed[0], data))
-    for config in listed:
-        require_fit(config.method, env)
-        if config.offline and data:
-            require_recorded(config.method, as_episodes(data))
+    if where.on == "ray" and (where.workers is not None or where.budget or where.board):
+        raise UsageError(
+            "--workers, --budget and --board work on one machine only: leave them out with --on ray."
+        )
+
+
+def _environment(listed: Sequence[Resolved], where: CompareOptions) -> TextEnvironment:
+    """Return an environment of the comparison, after comparing it and the data with every method."""
+    config = listed[0].config
+    data = recorded(config)
+    env = make(where.env, **options_with_data(config, data))
+    for resolved in listed:
+        if resolved.method:
+            require_fit(resolved.method, env)
+            if resolved.config.offline and data:
+                require_recorded(resolved.method, as_episodes(data))
     return env
 
 
-def _check_models(listed: Sequence[RunConfig], where: CompareOptions, env: TextEnvironment) -> None:
+def _check_models(listed: Sequence[Resolved], where: CompareOptions, env: TextEnvironment) -> None:
     """Load the models of all arms, and check that a budget can be applied to them."""
     loaded = Loaded()
-    asked = [Asked(*build(config, loaded=loaded, parts=parts_of(config)), [env]) for config in listed]
-    if budget := budget_of(where.budget):
+    asked = []
+    for resolved in listed:
+        agent, models = resolved.build(loaded=loaded, parts=parts_of(resolved.config))
+        asked.append(Asked(agent, models, [env]))
+    budget = budget_of(where.budget)
+    if budget:
         budget.check_prices([model for each in asked for _, model in each])
 
 
@@ -109,7 +117,8 @@ def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
         if where.on == "ray":
             return cluster.compare(todo, watch=bars.follow)
         budget = budget_of(where.budget)
-        return compare_runs(todo, workers=where.workers, budget=budget, watch=bars.follow)
+        boards = where.board
+        return compare_runs(todo, workers=where.workers, budget=budget, boards=boards, watch=bars.follow)
 
 
 def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:

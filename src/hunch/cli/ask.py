@@ -21,10 +21,11 @@ from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling, text_of
 from hunch.methods.registry import CONTRIB
 from hunch.ranges import PositiveInt
-from hunch.runs.build import build
-from hunch.runs.config import Setting, check
-from hunch.runs.execute import Given, execute
+from hunch.runs.config import Setting
+from hunch.runs.execute import execute
 from hunch.runs.loading import parts_of
+from hunch.runs.places import Given
+from hunch.runs.resolve import resolve
 
 ROLES = {
     "prior": "zero-shot",
@@ -141,13 +142,13 @@ def ask(arguments: Sequence[str]) -> None:
     config = run_config(method.name, setting, env_options, parsed.method_, seed=where.seed)
     if place == "encoder":
         config = replace(config, options=replace(config.options, encoder=spec))
-    check(config)
-    agent, models = build(config, join=lambda model, _: FirstAnswer(model), parts=parts_of(config))
-    for name, used in config.specs().items():
+    resolved = resolve(config)
+    agent, models = resolved.build(join=lambda model, _: FirstAnswer(model), parts=parts_of(config))
+    for name, used in resolved.specs.items():
         model: Any = models[name]
         model.shows = used == spec and (name == "encoder") == (place == "encoder")
     try:
-        execute(config, None, Given(agent=agent, models=models))
+        execute(resolved, None, Given(agent=agent, models=models))
     except AnsweredError as seen:
         print(seen)
         return

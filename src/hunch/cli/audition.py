@@ -21,7 +21,7 @@ from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.settings import Limits
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
-from hunch.runs.writing import write_atomically
+from hunch.runs.files import write_atomically
 
 DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
 methods. The table compares each model with an uninformed and a lexical stand-in. It shows the gain that a

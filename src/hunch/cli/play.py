@@ -26,7 +26,7 @@ from hunch.core import Agent, Explanation, Player, State, UsageError
 from hunch.envs import make
 from hunch.ranges import PositiveInt
 from hunch.rl.rollout import Rollout, TextEnvironment
-from hunch.runs.build import refuse_object
+from hunch.runs.environments import refuse_object
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import read_run
 

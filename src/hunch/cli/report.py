@@ -15,7 +15,7 @@ from hunch.report.curves import draw
 from hunch.report.gather import Comparison, collect
 from hunch.report.page import page
 from hunch.report.table import as_csv, rows
-from hunch.runs.writing import write_atomically
+from hunch.runs.files import write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)

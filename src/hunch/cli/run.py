@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hunch import methods
 from hunch.cli import options
 from hunch.core import HunchError, UsageError
-from hunch.runs.config import check, loading
+from hunch.runs.resolve import resolve
 
 MORE = "The same command with a larger budget continues it."
 
@@ -43,21 +43,21 @@ def run(arguments: Sequence[str]) -> None:
     parsed = options.parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
     config = options.run_config(method.name, where, env_options, parsed.method_, seed=where.seed)
-    check(config)
+    resolved = resolve(config, where.board)
     budget = options.budget_of(where.budget)
     if where.dry_run:
         from hunch.cli.estimate import dry_run
 
         return dry_run([method.name], [config])
-    from hunch.runs.execute import execute, interruptible  # a wrong option is told before these are read
+    # A wrong option is told before these are read.
+    from hunch.runs.callbacks import Watch
+    from hunch.runs.execute import execute, interruptible
     from hunch.runs.progress import RunProgress
 
     out = where.out or options.default_folder([config])
     try:
-        with interruptible() as stop, RunProgress(method.name, config.steps, loading(config)) as progress:
-            result = execute(
-                config, out, budget=budget, boards=where.board, stop=stop, report=progress.update
-            )
+        with interruptible() as stop, RunProgress(method.name, config.steps, resolved.loading) as progress:
+            result = execute(resolved, out, budget=budget, watch=Watch(stop=stop, report=progress.update))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped at once; {out} holds the run up to its last checkpoint.") from None
     print(result)

@@ -13,6 +13,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.report.curves import Points, course
 from hunch.report.table import place
+from hunch.runs.checkpoints import CHECKPOINT
 from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig
@@ -20,7 +21,6 @@ from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import KEPT, STREAMS
 from hunch.runs.result import Result
 from hunch.runs.stored import finished, read_run
-from hunch.runs.writing import CHECKPOINT
 
 FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
 """Files that identify the folder of a run, even if it is incomplete."""

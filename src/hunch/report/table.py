@@ -18,8 +18,8 @@ from hunch.lm.usage import Usage
 from hunch.rl.statistics import Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import write_atomically
 from hunch.runs.result import Result, last_quarter, mean_return
-from hunch.runs.writing import write_atomically
 
 SILENCE = "{0.label}: {0.silent:,} unusable answers in series of {1} or more: it says less about {0.model}"
 COUNTED = {entry.name for entry in fields(Usage)}

@@ -1,17 +1,16 @@
-"""Callbacks, by which a Python program watches a run and can end it."""
+"""What sees a run while it goes on: callbacks, functions, boards and a progress bar; some can end it."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from hunch.core import Transition, UsageError
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished
-
-if TYPE_CHECKING:
-    from hunch.runs.training import Training
+from hunch.runs.training import Training
 
 
 class Callback:
@@ -74,6 +73,37 @@ def require_callbacks(callbacks: Sequence[Callback]) -> None:
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise UsageError(f"A callback must be a hunch.Callback, not {callback!r}.")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What sees a run while it goes on.
+
+        hunch.train("dqn", env, watch=hunch.Watch(callbacks=[hunch.StopAt(0.9)]))
+
+    Attributes:
+        callbacks: Called after every step, episode and evaluation; each may end the run.
+        stop: Called regularly; when it returns True, the run is saved and ended.
+        report: Called with each line of metrics.
+        boards: Boards for metrics besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
+            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.boards.Board` subclass.
+        progress: Show a progress bar. Default: only in a terminal or a notebook.
+    """
+
+    callbacks: Sequence[Callback] = ()
+    stop: Callable[[], bool] = lambda: False
+    report: Callable[[dict[str, Any]], None] = lambda line: None
+    boards: Sequence[str] = ()
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_callbacks(self.callbacks)
+        if isinstance(self.boards, str):
+            raise UsageError(f"boards is a list: write boards=[{self.boards!r}].")
+
+
+NOBODY = Watch(progress=False)
+"""Nothing sees the run."""
 
 
 def tell(

@@ -18,12 +18,12 @@ from typing import Any
 
 from hunch.core import HunchError
 from hunch.extras import library
+from hunch.runs.checkpoints import BEST, CHECKPOINT, file_of, kept_steps
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
+from hunch.runs.files import write_atomically
 from hunch.runs.folder import STREAMS, RunFolder
-from hunch.runs.kept import file_of, kept_steps
 from hunch.runs.processes import thread_limits
-from hunch.runs.writing import BEST, CHECKPOINT, write_atomically
 
 RETRIES = 5
 """Number of times that a run is restarted after its worker or machine was lost."""

@@ -8,13 +8,13 @@ show whether the *model* helped, and not only the loop or the rule around it.
 from __future__ import annotations
 
 import multiprocessing as mp
-import os
 import re
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,16 +24,14 @@ from hunch import lm, methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.budget import Budget
 from hunch.rl.workers import without_main
-from hunch.runs.board import BOARDS
+from hunch.runs.callbacks import NOBODY, Watch
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, execute, interruptible
-from hunch.runs.files import read_json
-from hunch.runs.folder import RunFolder, held, require_folder
+from hunch.runs.files import last_line, read_json, write_atomically
+from hunch.runs.folder import JOURNAL, RunFolder, held, require_folder
 from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
 from hunch.runs.result import Result
-from hunch.runs.shared import last_line, shares
 from hunch.runs.stored import finished
-from hunch.runs.writing import write_atomically
 from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
@@ -107,11 +105,11 @@ class Outcome:
 
 def by_arm(outcomes: Iterable[Outcome]) -> dict[Arm, dict[int, Result]]:
     """Return the results by arm and seed, in the order of the comparison, without arms that have none."""
-    found: dict[Arm, dict[int, Result]] = {}
+    results: dict[Arm, dict[int, Result]] = {}
     for outcome in outcomes:
         if outcome.result:
-            found.setdefault(outcome.job.arm, {})[outcome.job.seed] = outcome.result
-    return found
+            results.setdefault(outcome.job.arm, {})[outcome.job.seed] = outcome.result
+    return results
 
 
 def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
@@ -170,6 +168,7 @@ def compare(
     *,
     workers: int | None = None,
     budget: Budget | None = None,
+    boards: Sequence[str] = (),
     watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
 ) -> list[Outcome]:
     """Execute all runs, several in parallel; the failure of one run does not stop the others.
@@ -179,6 +178,7 @@ def compare(
         workers: Number of parallel processes. Default: the number of processors.
         budget: Limits on model calls of all runs together. A run that reaches one is saved and stopped; runs
             that need no more calls continue.
+        boards: Specs of boards for the metrics of every run; see :class:`hunch.runs.callbacks.Watch`.
         watch: Called about twice per second with the latest line of metrics of each run; for a run without
             metrics yet, the line is empty.
 
@@ -186,10 +186,12 @@ def compare(
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
     """
     workers = processors() if workers is None else max(1, workers)
-    waiting, begun = missing(todo), dict[Job, BaseProcess]()
+    waiting = missing(todo)
+    begun: dict[Job, BaseProcess] = {}
     context = prepared(waiting) if waiting else None
-    budgets = shares(budget, [job.folder for job in todo], context) if budget and waiting else []
-    budget_of = dict(zip(todo, budgets, strict=False))
+    budget_of: dict[Job, Budget] = {}
+    if budget and waiting:
+        budget_of = dict(zip(todo, shares(budget, [job.folder for job in todo], context), strict=True))
     running: list[BaseProcess] = []
     with interruptible() as stop:
         while (waiting and not stop()) or running:
@@ -197,7 +199,7 @@ def compare(
                 _end(running)
             while waiting and len(running) < workers and not stop():
                 job = waiting.pop(0)
-                begun[job] = _start(context, job, budget_of.get(job))
+                begun[job] = _start(context, job, budget_of.get(job), boards)
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
             watch({job: {} for job in begun} | progress(todo))
@@ -231,7 +233,10 @@ def _imports(config: RunConfig) -> list[str]:
 
 def _backends(config: RunConfig) -> list[lm.Backend]:
     """Return the kinds of the models that a run uses, as far as they are known."""
-    specs = {} if "agent" in config.objects else config.specs()
+    if "agent" in config.objects:
+        return []
+    method = methods.find(config.method)
+    specs = method.specs(config.options or method.config_class(), config.lm)
     heads = [spec.partition("?")[0].partition(":")[0] for spec in specs.values()]
     return [lm.kinds()[head] for head in heads if head in lm.kinds()]
 
@@ -288,13 +293,10 @@ def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
-def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
-    boards = os.environ.get(BOARDS, "")  # the fork server may be older than this setting
+def _start(context: Any, job: Job, budget: Budget | None, boards: Sequence[str]) -> BaseProcess:
     process: BaseProcess = context.Process(target=_work, args=(job, budget, boards), daemon=False)
-    with (
-        environment(thread_limits(job.config.threads)),
-        without_main(),
-    ):  # the fork server starts with the first process
+    limits = thread_limits(job.config.threads)
+    with environment(limits), without_main():  # the fork server starts with the first process
         process.start()
     return process
 
@@ -307,23 +309,29 @@ def _end(processes: Iterable[BaseProcess]) -> None:
             process.terminate()
 
 
-def _work(job: Job, budget: Budget | None, boards: str) -> None:
+def _work(job: Job, budget: Budget | None, boards: Sequence[str]) -> None:
     """Execute a run in a separate process, which ends at once when the comparison has ended."""
-    os.environ[BOARDS], warnings.showwarning = boards, warn
+    warnings.showwarning = warn
     # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     with interruptible((signal.SIGTERM,)) as stop:
-        attempt(job.config, job.folder, job.folder, budget=budget, stop=stop)
+        attempt(job.config, job.folder, job.folder, budget, Watch(stop=stop, boards=boards))
 
 
-def attempt(config: RunConfig, path: Path, out: Path | RunFolder, **options: Any) -> None:
+def attempt(
+    config: RunConfig,
+    path: Path,
+    out: Path | RunFolder,
+    budget: Budget | None = None,
+    watch: Watch = NOBODY,
+) -> None:
     """Execute one run; if it fails, write the reason to its folder as one sentence."""
     try:
-        execute(config, out, **options)
+        execute(config, out, budget=budget, watch=watch)
     except KeyboardInterrupt:
         return
-    except Exception as error:
+    except Exception as error:  # any failure of a run is reported in its folder
         reason = str(error) if isinstance(error, HunchError) else f"{type(error).__name__}: {error}"
         path.mkdir(parents=True, exist_ok=True)
         write_atomically(path / "failure.txt", reason.encode())
@@ -342,7 +350,64 @@ def outcome(job: Job, exitcode: int | None = None) -> Outcome:
         result = summary = None
     if result is None and summary is not None and summary.get("stopped"):
         return Outcome(job, None, summary["stopped"], stopped=True)
-    killed = (
-        f"its process was killed by {signal.Signals(-exitcode).name}" if exitcode and exitcode < 0 else ""
-    )
-    return Outcome(job, result, "" if result else killed or "its process ended before the run did")
+    if result is not None:
+        return Outcome(job, result)
+    if exitcode is not None and exitcode < 0:
+        return Outcome(job, None, f"its process was killed by {signal.Signals(-exitcode).name}")
+    return Outcome(job, None, "its process ended before the run did")
+
+
+# ---- one budget for all runs -----------------------------------------------------------------------------
+
+SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost", "seconds")
+"""What counts towards a budget, by the names of :class:`hunch.lm.Usage`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedBudget(Budget):
+    """A budget that several processes share.
+
+    Attributes:
+        spent: What each process has spent, in shared memory: one row of ``SPENT`` per process.
+        row: Index of this process's row.
+    """
+
+    spent: MutableSequence[float]
+    row: int
+
+    def check(self, usage: Mapping[str, float], requests: int) -> None:
+        """Record the usage and the planned requests of this process, and check the sum over all processes.
+
+        See :class:`hunch.lm.budget.Budget`.
+        """
+        self.settle({**usage, "calls": usage["calls"] + requests})
+        rows = list(self.spent[:])
+        total = {name: sum(rows[i :: len(SPENT)]) for i, name in enumerate(SPENT)}
+        super().check({**total, "calls": total["calls"] - requests}, requests)
+
+    def settle(self, usage: Mapping[str, float]) -> None:
+        """Record the usage of this process."""
+        start = self.row * len(SPENT)
+        self.spent[start : start + len(SPENT)] = [float(usage[name]) for name in SPENT]
+
+    def check_prices(self, models: Sequence[object]) -> None:
+        """Do nothing: the parent process has checked the prices."""
+
+
+def shares(budget: Budget, folders: Sequence[Path], context: Any) -> list[SharedBudget]:
+    """Return a budget for each run, whose row starts with the usage of earlier sessions."""
+    earlier = [_spent(folder) for folder in folders]
+    spent = context.Array("d", [usage.get(name, 0.0) for usage in earlier for name in SPENT])
+    return [SharedBudget(**asdict(budget), spent=spent, row=row) for row in range(len(folders))]
+
+
+def _spent(folder: Path) -> dict[str, float]:
+    """Return the usage of a run so far; one that was killed has no summary, but lines of metrics."""
+    summary = journal = None
+    with suppress(HunchError):  # damage is reported when the run begins
+        summary = read_json(folder / "summary.json")
+        journal = read_json(folder / JOURNAL)
+    figures = summary or last_line(folder / "metrics.jsonl") or {}
+    usage: dict[str, float] = figures.get("usage", {})
+    noted = list((journal or {}).values())
+    return {name: max(usage.get(name, 0.0), sum(row.get(name, 0.0) for row in noted)) for name in SPENT}

@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
-import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
 
-from hunch import methods
-from hunch.core import UsageError
-from hunch.lm.settings import check_prompts, with_digests
-from hunch.plugins import version_of
+from hunch.lm.settings import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
-from hunch.rl.rollout import require_whole_groups
-from hunch.roles.prior.kinds import NEEDS
-from hunch.runs.models import Asked, check_specs
-from hunch.runs.writing import plain
-
-_PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
-
+from hunch.runs.files import plain
 
 LARGEST_SEED = 2**32 - 1
 Threads: TypeAlias = Annotated[int, Interval(ge=1, le=1024)]
 """Number of torch threads per run; larger numbers may make the system end the process."""
-Streams: TypeAlias = Annotated[int, Interval(ge=1, le=10_000)]
+Number: TypeAlias = Annotated[int, Interval(ge=1, le=10_000)]
+"""Number of parallel environments."""
 Seed: TypeAlias = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
+
+
+@dataclass(frozen=True)
+class Streams:
+    """How many environments run side by side, how they are made, and how their tasks repeat.
+
+        hunch.train("dqn", "hunch/FrozenLake-v0", streams=hunch.Streams(envs=4, options={"max_steps": 20}))
+
+    Attributes:
+        envs: Number of parallel environments, for an environment named by its id.
+        options: Options of the environment, for one named by its id.
+        processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
+        task_seed: Fixes the task of all episodes, including evaluations, in environments with drawn tasks.
+        lifetime: Successive episodes with the same drawn task; a player keeps its memory throughout.
+    """
+
+    envs: Number = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+    processes: NonNegativeInt = 0
+    task_seed: Seed | None = None
+    lifetime: PositiveInt = 1
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Which checkpoints a run keeps, besides the last one and that of the best evaluation.
+
+    Attributes:
+        every: Steps between checkpoints that are kept; None for none.
+        last: Number of latest checkpoints that are not deleted; None for all.
+    """
+
+    every: PositiveInt | None = None
+    last: PositiveInt | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +69,7 @@ class Setting:
     """With --data: also take steps in the environment."""
     steps: PositiveInt = 10_000
     """Environment steps in total, over all environments; if there are only recorded data, updates."""
-    envs: Streams = 1
+    envs: Number = 1
     """Number of parallel environments."""
     processes: NonNegativeInt = 0
     """Worker processes for the environments, useful if steps are slow; 0 for none."""
@@ -92,10 +118,10 @@ class RunConfig(Setting):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings as JSON would return them."""
-        found = plain(stated(with_digests(self)))
+        settings = plain(stated(with_digests(self)))
         if not self.objects:
-            found.pop("objects")
-        return found
+            settings.pop("objects")
+        return settings
 
     @property
     def streams(self) -> int:
@@ -105,67 +131,14 @@ class RunConfig(Setting):
     @property
     def offline(self) -> bool:
         """True if the run only learns from recorded data; then its steps are updates."""
-        return bool(self.data or "data" in self.objects) and not self.online
+        return self.has_data and not self.online
 
-    def specs(self) -> dict[str, str]:
-        """Return the spec of each model that the method uses, by the option's name."""
-        method = methods.find(self.method)
-        return method.specs(self.options or method.config_class(), self.lm)
-
-    def record(self, asked: Asked) -> dict[str, Any]:
-        """Return the contents of ``config.json``: settings, models, versions and evidence level."""
-        versions = {name: version_of(name) for name in _PACKAGES}
-        models = {}
-        for name, model in asked:
-            revision = getattr(model, "revision", None)  # one that is trained may have none
-            models[name] = {"name": model.name, "revision": revision, "evidence": model.evidence}
-        return {
-            "run": self.settings(),
-            "evidence": asked.evidence,
-            "models": models,
-            "versions": {"python": platform.python_version(), **versions},
-        }
+    @property
+    def has_data(self) -> bool:
+        """True if the run has recorded data to learn from."""
+        return bool(self.data or "data" in self.objects)
 
 
 def group_of(options: Any) -> int:
     """Return the number of answers to one prompt that a method compares; 1 if it compares none."""
     return int(getattr(options, "group", 1))
-
-
-def loading(config: RunConfig) -> str:
-    """Return a text on what a run loads before its first step, for the progress display."""
-    specs = {} if "agent" in config.objects else config.specs()
-    return f"loading {' and '.join(dict.fromkeys(specs.values()))}" if specs else "starting"
-
-
-def check(config: RunConfig) -> None:
-    """Check the settings of a run before anything is loaded.
-
-    Raises:
-        UsageError: if a setting is wrong; the message names it.
-    """
-    config.check_types()
-    check_prompts(config)
-    data = bool(config.data or "data" in config.objects)
-    if config.keep_last and not config.keep_every:
-        raise UsageError("--keep-last needs --keep-every; without it no checkpoint is kept.")
-    if not 0 <= config.processes <= config.envs:
-        raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
-    require_whole_groups(config.streams, group_of(config.options))
-    if config.online and not data:
-        raise UsageError("--online needs --data; without data every run takes steps in the environment.")
-    if "agent" in config.objects:
-        return
-    method = methods.find(config.method)
-    if data and method.data == "none":
-        raise UsageError(f"{config.method} does not learn from recorded data; leave --data out.")
-    if not data and method.data == "needed":
-        raise UsageError(f"{config.method} learns from recorded data: give a data set with --data FOLDER.")
-    if config.lm and not method.takes_lm:
-        raise UsageError(f"{config.method} uses no language model; leave --lm out.")
-    method.check(config.options or method.config_class(), config.lm)
-    needs = dict(method.models)
-    kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
-    if "lm" in needs and kind in NEEDS:
-        needs["lm"] = NEEDS[kind]
-    check_specs(config.method, config.specs(), needs)

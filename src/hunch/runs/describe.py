@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from hunch.core import Agent, UsageError
+from hunch.lm import UniformModel
 from hunch.lm.asking import AskConfig
 from hunch.lm.base import LanguageModel
 from hunch.lm.registry import kinds
@@ -26,7 +27,7 @@ from hunch.roles import (
     UniformPrior,
     build_prior,
 )
-from hunch.runs.writing import plain
+from hunch.runs.files import plain
 
 _KINDS: dict[type[Any], Any] = {
     UniformPrior: "uniform",
@@ -94,8 +95,6 @@ def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorCo
 
 def _makes(config: PriorConfig, prior: Any, lm: LanguageModel | None) -> bool:
     if lm is None:  # a prior without a model
-        from hunch.lm import UniformModel
-
         lm = UniformModel()
     try:
         made = build_prior(config, lm)

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.rehearsal import CHARACTERS_PER_TOKEN, Rehearsal
-from hunch.runs.build import build
-from hunch.runs.config import RunConfig, check
-from hunch.runs.execute import Given, execute, places_of
+from hunch.runs.callbacks import Watch
+from hunch.runs.config import RunConfig
+from hunch.runs.execute import execute
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked
+from hunch.runs.places import Given, places_of
+from hunch.runs.resolve import resolve
 
 SAMPLE: Final = 1_000
 """Number of steps to play, enough to include requests after the start of learning."""
@@ -61,20 +63,20 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     Raises:
         UsageError: if a setting is invalid.
     """
-    check(config)
-    config = _patient(config)
+    resolved = resolve(_patient(config))
     lines: list[dict[str, Any]] = []
     rehearsal = rehearsal or Rehearsal()
-    places = places_of(config)
-    agent, models = build(config, rehearsal, parts=parts_of(config))
+    places = places_of(resolved)
+    agent, models = resolved.build(rehearsal, parts=parts_of(config))
     updates = config.offline and not models  # each step is a real update of a model
     steps = min(config.steps, sample // 10 if updates else sample)
-    judge = places.judge if config.eval_every <= steps else None
-    asked = Asked(agent, models, [*places.envs, *(judge.places if judge else ())])
-    given = Given(agent, envs=places.envs, data=places.data, evaluation=judge, models=models)
+    evaluation = places.evaluation if config.eval_every <= steps else None
+    asked = Asked(agent, models, [*places.envs, *(evaluation.places if evaluation else ())])
+    given = Given(agent, envs=places.envs, data=places.data, evaluation=evaluation, models=models)
     others = [model for _, _, model in asked.of_environments() if isinstance(model, Cached)]
+    shorter = replace(resolved.config, steps=steps, eval_every=0, processes=0)
     with rehearsal.replacing(others):
-        execute(replace(config, steps=steps, eval_every=0, processes=0), given=given, report=lines.append)
+        execute(replace(resolved, config=shorter), given=given, watch=Watch(report=lines.append))
     done = max(lines[-1]["step"], 1)
     usage = lines[-1]["usage"]
     left = max(0, config.steps - done)

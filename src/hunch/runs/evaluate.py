@@ -20,18 +20,17 @@ from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
 from hunch.rl.episodes import evaluate
 from hunch.rl.success import Estimate, over_episodes
-from hunch.runs.build import refuse_object
+from hunch.runs.checkpoints import Checkpoint, file_of
 from hunch.runs.config import RunConfig, Seed
+from hunch.runs.data import options_with_data
 from hunch.runs.differences import differences, leaves
+from hunch.runs.environments import refuse_object
 from hunch.runs.evaluations import EVALUATION_SEED, Players
-from hunch.runs.files import read_json
-from hunch.runs.kept import Checkpoint, file_of
+from hunch.runs.files import read_json, write_json, writing
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
-from hunch.runs.recorded import tasks
 from hunch.runs.result import ledger, mean_return
 from hunch.runs.stored import read_run
-from hunch.runs.writing import write_json, writing
 
 FILE = "evaluation.json"
 
@@ -85,10 +84,11 @@ class Score:
     figures: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        n, told = self.episodes, "".join(f", {name} {value:.3g}" for name, value in self.figures.items())
+        n = self.episodes
+        figures = "".join(f", {name} {value:.3g}" for name, value in self.figures.items())
         return (
             f"success {self.success} on {n:,} episode{'s' * (n != 1)} of {self.tasks} tasks, "
-            f"return {self.episode_return:.2f}{told}; {ledger(self.usage)}; {self.seconds:.0f} s; "
+            f"return {self.episode_return:.2f}{figures}; {ledger(self.usage)}; {self.seconds:.0f} s; "
             f"evidence level {self.evidence or 'none'}"
         )
 
@@ -108,7 +108,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
     """
     check_settings(trial)
     own = read_run(trial.run)
-    before = tasks(own)
+    before = options_with_data(own)
     config = replace(
         refill(own, trial.lm, trial.options),
         env_options={**before, **trial.env_options},
@@ -130,9 +130,11 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
     asked = Asked(agent, {}, envs)
     refuse_known_games(asked)
-    tally, began = Tally(asked), time.monotonic()
+    tally = Tally(asked)
+    began = time.monotonic()
+    players = Players(agent)
     played = evaluate(
-        players := Players(agent),
+        players,
         envs,
         trial.episodes,
         config.seed + EVALUATION_SEED,

@@ -16,8 +16,8 @@ from hunch.rl.comparison import difference
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import evaluate as play
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.runs.build import environments
 from hunch.runs.config import RunConfig
+from hunch.runs.environments import environments
 from hunch.runs.result import mean_return
 from hunch.runs.training import Training
 
@@ -29,21 +29,30 @@ EVALUATION_SEED = 1_000_003
 class Evaluation:
     """When and in which environments to evaluate.
 
+        hunch.train("dqn", env, evaluation=hunch.Evaluation(every=500))
+
     Attributes:
-        envs: One text environment, or several for parallel episodes.
-        every: Training steps between evaluations.
+        envs: One text environment, or several for parallel episodes. Default: environments like those of the
+            run.
+        every: Training steps between evaluations; 0 for none.
         episodes: Episodes per evaluation.
         episodes_per_player: Episodes after which the player's memory is cleared; None for never.
     """
 
-    envs: TextEnvironment | Sequence[TextEnvironment]
-    every: int
+    envs: TextEnvironment | Sequence[TextEnvironment] | None = None
+    every: int = 0
     episodes: int = 20
     episodes_per_player: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.envs is not None and not self.every:
+            raise UsageError("An evaluation needs the steps between evaluations: every=...")
 
     @property
     def places(self) -> list[TextEnvironment]:
         """The environments, as a list."""
+        if self.envs is None:
+            return []
         return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
 
 
@@ -60,13 +69,16 @@ class Players:
 
     def __call__(self, seed: int) -> Player:
         """Return a new player."""
-        self.made.append(player := self.agent.player(seed))
+        player = self.agent.player(seed)
+        self.made.append(player)
         return player
 
     def figures(self) -> dict[str, float]:
         """Return the means of the metrics that the players report; empty if they report none."""
-        told = [figures() for player in self.made if (figures := getattr(player, "figures", None))]
-        return {name: sum(own[name] for own in told) / len(told) for name in (told[0] if told else {})}
+        metrics = [player.figures() for player in self.made if hasattr(player, "figures")]
+        if not metrics:
+            return {}
+        return {name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]}
 
 
 def planned(config: RunConfig, given: Sequence[TextEnvironment], stored: Dataset | None) -> Evaluation:
@@ -122,9 +134,10 @@ def evaluate(training: Training, evaluation: Evaluation) -> list[Finished]:
     """
     agent = training.agent
     before = None if training.trusted else deepcopy(agent.state_dict())
+    players = Players(agent)
     with training.failing("play as an evaluation's player"):
         played = play(
-            players := Players(agent),
+            players,
             evaluation.places,
             evaluation.episodes,
             training.config.seed + EVALUATION_SEED,

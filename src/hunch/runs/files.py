@@ -1,58 +1,84 @@
-"""Reads files of a run that :mod:`hunch.runs.writing` wrote; a damaged file gives one clear error message."""
+"""Reads and writes the files of a run; damage and full disks give one clear sentence.
+
+Files are written atomically. Every file ends with its checksum, as does every line of a growing file
+(:mod:`hunch.seal`), so damage is detected before loading, also after a run was killed.
+"""
 
 from __future__ import annotations
 
-import io
-import warnings
+import errno
+import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.runs.writing import CHECKPOINT
-from hunch.seal import checked, fits, read_sealed_json
+from hunch.core import HunchError
+from hunch.seal import fits, read_sealed_json, sealed_json
+
+REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than this process may write",
+    errno.EACCES: "permission is denied",
+    errno.EROFS: "the disk is read-only",
+    errno.ENOTDIR: "it is not a folder",
+    errno.EEXIST: "it is not a folder",
+}
+LONGEST_LINE = 65_536
+"""Maximum length in bytes of the last line of a file, when that line is searched for."""
 
 
-def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:
-    """Read a checkpoint of a run, by default the last one; None if there is none yet.
-
-    Raises:
-        HunchError: if the file is damaged.
-
-    Warns:
-        HunchWarning: if the file has no checksum.
-    """
-    import torch
-
-    path = folder / which
-    if not path.exists():
-        return None
-    try:
-        data = path.read_bytes()
-        known = checked(data)
-        where = None if torch.cuda.is_available() else "cpu"  # an accelerator may have written it
-        state: dict[str, Any] = torch.load(io.BytesIO(data), map_location=where, weights_only=True)
-    except Exception as error:
-        raise HunchError(f"The checkpoint {path} is damaged: remove it to start the run again.") from error
-    if not known:
-        unchecked = f"{path} is from a version without checksums, so damage in it would go unnoticed."
-        warnings.warn(unchecked, HunchWarning, stacklevel=2)
-    return state
+# ---- writing ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def restoring(path: Path) -> Iterator[None]:
-    """Turn errors of an agent that loads a checkpoint in this block into a UsageError of one sentence."""
+def writing(path: Path) -> Iterator[None]:
+    """Turn an error of the operating system in this block into one clear sentence."""
     try:
         yield
-    except HunchError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
-            f"({type(error).__name__}: {error})."
-        ) from error
+    except OSError as error:
+        reason = REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise HunchError(f"Cannot write {path}: {reason}. Everything saved before is intact.") from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file atomically: readers see the old or the new contents, even after a crash."""
+    temporary = path.with_name(path.name + ".tmp")
+    with writing(path):
+        try:
+            with suppress(FileNotFoundError):
+                temporary.unlink()  # of a killed process, or a link, whose target must not be overwritten
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()  # a partial file would keep a full disk full
+            raise
+        sync_entries(path.parent)
+
+
+def sync_entries(folder: Path) -> None:
+    """Flush a folder's directory entries to disk; file contents are flushed separately."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    entries = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(entries)
+    finally:
+        os.close(entries)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object atomically, with its checksum."""
+    write_atomically(path, sealed_json(value, indent=2))
+
+
+# ---- reading ---------------------------------------------------------------------------------------------
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -65,7 +91,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         value: dict[str, Any] = read_sealed_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise HunchError(f"{path} is damaged: {error}.") from error
     if not isinstance(value, dict):
         raise HunchError(f"{path} is damaged: it does not contain a JSON object.")
@@ -89,8 +115,26 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         value: dict[str, Any] = read_sealed_json(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HunchError(f"Line {number} of {path} is damaged: {error}.") from error
     if not isinstance(value, dict):
         raise HunchError(f"Line {number} of {path} is damaged: it holds no JSON object.")
     return value
+
+
+def last_line(path: Path) -> dict[str, Any] | None:
+    """Return the last complete line of a JSON-lines file; None if there is none or it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
+            complete = file.read().split(b"\n")[:-1]
+        value: dict[str, Any] | None = read_sealed_json(complete[-1] + b"\n") if complete else None
+    except (FileNotFoundError, ValueError):
+        return None
+    return value
+
+
+def plain(value: dict[str, Any]) -> dict[str, Any]:
+    """Return values as JSON would return them; values that JSON cannot hold become their ``repr``."""
+    read: dict[str, Any] = json.loads(json.dumps(value, default=repr))
+    return read

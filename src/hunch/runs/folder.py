@@ -18,6 +18,7 @@ a copy of the lines, can be resumed at any moment. Every file and every line car
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,8 +28,19 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 
 from hunch.core import HunchError, UsageError
-from hunch.runs.writing import BEST, CHECKPOINT, KEPT_AT, sync_entries, write_checkpoint, write_json, writing
+from hunch.plugins import version_of
+from hunch.runs.checkpoints import BEST, CHECKPOINT, KEPT_AT, write_checkpoint
+from hunch.runs.config import RunConfig
+from hunch.runs.differences import differences, leaves
+from hunch.runs.files import read_json, sync_entries, write_json, writing
+from hunch.runs.models import Asked
 from hunch.seal import sealed_json
+
+FORMAT = 2
+"""Version of a run's folder, in its ``config.json``. Folders without one are from before: they can be read,
+but their runs cannot go on."""
+PACKAGES = ("hunch-rl", "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers")
+"""Packages whose versions ``config.json`` states."""
 
 PATIENCE = 1.0
 """Maximum seconds to wait for a folder, which a killed process takes some time to release."""
@@ -180,18 +192,76 @@ def require_folder(folder: Path) -> None:
         raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
 
 
+def description(config: RunConfig, asked: Asked) -> dict[str, Any]:
+    """Return the contents of ``config.json``: settings, models, versions and evidence level."""
+    models = {}
+    for name, model in asked:
+        revision = getattr(model, "revision", None)  # one that is trained may have none
+        models[name] = {"name": model.name, "revision": revision, "evidence": model.evidence}
+    versions = {name: version_of(name) for name in PACKAGES}
+    return {
+        "format": FORMAT,
+        "run": config.settings(),
+        "evidence": asked.evidence,
+        "models": models,
+        "versions": {"python": platform.python_version(), **versions},
+    }
+
+
 def held(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
     """Return the settings of the run that a folder holds; None if it holds none.
 
     The folder of a run without a checkpoint counts as free, because there is nothing to lose.
 
     Raises:
-        UsageError: if it holds another run than one with these settings, or a shorter one that can be
-            extended; the message names the settings that differ.
+        UsageError: if it holds another run than one with these settings; the message names the settings that
+            differ. The run in the folder may be shorter: then it can be extended, unless it is of an earlier
+            format or its checkpoint is gone.
         HunchError: if it holds a run whose ``config.json`` is missing or damaged.
     """
     if not any((folder / name).exists() for name in (CHECKPOINT, "summary.json")):
         return None
-    from hunch.runs.differences import require_same  # most runs are new
+    record = read_json(folder / "config.json") or {}
+    there = record.get("run")
+    if not isinstance(there, dict):
+        raise HunchError(
+            f"{folder} holds a run whose config.json is missing or damaged: restore it, or choose "
+            "another --out."
+        )
+    steps_done = (read_json(folder / "summary.json") or {}).get("steps", 0)
+    goes_on = steps_done < settings["steps"]
+    if record.get("format") != FORMAT and goes_on:
+        raise UsageError(
+            f"{folder} holds a run of {_version_of(record)}, which this version can report but not continue: "
+            f"continue it with that version, or choose another --out."
+        )
+    longer = {**there, "steps": max(there.get("steps", 0), settings["steps"])}
+    if longer != settings:
+        raise _other_run(folder, there, settings)
+    if goes_on and not (folder / CHECKPOINT).exists():
+        raise UsageError(
+            f"{folder} holds the results of {steps_done:,} steps, but its checkpoint is gone, so the run "
+            "cannot go on: choose another --out."
+        )
+    return there
 
-    return require_same(folder, settings)
+
+def _version_of(record: dict[str, Any]) -> str:
+    """Name the version of Hunch that wrote a folder of another format."""
+    number = record.get("format")
+    later = isinstance(number, int) and number > FORMAT
+    return "a later version of Hunch" if later else "an earlier version of Hunch"
+
+
+def _other_run(folder: Path, there: dict[str, Any], settings: dict[str, Any]) -> UsageError:
+    """Return the error for a folder with another run: of other settings, or of a version with fewer."""
+    pairs = [(there, settings), (there.get("options"), settings["options"])]
+    lacking: set[str] = set()
+    for stored, asked in pairs:
+        if isinstance(stored, dict) and isinstance(asked, dict):
+            lacking |= asked.keys() - stored.keys() - {"objects"}
+    if lacking and there.get("method") == settings["method"]:
+        what = f"a run of another version of Hunch, without {', '.join(sorted(lacking))}"
+    else:
+        what = f"another run ({differences(leaves(there), leaves(settings))})"
+    return UsageError(f"{folder} holds {what}: choose another --out.")

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import repeat
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from hunch.rl.recording import Recording
 from hunch.rl.rollout import Rollout, episode_seed, lifetime_seed
 from hunch.rl.workers import without_main
 from hunch.rl.world import advance, world_of
-from hunch.runs.build import build
-from hunch.runs.config import RunConfig, check
-from hunch.runs.fit import require_fit
+from hunch.runs.config import RunConfig
+from hunch.runs.environments import require_fit
 from hunch.runs.processes import end_with_parent
+from hunch.runs.resolve import resolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,22 +53,23 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     Raises:
         UsageError: if a setting is wrong, the method needs recorded data or cannot act in the environment.
     """
-    check(config)
+    method = resolve(config).method
     check_settings(lives)
     if lives.skip > lives.episodes - lives.every:
         raise UsageError(
             f"A learner plays {max(0, lives.episodes - lives.skip)} episodes after the first {lives.skip}, "
             f"fewer than --every {lives.every}: set more --episodes."
         )
-    require_fit(config.method, hunch.envs.make(config.env, **config.env_options))
+    if method:
+        require_fit(method, hunch.envs.make(config.env, **config.env_options))
     numbers = range(lives.tasks * lives.copies)
     if workers == 1:
-        found = [_life(config, lives, number) for number in numbers]
+        recorded = [_life(config, lives, number) for number in numbers]
     else:
         context = mp.get_context("spawn")
         with without_main(), ProcessPoolExecutor(workers, context, end_with_parent) as pool:
             size = -(-len(numbers) // (4 * workers))
-            found = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
+            recorded = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
     provenance = {
         "method": config.method,
         "options": stated(config.options) if config.options else {},
@@ -77,7 +78,8 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
         "version": version("hunch-rl"),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return Dataset(config.env, dict(config.env_options), tuple(e for own in found for e in own), provenance)
+    episodes = tuple(chain.from_iterable(recorded))
+    return Dataset(config.env, dict(config.env_options), episodes, provenance)
 
 
 def _life(config: RunConfig, lives: Lives, number: int) -> list[Recording]:
@@ -85,7 +87,7 @@ def _life(config: RunConfig, lives: Lives, number: int) -> list[Recording]:
     seed = episode_seed(config.seed, 0, number)
     env = hunch.envs.make(config.env, **config.env_options)
     task = lifetime_seed(config.seed, 0, number // lives.copies)
-    agent, _ = build(replace(config, seed=seed))
+    agent, _ = resolve(replace(config, seed=seed)).build()
     rollout = Rollout([env], seed, task_seed=task, raw=True)
     agent.begin(world_of(rollout, env, 0, ()), seed)
     shown = getattr(env, "n", 0)  # length of the history that the learner is shown

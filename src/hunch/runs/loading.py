@@ -6,24 +6,31 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hunch import methods
 from hunch.core import Agent, HunchError, UsageError
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import world_of
-from hunch.runs.build import build, environments
+from hunch.roles.planner.skills import Skill, Trained
+from hunch.runs.checkpoints import (
+    CHECKPOINT,
+    Checkpoint,
+    file_of,
+    kept_steps,
+    read_checkpoint,
+    require_identity,
+    restoring,
+    settings_identity,
+)
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
-from hunch.runs.files import read_checkpoint, restoring
-from hunch.runs.kept import Checkpoint, file_of, kept_steps
+from hunch.runs.environments import environments
+from hunch.runs.files import plain
 from hunch.runs.models import Loaded
-from hunch.runs.stored import read_run
+from hunch.runs.resolve import resolve
+from hunch.runs.stored import read_record, read_run
 from hunch.runs.training import who
-from hunch.runs.writing import CHECKPOINT, plain
-
-if TYPE_CHECKING:
-    from hunch.roles.planner.skills import Skill, Trained
 
 
 def load_agent(
@@ -58,43 +65,64 @@ def load_agent(
             the role, the checkpoint does not fit, or a needed object is missing.
         HunchError: if there is no such checkpoint.
     """
+    folder = Path(folder)
     config = read_run(folder)
+    state = _read_state(folder, checkpoint)
+    require_identity(folder, state, _identity(folder, config, state))
     if agent is None:
         config = refill(config, lm, options or {})
-    state = read_checkpoint(Path(folder), file_of(checkpoint))
-    if state is None and isinstance(checkpoint, int):
-        there = ", ".join(map(str, kept_steps(Path(folder)))) or "none"
-        raise UsageError(f"The run in {folder} keeps no checkpoint of step {checkpoint}; it keeps {there}.")
-    if state is None:
-        needs = " of an evaluation" if checkpoint == "best" else ""
-        raise HunchError(f"The run in {folder} has no checkpoint{needs} yet.")
-    import torch
+    import torch  # takes a second, and a wrong folder is refused before
 
     torch.set_num_threads(config.threads)
     if env is None and "env" not in config.objects:
         env = environments(config, 1)[0]
     if agent is None:
-        _refuse_objects(config, folder)
-        agent, _ = build(config, loaded=loaded, parts=parts_of(config))
-    elif (told := {**plain(who(agent)), "evidence": None}) != {**_told(state), "evidence": None}:
-        raise UsageError(f"{folder} holds another agent ({differences(leaves(_told(state)), leaves(told))}).")
+        if "agent" in config.objects:
+            raise UsageError(
+                f"The run in {folder} was made in Python with a {config.method} that cannot be rebuilt from "
+                f"settings: make one, and load it with hunch.load({str(folder)!r}, agent=...)."
+            )
+        agent, _ = resolve(config).build(loaded=loaded, parts=parts_of(config))
+    else:
+        _require_same_agent(folder, agent, state)
     agent.begin(world_of(None, env, config.steps, ()), config.seed)
-    with restoring(Path(folder)):
+    with restoring(folder):
         agent.load_state_dict(state["agent"])
     return agent, config
 
 
-def _told(state: dict[str, Any]) -> dict[str, Any]:
-    """Return what identifies the agent of a checkpoint."""
-    return {name: state["identity"][name] for name in ("agent", "settings", "evidence")}
+def _identity(folder: Path, config: RunConfig, state: dict[str, Any]) -> dict[str, Any]:
+    """Return what the checkpoint of a run must share with its ``config.json``."""
+    if "run" in state["identity"]:
+        return {"run": settings_identity(read_record(folder)["run"])}
+    if read_record(folder).get("format") is not None:
+        return {"run": settings_identity(config.settings())}  # the checkpoint is of an earlier format
+    return {"seed": config.seed} if "seed" in state["identity"] else {}
 
 
-def _refuse_objects(config: RunConfig, folder: str | Path) -> None:
-    if "agent" in config.objects:
-        raise UsageError(
-            f"The run in {folder} was made in Python with a {config.method} that cannot be rebuilt from "
-            f"settings: make one, and load it with hunch.load({str(folder)!r}, agent=...)."
-        )
+def _read_state(folder: Path, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Read a checkpoint.
+
+    Raises:
+        UsageError: if the run did not keep the checkpoint of this step.
+        HunchError: if there is no checkpoint yet, or it is damaged.
+    """
+    state = read_checkpoint(folder, file_of(checkpoint))
+    if state is not None:
+        return state
+    if isinstance(checkpoint, int):
+        steps = ", ".join(map(str, kept_steps(folder))) or "none"
+        raise UsageError(f"The run in {folder} keeps no checkpoint of step {checkpoint}; it keeps {steps}.")
+    needs = " of an evaluation" if checkpoint == "best" else ""
+    raise HunchError(f"The run in {folder} has no checkpoint{needs} yet.")
+
+
+def _require_same_agent(folder: Path, agent: Agent, state: dict[str, Any]) -> None:
+    """Check that an agent made in Python is like the checkpoint's; its models may have another level."""
+    there = {name: state["identity"].get(name) for name in ("agent", "settings")}
+    given = {name: value for name, value in plain(who(agent)).items() if name in there}
+    if there != given:
+        raise UsageError(f"{folder} holds another agent ({differences(leaves(there), leaves(given))}).")
 
 
 def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
@@ -108,16 +136,16 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
     method = methods.find(config.method)
     if lm and "lm" not in method.models:
         raise UsageError(f"{method.name} uses no language model, so there is no role for {lm}.")
-    own = config.options or method.config_class()
-    free = method.changeable
+    defaults = config.options or method.config_class()
+    changeable = method.changeable
     for name in options:
-        if name not in free:
-            has = hasattr(own, name) and name not in method.fixed
+        if name not in changeable:
+            has = hasattr(defaults, name) and name not in method.fixed
             why = f"{name} affected what was learnt" if has else f"{method.name} has no {name}"
             raise UsageError(
-                f"{why}; an evaluation of {method.name} can change {', '.join(free) or 'nothing'}."
+                f"{why}; an evaluation of {method.name} can change {', '.join(changeable) or 'nothing'}."
             )
-    return replace(config, lm=lm or config.lm, options=replace(own, **options))
+    return replace(config, lm=lm or config.lm, options=replace(defaults, **options))
 
 
 def parts_of(config: RunConfig) -> dict[str, Any]:
@@ -144,8 +172,6 @@ def load_skills(folder: str | Path) -> list[Skill]:
 
 def load_trained(folder: str | Path) -> Trained:
     """Return the agent of a run with calibrated values, tested in an environment like that of the run."""
-    from hunch.roles.planner.skills import Trained
-
     agent, config = load_agent(folder)
     digest = hashlib.sha256((Path(folder) / CHECKPOINT).read_bytes()).hexdigest()[:16]
     return Trained.of(agent, environments(config, 1)[0], digest)
@@ -154,9 +180,9 @@ def load_trained(folder: str | Path) -> Trained:
 def _subtasks(folder: str | Path) -> Sequence[Any]:
     config = read_run(folder)
     (env,) = environments(config, 1)
-    found: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
-    if not found:
+    subtasks: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
+    if not subtasks:
         raise UsageError(
             f"{folder} is a run in {config.env}, which has no subtasks, so it has no skills for a planner."
         )
-    return found
+    return subtasks

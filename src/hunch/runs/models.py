@@ -11,25 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-import gymnasium
-
-import hunch.envs
 from hunch.core import Agent, EvidenceLevel, UsageError, weakest
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
+from hunch.lm.answers.salvage import require_answers
+from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.registry import answers, backend_of, build, check_spec
 from hunch.rl.rollout import TextEnvironment
-from hunch.rl.world import name_of
+from hunch.runs.environments import asked_by
 
-if TYPE_CHECKING:
-    from hunch.lm.answers.store import Store
-
-Join: TypeAlias = Callable[[LanguageModel, "Store | None"], Cached]
+Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
 """Combines a model with its answers on disk."""
-Loaded: TypeAlias = dict[str, tuple[LanguageModel, "Store | None", Memory]]
+Loaded: TypeAlias = dict[str, tuple[LanguageModel, Store | None, Memory]]
 """Loaded models by spec, each with its store of answers."""
 
 
@@ -115,47 +111,6 @@ class Asked:
         return weakest((self.agent.evidence, *(model.evidence for _, _, model in self.of_environments())))
 
 
-def layers(env: TextEnvironment) -> list[TextEnvironment]:
-    """Return an environment with all environments inside it, the outermost first."""
-    found = [env]
-    while isinstance(found[-1], gymnasium.Wrapper):
-        found.append(found[-1].env)
-    return found
-
-
-def is_ours(env: TextEnvironment) -> bool:
-    """Return whether an environment is made by a built-in id, and so fulfils the contract."""
-    made = env.spec is not None and env.spec.id in hunch.envs.names()
-    return made and all(type(layer).__module__.startswith(("hunch.", "gymnasium.")) for layer in layers(env))
-
-
-def changed(env: TextEnvironment) -> dict[str, Any]:
-    """Return the options of :func:`hunch.envs.make` that correspond to the wrappers, besides the history."""
-    found = [getattr(layer, "option", {}) for layer in layers(env)[:-1]]
-    return {name: value for option in found for name, value in option.items()}
-
-
-def shown(env: TextEnvironment) -> dict[str, Any]:
-    """Return the options with which an environment was made, and what its wrappers change."""
-    options = (dict(env.spec.kwargs) if env.spec else {}) | changed(env)
-    if "picture" in options:
-        options.pop("render_mode")
-    return {**options, "history": env.n} if hasattr(env, "n") else options
-
-
-def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
-    """Return the models that an environment or one of its wrappers asks, by name.
-
-    Raises:
-        UsageError: if one has no meter.
-    """
-    found = {name: model for layer in layers(env) for name, model in getattr(layer, "models", {}).items()}
-    for name, model in found.items():
-        if not hasattr(model, "usage"):
-            raise UsageError(f"The model {name} of {name_of(env)} has no meter: load it with hunch.lm.load.")
-    return found
-
-
 def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Sequence[Verb]]) -> None:
     """Check from specs that models exist and support what a method needs, before any is loaded.
 
@@ -169,8 +124,6 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     """
     cache = Path(os.environ.get("HUNCH_CACHE") or os.devnull).expanduser()
     if cache.is_file() and cache.suffix not in (".sqlite", ".db"):
-        from hunch.lm.answers.salvage import require_answers
-
         require_answers(cache)
     for name, spec in specs.items():
         head = spec.partition("?")[0]

@@ -167,7 +167,7 @@ def _episodes(
 
 def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
     """Let a language model write, all answers to a prompt at once."""
-    from hunch.roles.policy.text import transcript
+    from hunch.roles.policy.text import transcript  # loads torch
 
     lm, ready = trainable(spec), dict[str, list[str]]()
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from html import escape
+from io import BytesIO
+from itertools import groupby
+from math import isfinite, isnan
 from typing import Any
 
-from hunch.core import Agent, EvidenceLevel
+from hunch.core import Agent, EvidenceLevel, UsageError
+from hunch.extras import library
 from hunch.lm.settings import SILENT
 from hunch.rl.rollout import Finished
-from hunch.rl.success import Estimate, first_reached, over_episodes
+from hunch.rl.success import WINDOW, Estimate, first_reached, over_episodes
 
 THRESHOLDS = (0.25, 0.5, 0.8)
 """Success rates for which the summary gives the step at which they were first reached."""
@@ -87,12 +91,8 @@ class Result:
         Raises:
             UsageError: if matplotlib is not installed.
         """
-        from hunch.extras import library
-
         library("matplotlib", "Pictures need matplotlib", "plot")
-        from hunch.runs import picture
-
-        return picture.draw(self.episodes, self.evaluations, max(self.requested, self.steps))
+        return _draw(self.episodes, self.evaluations, max(self.requested, self.steps))
 
     def to_pandas(self) -> Any:
         """Return all episodes as a pandas DataFrame, with a column that marks evaluations.
@@ -100,14 +100,34 @@ class Result:
         Raises:
             UsageError: if pandas is not installed.
         """
-        from hunch.runs import tables
-
-        return tables.frame(self.episodes, self.evaluations)
+        try:
+            import pandas  # type: ignore[import-untyped, unused-ignore]  # an optional package
+        except ModuleNotFoundError as error:
+            raise UsageError("A DataFrame needs pandas: pip install pandas.") from error
+        columns = ["step", "episode", "return", "length", "success", "evaluation", "seed", "actions"]
+        rows = [
+            (e.step, e.number, e.episode_return, e.length, e.success, is_evaluation, e.seed, e.actions)
+            for is_evaluation, episodes in ((False, self.episodes), (True, self.evaluations))
+            for e in episodes
+        ]
+        return pandas.DataFrame(rows, columns=columns)
 
     def _repr_html_(self) -> str:
-        from hunch.runs import tables
-
-        return tables.of_summary(self.summary(), self.requested, str(self.success), self.call_name)
+        stopped = f": {self.stopped}" if self.stopped else ""
+        calls = self.usage.get("calls", 0)
+        hits = self.usage.get("cache_hits", 0)
+        rows = {
+            "success, last quarter of the steps": str(self.success),
+            "steps": f"{self.steps:,} of {self.requested:,}",
+            "complete": "yes" if self.complete else f"no{stopped}",
+            "episodes": f"{len(self.episodes):,}",
+            "evaluation episodes": f"{len(self.evaluations):,}",
+            self.call_name: f"{calls:,.0f}, and {hits:,.0f} cache hits",
+            "wall time": f"{self.seconds:.1f} s",
+            "evidence level": self.evidence or "none: no model in a role",
+        }
+        cells = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
+        return f"<table>{''.join(cells)}</table>"
 
     def __str__(self) -> str:
         rate = f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
@@ -126,14 +146,21 @@ class Result:
 
 def ledger(usage: Mapping[str, float], calls: str = "model calls") -> str:
     """Summarise the use of the models in one line; counts other than calls and cache hits only if not 0."""
-    words = {"calls": calls, "cache_hits": "cache hits"}
-    told = {"prompt_tokens": "tokens read", "completion_tokens": "tokens written", "retries": "retries"}
-    told |= {"refusals": "refusals", "shortened": "shortened prompts", "fallbacks": "fallbacks"}
-    told |= {"silent": f"of them in series of {SILENT} or more"}
-    words |= {name: word for name, word in told.items() if usage.get(name)}
-    parts = [f"{int(usage.get(name, 0)):,} {word}" for name, word in words.items()]
+    words = {
+        "prompt_tokens": "tokens read",
+        "completion_tokens": "tokens written",
+        "retries": "retries",
+        "refusals": "refusals",
+        "shortened": "shortened prompts",
+        "fallbacks": "fallbacks",
+        "silent": f"of them in series of {SILENT} or more",
+    }
+    parts = [f"{int(usage.get('calls', 0)):,} {calls}", f"{int(usage.get('cache_hits', 0)):,} cache hits"]
+    parts += [f"{int(usage[name]):,} {word}" for name, word in words.items() if usage.get(name)]
     parts.append(f"{usage.get('seconds', 0):.0f} s in models")
-    return ", ".join(parts + ([f"cost {usage['cost']:.4f}"] if usage.get("cost") else []))
+    if usage.get("cost"):
+        parts.append(f"cost {usage['cost']:.4f}")
+    return ", ".join(parts)
 
 
 def late_success(episodes: Sequence[Finished], evaluations: Sequence[Finished], steps: int) -> Estimate:
@@ -148,9 +175,13 @@ def last_quarter(episodes: Sequence[Finished], steps: int) -> list[Finished]:
 
 def mean_return(episodes: Sequence[Finished]) -> dict[str, float]:
     """Return the mean return, and the share of failed trials, whose return is nan."""
-    returns = [e.episode_return for e in episodes if e.episode_return == e.episode_return]
-    failed = {"failed": 1 - len(returns) / len(episodes)} if len(returns) < len(episodes) else {}
-    return {**({"return": sum(returns) / len(returns)} if returns else {}), **failed}
+    returns = [episode.episode_return for episode in episodes if not isnan(episode.episode_return)]
+    means: dict[str, float] = {}
+    if returns:
+        means["return"] = sum(returns) / len(returns)
+    if len(returns) < len(episodes):
+        means["failed"] = 1 - len(returns) / len(episodes)
+    return means
 
 
 def read_episode(record: dict[str, Any]) -> Finished:
@@ -165,3 +196,33 @@ def read_episode(record: dict[str, Any]) -> Finished:
         record["episode"],
         record.get("task_seed"),
     )
+
+
+def _draw(episodes: Sequence[Finished], evaluations: Sequence[Finished], steps: int) -> Any:
+    """Draw success over steps: a running mean over training episodes, and each evaluation."""
+    from matplotlib.figure import Figure  # an optional package
+
+    class Picture(Figure):
+        """A figure that a notebook shows even without pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            data = BytesIO()
+            self.savefig(data, format="png")
+            return data.getvalue()
+
+    figure = Picture(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    if episodes:
+        recent = [_rate(episodes[max(0, i - WINDOW) : i]) for i in range(1, len(episodes) + 1)]
+        axes.plot([e.step for e in episodes], recent, label=f"training, last {WINDOW} episodes")
+    if evaluations:
+        by_step = {step: list(group) for step, group in groupby(evaluations, key=lambda e: e.step)}
+        axes.plot(list(by_step), [_rate(group) for group in by_step.values()], "o-", label="evaluation")
+    axes.set(xlabel="steps", ylabel="success", ylim=(-0.02, 1.02), xlim=(0, steps))
+    if axes.lines:
+        axes.legend(frameon=False)
+    return figure
+
+
+def _rate(episodes: Sequence[Finished]) -> float:
+    return sum(episode.success for episode in episodes) / len(episodes)

@@ -7,16 +7,22 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError
 from hunch.lm.budget import BudgetError
 from hunch.lm.tally import Tally
 from hunch.lm.usage import Heard
-from hunch.runs.differences import differences, leaves
-from hunch.runs.files import read_checkpoint, read_lines, restoring
+from hunch.runs.checkpoints import (
+    CHECKPOINT,
+    KEPT_AT,
+    read_checkpoint,
+    require_identity,
+    restoring,
+    write_checkpoint,
+)
+from hunch.runs.files import read_lines, writing
 from hunch.runs.folder import STREAMS, RunFolder
 from hunch.runs.result import read_episode
 from hunch.runs.training import Training
-from hunch.runs.writing import CHECKPOINT, KEPT_AT, write_checkpoint, writing
 
 
 def resume(training: Training, folder: RunFolder) -> None:
@@ -26,46 +32,40 @@ def resume(training: Training, folder: RunFolder) -> None:
         UsageError: if agent, environment, settings, data set or seed of the checkpoint differ.
         HunchError: if the checkpoint or a file of lines is damaged.
     """
-    state = _restored(folder)
+    state = read_checkpoint(folder.path)
     if state is None:
+        shutil.rmtree(folder.path / KEPT_AT, ignore_errors=True)
+        _cut_back(folder, {})
         return
-    if state["identity"] != training.identity:
-        what = differences(leaves(state["identity"]), leaves(training.identity))
-        raise UsageError(f"{folder.path} holds another run ({what}): choose another folder.")
+    require_identity(folder.path, state, training.identity)  # before anything is cut
+    metrics = read_lines(folder.path / "metrics.jsonl")
+    _cut_back(folder, state["offsets"])
     with restoring(folder.path):
         training.agent.load_state_dict(state["agent"])
     if training.rollout:
         training.rollout.load_state_dict(state["rollout"])
-    training.updates, training.pending = state["updates"], state["pending"]
+    training.updates = state["updates"]
+    training.pending = state["pending"]
     for record in read_lines(folder.path / "episodes.jsonl"):
         kept = training.evaluations if record["evaluation"] else training.episodes
         kept.append(read_episode(record))
     training.recorded = len(read_lines(folder.path / training.records_file))
-    # A killed session also spent what it asked after its last checkpoint.
-    clock = max((state, *state["seen"]), key=lambda figures: figures["seconds"])
+    # A killed session also spent what it asked after its last checkpoint, as its last line of metrics says.
+    clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])
     training.earlier = clock["seconds"]
     count_on(training.tally, clock["models"], state.get("answered", {}))
 
 
-def _restored(folder: RunFolder) -> dict[str, Any] | None:
-    """Read the last checkpoint and cut the files back to it; None if there is none yet.
-
-    The last line of metrics, from before the cut, is in the state as ``"seen"``.
-    """
-    state = read_checkpoint(folder.path)
-    offsets = state["offsets"] if state else {}
-    if state is None:
-        shutil.rmtree(folder.path / KEPT_AT, ignore_errors=True)
-    else:
-        state["seen"] = read_lines(folder.path / "metrics.jsonl")[-1:]
+def _cut_back(folder: RunFolder, offsets: Mapping[str, int]) -> None:
+    """Cut the files of lines back to the lengths that a checkpoint states; without one, to nothing."""
     for name in STREAMS:
         if (folder.path / name).exists():
             _cut(folder, name, offsets.get(name, 0))
-    return state
 
 
 def _cut(folder: RunFolder, name: str, length: int) -> None:
-    file, path = folder.lines(name), folder.path / name
+    file = folder.lines(name)
+    path = folder.path / name
     if file.seek(0, os.SEEK_END) < length:
         raise HunchError(f"{path} is shorter than its checkpoint says: the run cannot go on.")
     with writing(path):
@@ -108,7 +108,9 @@ def account(training: Training) -> None:
     The run resumes from that checkpoint and finds the later answers in the cache, so their cost must be
     counted here. Agent and environments are unchanged.
     """
-    if training.folder:
-        training.write_best()
-        if (state := read_checkpoint(training.folder.path)) is not None:
-            write_checkpoint(training.folder.path / CHECKPOINT, {**state, **training.clock()})
+    if not training.folder:
+        return
+    training.write_best()
+    state = read_checkpoint(training.folder.path)
+    if state is not None:
+        write_checkpoint(training.folder.path / CHECKPOINT, {**state, **training.clock()})

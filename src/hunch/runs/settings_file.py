@@ -10,13 +10,17 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from hunch import methods
 from hunch.core import UsageError
+from hunch.lm.budget import Budget
 from hunch.lm.settings import Limits
+from hunch.ranges import check_settings
+from hunch.runs.config import Saving, Streams
+from hunch.runs.evaluations import Evaluation
 from hunch.suggest import suggest
 
 Config = TypeVar("Config")
@@ -65,18 +69,45 @@ def read_config(path: str | Path) -> dict[str, Any]:
     settings = read_settings(path)
     if "method" not in settings:
         raise UsageError(f"{path} names no method.")
-    settings["agent"] = settings.pop("method")
-    fixed = methods.find(settings["agent"]).fixed
+    name = settings.pop("method")
+    fixed = methods.find(name).fixed
     options = {name: as_tuples(value) for name, value in settings.pop("options", {}).items() if name != "lm"}
     options = {name: value for name, value in options.items() if (name, value) not in fixed.items()}
+    arguments: dict[str, Any] = {"agent": name}
     if not settings.setdefault("data", ""):
         del settings["data"]
     elif not settings.get("online"):
         settings |= {"env": None, "env_options": {}}
     settings.pop("online", None)
     if "budget" in settings:
-        settings["budget"] = changed(Limits(), settings["budget"], "The budget")
-    return settings | options
+        limits = changed(Limits(), settings["budget"], "The budget")
+        check_settings(limits)
+        settings["budget"] = Budget(**asdict(limits))
+    for group, (kind, names) in GROUPS.items():
+        values = {own: settings.pop(name) for name, own in names.items() if name in settings}
+        if values:
+            arguments[group] = kind(**values)
+    return arguments | settings | options
+
+
+GROUPS: dict[str, tuple[type[Any], dict[str, str]]] = {
+    "streams": (
+        Streams,
+        {
+            "envs": "envs",
+            "env_options": "options",
+            "processes": "processes",
+            "task_seed": "task_seed",
+            "lifetime": "lifetime",
+        },
+    ),
+    "evaluation": (
+        Evaluation,
+        {"eval_every": "every", "eval_episodes": "episodes", "episodes_per_player": "episodes_per_player"},
+    ),
+    "saving": (Saving, {"keep_every": "every", "keep_last": "last"}),
+}
+"""The grouped arguments of :func:`hunch.train`, with their fields by the names of a settings file."""
 
 
 def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str = "") -> Config:
@@ -91,7 +122,8 @@ def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str =
     Raises:
         UsageError: on an unknown name.
     """
-    known, new = [entry.name for entry in fields(cast("Any", config))], {}
+    known = [entry.name for entry in fields(cast("Any", config))]
+    new = {}
     for name, value in values.items():
         if name not in known:
             raise UsageError(f"{owner} has no option {prefix}{name}; {suggest(name, known)}")

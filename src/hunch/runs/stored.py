@@ -12,6 +12,7 @@ from hunch.core import HunchError, UsageError
 from hunch.extras import NotInstalledError
 from hunch.runs.config import RunConfig
 from hunch.runs.files import read_json, read_lines
+from hunch.runs.folder import FORMAT
 from hunch.runs.result import Result, late_success, read_episode
 
 
@@ -22,11 +23,9 @@ def read_run(folder: str | Path) -> RunConfig:
         UsageError: if the folder holds no run, or the package of its method is not installed.
         HunchError: if its ``config.json`` is damaged.
     """
-    stored = read_json(Path(folder) / "config.json")
-    if stored is None:
-        raise UsageError(f"{folder} holds no run: there is no config.json.")
+    record = read_record(folder)
     try:
-        settings = {**stored["run"], "objects": tuple(stored["run"].get("objects", ()))}
+        settings = {**record["run"], "objects": tuple(record["run"].get("objects", ()))}
         options = settings["options"]
         if options is not None and "agent" not in settings["objects"]:
             options = _rebuild(methods.find(settings["method"]).config_class, options)
@@ -38,6 +37,22 @@ def read_run(folder: str | Path) -> RunConfig:
         lacks = f"it has no {error}" if isinstance(error, KeyError) else error
         raise HunchError(f"{folder}/config.json is damaged or from another version: {lacks}.") from error
     return config
+
+
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """Read the ``config.json`` of a run: settings, models, versions and evidence level.
+
+    Raises:
+        UsageError: if the folder holds no run.
+        HunchError: if the file is damaged, or a later version of Hunch wrote it.
+    """
+    record = read_json(Path(folder) / "config.json")
+    if record is None:
+        raise UsageError(f"{folder} holds no run: there is no config.json.")
+    number = record.get("format", 0)
+    if not isinstance(number, int) or number > FORMAT:
+        raise HunchError(f"{folder} is of a later version of Hunch (format {number}): install that version.")
+    return record
 
 
 def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
@@ -74,9 +89,9 @@ def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence
     episodes = [read_episode(r) for r in records if not r["evaluation"]]
     evaluations = [read_episode(r) for r in records if r["evaluation"]]
     counted = {"evaluations": len(evaluations), **summary}  # summaries of before do not count evaluations
-    for name, found in ("episodes", episodes), ("evaluations", evaluations):
-        if len(found) != counted[name]:
-            count = f"{len(found):,} of {counted[name]:,}"
+    for name, read in ("episodes", episodes), ("evaluations", evaluations):
+        if len(read) != counted[name]:
+            count = f"{len(read):,} of {counted[name]:,}"
             raise HunchError(f"{folder / 'episodes.jsonl'} holds {count} {name}.")
     return Result(
         steps=summary["steps"],

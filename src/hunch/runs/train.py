@@ -15,15 +15,18 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.base import threads as limited
 from hunch.lm.budget import Budget
 from hunch.methods.settings import configure
+from hunch.ranges import check_settings
 from hunch.rl import episodes as whole
 from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.runs.callbacks import Callback
-from hunch.runs.config import RunConfig, group_of, loading
+from hunch.runs.callbacks import Watch
+from hunch.runs.config import RunConfig, Saving, Streams, group_of
 from hunch.runs.describe import can_be_loaded, describe
+from hunch.runs.environments import Place, identify, places
 from hunch.runs.evaluations import Evaluation
-from hunch.runs.execute import Given, execute
-from hunch.runs.places import Place, identify, places
+from hunch.runs.execute import execute
+from hunch.runs.places import Given
+from hunch.runs.resolve import Resolved, resolve
 from hunch.runs.result import Result
 from hunch.runs.settings_file import changed
 from hunch.runs.trained import Trained, begun, require_agent
@@ -40,31 +43,18 @@ def train(
     data: Data = None,
     seed: int = 0,
     out: str | Path | None = None,
-    env_options: Mapping[str, Any] | None = None,
-    envs: int = 1,
-    processes: int = 0,
-    task_seed: int | None = None,
-    lifetime: int = 1,
-    evaluation: Evaluation | None = None,
-    eval_every: int = 0,
-    eval_episodes: int = 20,
-    episodes_per_player: int | None = None,
-    models: Mapping[str, LanguageModel] | None = None,
     budget: Budget | None = None,
-    keep_every: int | None = None,
-    keep_last: int | None = None,
+    streams: Streams = Streams(),
+    evaluation: Evaluation = Evaluation(),
+    saving: Saving = Saving(),
+    watch: Watch = Watch(),
     threads: int = 1,
-    boards: str | Sequence[str] = (),
-    callbacks: Sequence[Callback] = (),
-    progress: bool | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    report: Callable[[dict[str, Any]], None] = lambda line: None,
     **options: Any,
 ) -> Result:
     """Train an agent in an environment, on recorded data, or on both; the Python form of ``hunch run``.
 
         hunch.train("dqn-prior", "hunch/FrozenLake-v0", steps=2_000, lm="minilm", k=3, out="runs/lake")
-        hunch.train(agent, env, steps=2_000)
+        hunch.train(agent, env, steps=2_000, evaluation=hunch.Evaluation(every=500))
 
     Args:
         agent: Name of a method, or any :class:`hunch.core.Agent`, which begins again with ``seed``.
@@ -77,29 +67,15 @@ def train(
         seed: Seed of the agent and of all episodes. The same seed gives the same run.
         out: Folder of the run, in the format of the command. If it already holds this run, the run continues;
             with more ``steps`` than before it is extended.
-        env_options: Options of the environment, if ``env`` is an id.
-        envs: Number of parallel environments, if ``env`` is an id.
-        processes: Worker processes for the environments, useful if a step is slow; 0 uses this process.
-        task_seed: Fixes the task of all episodes, including evaluations, in environments with drawn tasks.
-        lifetime: Successive episodes with the same drawn task; a player keeps its memory throughout.
-        evaluation: When and in which environments to evaluate, if they differ from those of the run.
-        eval_every: Steps between evaluations in environments like those of the run; 0 for no evaluation.
-        eval_episodes: Episodes per evaluation.
-        episodes_per_player: Episodes of an evaluation after which the player's memory is cleared. Default:
-            never.
-        models: Further models whose use is counted, by name; those in ``models`` of the agent and
-            of the environments are always counted.
         budget: Limits on the use of language models, over all sessions of the run. When one is reached, the
             run stops and ``result.stopped`` says why; a larger budget continues it from its last checkpoint.
-        keep_every: Steps between checkpoints that are kept, for ``hunch.load(out, step=...)``; None for none.
-        keep_last: With ``keep_every``: number of latest checkpoints that are not deleted. Default: all.
+        streams: How many environments run side by side, with which options, and how tasks repeat.
+        evaluation: When and in which environments to evaluate. Default: never; on recorded data only, ten
+            times.
+        saving: Which checkpoints are kept, for ``hunch.load(out, step=...)``. Default: only the last and the
+            best.
+        watch: What sees the run while it goes on: callbacks, boards, a progress bar.
         threads: Torch threads during the run; small networks are fastest with one.
-        boards: Boards for metrics besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
-            ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.packages.Board` subclass.
-        callbacks: Called after every step, episode and evaluation; each may end the run.
-        progress: Show a progress bar. Default: only in a terminal or a notebook.
-        stop: Called regularly; when it returns True, the run is saved and ended.
-        report: Called with each line of metrics.
         **options: Options of a method given by name; nested ones as a dictionary,
             ``prior={"kind": "mapped"}``.
 
@@ -112,47 +88,51 @@ def train(
             environment breaks its contract.
         HunchError: if the agent fails, the folder cannot be written, or its checkpoint is damaged.
     """
+    _refuse_former(options)
+    _require_group("streams", streams, Streams)
+    _require_group("evaluation", evaluation, Evaluation)
+    _require_group("saving", saving, Saving)
+    _require_group("watch", watch, Watch)
+    check_settings(streams)
+    check_settings(saving)
+    if budget is not None:
+        _require_group("budget", budget, Budget)
+    if watch.boards and out is None:
+        raise UsageError("A board shows the run in a folder: set it with out=...")
     recorded, data_folder = _read(data)
-    own = None if isinstance(agent, str) else _agent(agent)
     config = _config(agent, lm, options)
-    where = places(env, group_of(config.options) if envs == 1 and isinstance(env, str) else envs, env_options)
-    config = _placed(config, where, recorded)
+    envs = places(env, _number_of(streams, config, env), streams.options)
+    config = _placed(config, envs, recorded)
+    if recorded is not None and not data_folder:
+        config = replace(config, objects=(*config.objects, "data"))
     config = replace(
         config,
         data=data_folder,
         online=recorded is not None and env is not None,
         steps=steps,
         seed=seed,
-        envs=max(1, len(where)),
-        processes=processes,
-        task_seed=task_seed,
-        lifetime=lifetime,
-        eval_every=evaluation.every if evaluation else eval_every,
-        eval_episodes=evaluation.episodes if evaluation else eval_episodes,
-        episodes_per_player=evaluation.episodes_per_player if evaluation else episodes_per_player,
-        keep_every=keep_every,
-        keep_last=keep_last,
+        envs=max(1, len(envs)),
+        processes=streams.processes,
+        task_seed=streams.task_seed,
+        lifetime=streams.lifetime,
+        eval_every=evaluation.every,
+        eval_episodes=evaluation.episodes,
+        episodes_per_player=evaluation.episodes_per_player,
+        keep_every=saving.every,
+        keep_last=saving.last,
         threads=threads,
-        objects=(*config.objects, *(("data",) if recorded is not None and not data_folder else ())),
     )
-    boards = (boards,) if isinstance(boards, str) else boards
-    if boards and out is None:
-        raise UsageError("A board shows the run in a folder: set it with out=...")
-    if budget is not None and not isinstance(budget, Budget):
-        raise UsageError(f"A budget is a hunch.lm.Budget, not {budget!r}.")
+    resolved = resolve(config, watch.boards)
     given = Given(
-        agent=own,
+        agent=None if isinstance(agent, str) else _agent(agent),
         lm=None if isinstance(lm, str) else lm,
-        envs=where,
+        envs=envs,
         data=recorded,
         evaluation=evaluation,
-        models=models,
         trained=True,
     )
-    with _shown(config, progress, report) as told:
-        return execute(
-            config, out, given, budget=budget, boards=boards, callbacks=callbacks, stop=stop, report=told
-        )
+    with _progress(resolved, watch) as report:
+        return execute(resolved, out, given, budget=budget, watch=replace(watch, report=report))
 
 
 def evaluate(
@@ -181,27 +161,70 @@ def evaluate(
         UsageError: if the environment does not exist, a number is out of range, or the agent was never
             trained.
     """
-    who = _agent(agent)
-    with limited(threads), begun(who):
+    trained = _agent(agent)
+    with limited(threads), begun(trained):
         return whole.evaluate(
-            who.player,
+            trained.player,
             places(env),
             episodes,
             seed,
             episodes_per_player=episodes_per_player,
-            raw=methods.reads_raw(who),
+            raw=methods.reads_raw(trained),
         )
 
 
-# ---- what the arguments mean ------------------------------------------------------------------------------
+# ---- what the arguments mean -----------------------------------------------------------------------------
 
 
-def _read(data: Data) -> tuple[Recorded | None, str]:
+FORMER = {
+    "envs": "streams=hunch.Streams(envs=...)",
+    "env_options": "streams=hunch.Streams(options=...)",
+    "processes": "streams=hunch.Streams(processes=...)",
+    "task_seed": "streams=hunch.Streams(task_seed=...)",
+    "lifetime": "streams=hunch.Streams(lifetime=...)",
+    "eval_every": "evaluation=hunch.Evaluation(every=...)",
+    "eval_episodes": "evaluation=hunch.Evaluation(episodes=...)",
+    "episodes_per_player": "evaluation=hunch.Evaluation(episodes_per_player=...)",
+    "keep_every": "saving=hunch.Saving(every=...)",
+    "keep_last": "saving=hunch.Saving(last=...)",
+    "boards": "watch=hunch.Watch(boards=[...])",
+    "callbacks": "watch=hunch.Watch(callbacks=[...])",
+    "progress": "watch=hunch.Watch(progress=...)",
+    "stop": "watch=hunch.Watch(stop=...)",
+    "report": "watch=hunch.Watch(report=...)",
+    "models": "the attribute models of the agent or of the environment",
+}
+"""Former arguments of :func:`train`, with what replaces each."""
+
+
+def _refuse_former(options: Mapping[str, Any]) -> None:
+    """Refuse the former name of an argument, and say the new one."""
+    for name in options:
+        if name in FORMER:
+            raise UsageError(f"hunch.train has no argument {name} any more: use {FORMER[name]}.")
+
+
+def _require_group(name: str, value: Any, kind: type[Any]) -> None:
+    """Check that a grouped argument has its type."""
+    if not isinstance(value, kind):
+        home = "hunch.lm" if kind is Budget else "hunch"
+        raise UsageError(f"{name} is a {home}.{kind.__name__}, not {value!r}.")
+
+
+def _number_of(streams: Streams, config: RunConfig, env: Place) -> int:
+    """Return how many environments to make of an id; at least one group if the method compares groups."""
+    if streams.envs == 1 and isinstance(env, str):
+        return group_of(config.options)
+    return streams.envs
+
+
+def _read(data: Any) -> tuple[Recorded | None, str]:
     """Return the recorded data, and their folder if they were given as a folder."""
     if isinstance(data, (str, Path)):
         return load(data), str(data)
-    episodes = isinstance(data, Sequence) and data and all(isinstance(each, Sequence) for each in data)
-    if not (data is None or isinstance(data, Dataset) or episodes):
+    if data is None or isinstance(data, Dataset):
+        return data, ""
+    if not (isinstance(data, Sequence) and data and all(isinstance(each, Sequence) for each in data)):
         raise UsageError(f"data is a data set, its folder, or a list of episodes, not {data!r}.")
     return data, ""
 
@@ -216,15 +239,16 @@ def _config(agent: str | Agent | Trained, lm: str | LanguageModel, options: Mapp
     if isinstance(agent, str):
         method = methods.find(agent)
         config = RunConfig(env="", method=agent, lm=_name(method, lm), options=_options(method, options))
-        own = not isinstance(lm, str) and not can_be_loaded({"lm": lm})
-        return replace(config, objects=("agent",)) if own else config
-    found = _agent(agent)
+        if not isinstance(lm, str) and not can_be_loaded({"lm": lm}):
+            return replace(config, objects=("agent",))
+        return config
+    given = _agent(agent)
     if options or lm:
         name = next(iter(options), "lm")
         raise UsageError(
-            f"{name} is only for a method given by name; this {type(found).__name__} already has its own."
+            f"{name} is only for a method given by name; this {type(given).__name__} already has its own."
         )
-    known = describe(found)
+    known = describe(given)
     objects = () if known.again else ("agent",)
     return RunConfig(env="", method=known.method, lm=known.lm, options=known.options, objects=objects)
 
@@ -249,32 +273,32 @@ def _options(method: methods.Method, options: Mapping[str, Any]) -> Any:
     return configure(method.agent_class, start, {n: v for n, v in options.items() if n not in known})
 
 
-def _placed(config: RunConfig, where: Sequence[TextEnvironment], recorded: Recorded | None) -> RunConfig:
+def _placed(config: RunConfig, envs: Sequence[TextEnvironment], recorded: Recorded | None) -> RunConfig:
     """Add the environments to the settings, or those of the data set."""
-    if where:
-        env, options, again = identify(where)
-        return replace(
-            config, env=env, env_options=options, objects=config.objects + (() if again else ("env",))
-        )
+    if envs:
+        env, options, again = identify(envs)
+        objects = config.objects if again else (*config.objects, "env")
+        return replace(config, env=env, env_options=options, objects=objects)
     if isinstance(recorded, Dataset):
         return replace(config, env=recorded.env, env_options=dict(recorded.env_options))
     return replace(config, objects=(*config.objects, "env"))
 
 
 @contextmanager
-def _shown(
-    config: RunConfig, progress: bool | None, report: Callable[[dict[str, Any]], None]
-) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Show a progress bar if there is a reader, and pass each line of metrics on."""
-    if not (sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else progress):
-        yield report
+def _progress(resolved: Resolved, watch: Watch) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Show a progress bar if there is a reader; yield what is called with each line of metrics."""
+    shows = watch.progress
+    if shows is None:
+        shows = sys.stderr.isatty() or "ipykernel" in sys.modules
+    if not shows:
+        yield watch.report
         return
-    from hunch.runs.progress import RunProgress
+    from hunch.runs.progress import RunProgress  # rich takes time to load
 
-    with RunProgress(config.method, config.steps, loading(config)) as bar:
+    with RunProgress(resolved.config.method, resolved.config.steps, resolved.loading) as bar:
 
-        def told(line: dict[str, Any]) -> None:
+        def report(line: dict[str, Any]) -> None:
             bar.update(line)
-            report(line)
+            watch.report(line)
 
-        yield told
+        yield report

@@ -10,14 +10,15 @@ from typing import Any, Literal
 from hunch.core import Agent, Explanation, State, UsageError
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
+from hunch.runs.checkpoints import CHECKPOINT, settings_identity, write_checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.describe import describe
-from hunch.runs.folder import RunFolder, refuse_foreign
+from hunch.runs.environments import identify
+from hunch.runs.files import plain, write_json
+from hunch.runs.folder import RunFolder, description, refuse_foreign
 from hunch.runs.loading import load_agent
 from hunch.runs.models import Asked
-from hunch.runs.places import identify
 from hunch.runs.training import who
-from hunch.runs.writing import CHECKPOINT, plain, write_checkpoint, write_json
 
 
 class Trained:
@@ -48,7 +49,9 @@ class Trained:
         seed: int = 0,
         config: RunConfig | None = None,
     ) -> None:
-        self.agent, self._env, self._config = require_agent(agent), env, config
+        self.agent = require_agent(agent)
+        self._env = env
+        self._config = config
         with begun(agent):
             self._player = agent.player(seed)
 
@@ -87,10 +90,11 @@ class Trained:
             raise UsageError(f"{path} holds a run with its own checkpoint: choose another folder.")
         config = self._config or self._describe()
         with begun(self.agent):
-            state = {"agent": self.agent.state_dict(), "identity": plain(who(self.agent))}
+            identity = {**who(self.agent), "run": settings_identity(config.settings())}
+            state = {"agent": self.agent.state_dict(), "identity": plain(identity)}
         folder = RunFolder(path, lines=False)
         try:
-            write_json(path / "config.json", config.record(Asked(self.agent, {}, ())))
+            write_json(path / "config.json", description(config, Asked(self.agent, {}, ())))
             write_checkpoint(path / CHECKPOINT, state)
         finally:
             folder.close()
@@ -144,9 +148,12 @@ def require_agent(agent: Any) -> Agent:
         lacking = [verb for verb in _VERBS if not hasattr(agent, verb)]
         missing = ", ".join(lacking) or "settings or evidence"
         raise UsageError(f"{agent!r} is not an agent: it has no {missing}.")
-    own = type(agent)
-    if empty := [verb for verb in ("act", "observe", "player") if getattr(own, verb) is getattr(Agent, verb)]:
-        raise UsageError(f"{own.__name__} is not a whole agent: it has no {', '.join(empty)} of its own.")
+    kind = type(agent)
+    inherited = [verb for verb in ("act", "observe", "player") if getattr(kind, verb) is getattr(Agent, verb)]
+    if inherited:
+        raise UsageError(
+            f"{kind.__name__} is not a whole agent: it has no {', '.join(inherited)} of its own."
+        )
     return agent
 
 
@@ -187,6 +194,7 @@ def load(
         raise UsageError(f"A run is named by its folder, not {folder!r}.")
     if step is not None:
         check_value("step", step, PositiveInt)
-    own = None if agent is None else require_agent(agent)
-    found, config = load_agent(folder, checkpoint=step or checkpoint, agent=own, env=env)
-    return Trained(found, env, seed=seed, config=config)
+    if agent is not None:
+        require_agent(agent)
+    agent, config = load_agent(folder, checkpoint=step or checkpoint, agent=agent, env=env)
+    return Trained(agent, env, seed=seed, config=config)

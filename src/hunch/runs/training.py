@@ -7,21 +7,24 @@ import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from hunch.core import Agent, Episode, Transition
 from hunch.lm.tally import Tally
+from hunch.rl.dataset import digest
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
 from hunch.rl.world import advance, name_of, world_of
-from hunch.runs.board import Boards
+from hunch.runs.boards import Boards
+from hunch.runs.checkpoints import keep, settings_identity
 from hunch.runs.config import RunConfig
+from hunch.runs.environments import shown
+from hunch.runs.files import plain, write_atomically
 from hunch.runs.folder import RunFolder
-from hunch.runs.models import Asked, shown
+from hunch.runs.models import Asked
 from hunch.runs.result import Result, late_success, mean_return, read_episode
-from hunch.runs.writing import plain, write_atomically
 
 
 @dataclass
@@ -121,8 +124,9 @@ class Training:
                 "evaluation": evaluation,
                 "seed": episode.seed,
                 "actions": list(episode.actions),
-                **({} if episode.task_seed is None else {"task_seed": episode.task_seed}),
             }
+            if episode.task_seed is not None:
+                record["task_seed"] = episode.task_seed
             kept.append(read_episode(record))
             if self.folder:
                 self.folder.append("episodes.jsonl", record)
@@ -148,15 +152,17 @@ class Training:
 
     def _keep_records(self) -> None:
         """Write the agent's new records, and the files that it keeps."""
-        if self.folder:
-            for record in (new := self.agent.records()[self.recorded :]):
-                self.folder.append(self.records_file, record)
-            self.recorded += len(new)
-            files: dict[str, str] = getattr(self.agent, "files", dict)()
-            for name, text in files.items():
-                if self.kept.get(name) != text:
-                    write_atomically(self.folder.path / name, text.encode())
-            self.kept = files
+        if not self.folder:
+            return
+        new = self.agent.records()[self.recorded :]
+        for record in new:
+            self.folder.append(self.records_file, record)
+        self.recorded += len(new)
+        files: dict[str, str] = getattr(self.agent, "files", dict)()
+        for name, text in files.items():
+            if self.kept.get(name) != text:
+                write_atomically(self.folder.path / name, text.encode())
+        self.kept = files
 
     # ---- the disk -------------------------------------------------------------------------------------
 
@@ -183,8 +189,6 @@ class Training:
         """Write a checkpoint that stays if the steps since ``before`` passed a multiple of ``keep_every``."""
         every = self.config.keep_every
         if self.folder and every and self.steps // every > before // every:
-            from hunch.runs.kept import keep  # most runs keep none
-
             keep(self.folder.path, self.steps, self._state(), self.config.keep_last)
 
     def write_best(self) -> None:
@@ -204,24 +208,21 @@ class Training:
 
     def _identity(self) -> dict[str, Any]:
         """Return what a checkpoint must share with the run that resumes it, as JSON would return it."""
-        states, envs = (self.rollout.states, self.rollout.fleet.envs) if self.rollout else ([], [])
+        states = self.rollout.states if self.rollout else []
+        envs = self.rollout.fleet.envs if self.rollout else []
         first = [(s.observation, s.task, s.actions, s.history) for s in states]
-        data, lifetime = "", self.config.lifetime
-        if self.data:
-            from hunch.rl.dataset import digest
-
-            data = digest(self.data)
-        return plain(
-            {
-                **who(self.agent),
-                "seed": self.config.seed,
-                "environments": [(name_of(env), shown(env)) for env in envs],
-                "task_seed": self.rollout.task_seed if self.rollout else None,
-                **({"lifetime": lifetime} if lifetime > 1 else {}),
-                "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
-                "data": data,
-            }
-        )
+        identity = {
+            **who(self.agent),
+            "run": settings_identity(self.config.settings()),
+            "seed": self.config.seed,
+            "environments": [(name_of(env), shown(env)) for env in envs],
+            "task_seed": self.rollout.task_seed if self.rollout else None,
+            "beginning": hashlib.sha256(repr(first).encode()).hexdigest()[:16],
+            "data": digest(self.data) if self.data else "",
+        }
+        if self.config.lifetime > 1:
+            identity["lifetime"] = self.config.lifetime
+        return plain(identity)
 
     def result(self, stopped: str = "") -> Result:
         """Return the result so far; ``stopped`` says why the run ended early, if it did."""
@@ -248,5 +249,9 @@ def who(agent: Agent) -> dict[str, Any]:
 def _means(metrics: Sequence[dict[str, float]]) -> dict[str, float]:
     """Return the mean of each metric, ignoring nan."""
     names = dict.fromkeys(name for line in metrics for name in line)
-    values = {name: [x for line in metrics if (x := line.get(name)) is not None and x == x] for name in names}
-    return {name: sum(numbers) / len(numbers) for name, numbers in values.items() if numbers}
+    means = {}
+    for name in names:
+        numbers = [line[name] for line in metrics if name in line and not isnan(line[name])]
+        if numbers:
+            means[name] = sum(numbers) / len(numbers)
+    return means

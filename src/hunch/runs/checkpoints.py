@@ -1,0 +1,134 @@
+"""The checkpoints in a run's folder: the last one, the best one, and those that are kept.
+
+A checkpoint holds the agent's state and the *identity* of its run: what the loading run must share with it.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from annotated_types import Ge
+
+from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.runs.differences import differences, leaves
+from hunch.runs.files import write_atomically, writing
+from hunch.seal import checked, seal
+
+CHECKPOINT = Path("checkpoint") / "state.pt"
+"""File of the last complete state of a run."""
+BEST = Path("checkpoint") / "best.pt"
+"""File of the agent of the best evaluation so far."""
+KEPT_AT = Path("checkpoints")
+"""Folder of kept checkpoints, each in a folder named after its step."""
+
+Checkpoint: TypeAlias = Literal["last", "best"] | Annotated[int, Ge(1)]
+"""Which checkpoint: the last one, that of the best evaluation, or that of a step (a number)."""
+
+
+def file_of(checkpoint: Checkpoint) -> Path:
+    """Return the file of a checkpoint in a run's folder."""
+    if checkpoint == "last":
+        return CHECKPOINT
+    if checkpoint == "best":
+        return BEST
+    return KEPT_AT / str(checkpoint) / "agent.pt"
+
+
+def kept_steps(folder: Path) -> list[int]:
+    """Return the steps whose checkpoints a run has kept, in ascending order."""
+    names = (file.parent.name for file in (folder / KEPT_AT).glob("*/agent.pt"))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def keep(folder: Path, step: int, state: dict[str, Any], last: int | None) -> None:
+    """Keep the agent of a step in a separate folder, and only the ``last`` latest of these."""
+    file = folder / file_of(step)
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    write_checkpoint(file, state)
+    for earlier in kept_steps(folder)[:-last] if last else ():
+        shutil.rmtree((folder / file_of(earlier)).parent)
+
+
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write a state of tensors and plain values to a file, atomically."""
+    import torch  # takes a second; the command refuses wrong settings before it
+
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    buffer.write(seal(buffer.getvalue()))
+    write_atomically(path, buffer.getvalue())
+
+
+def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:
+    """Read a checkpoint of a run, by default the last one; None if there is none yet.
+
+    Raises:
+        HunchError: if the file is damaged.
+
+    Warns:
+        HunchWarning: if the file has no checksum.
+    """
+    path = folder / which
+    if not path.exists():
+        return None
+    import torch  # takes a second; the command refuses wrong settings before it
+
+    try:
+        data = path.read_bytes()
+        has_checksum = checked(data)
+        device = None if torch.cuda.is_available() else "cpu"  # an accelerator may have written it
+        state = torch.load(io.BytesIO(data), map_location=device, weights_only=True)
+    except Exception as error:  # damaged bytes make the reader raise anything
+        raise HunchError(f"The checkpoint {path} is damaged: remove it to start the run again.") from error
+    if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
+        raise HunchError(f"The checkpoint {path} is damaged: remove it to start the run again.")
+    if not has_checksum:
+        message = f"{path} is from a version without checksums, so damage in it would go unnoticed."
+        warnings.warn(message, HunchWarning, stacklevel=2)
+    return state
+
+
+def settings_identity(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a run's identity that its settings make: all but the steps, which may grow."""
+    return {name: value for name, value in settings.items() if name != "steps"}
+
+
+def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Check that a checkpoint belongs to the run that loads it; the one check of resuming and of loading.
+
+    Args:
+        folder: The run's folder.
+        state: The checkpoint.
+        identity: What the checkpoint must share with the run, as far as it is known before loading.
+
+    Raises:
+        UsageError: if the checkpoint is of another run; the message names what differs.
+    """
+    there = {name: state["identity"].get(name) for name in identity}
+    if there != identity:
+        what = differences(leaves(there), leaves(dict(identity)))
+        raise UsageError(
+            f"{folder} holds the checkpoint of another run ({what}): restore its own, or choose another "
+            "folder."
+        )
+
+
+@contextmanager
+def restoring(path: Path) -> Iterator[None]:
+    """Turn errors of an agent that loads a checkpoint in this block into a UsageError of one sentence."""
+    try:
+        yield
+    except HunchError:
+        raise
+    except Exception as error:  # the agent's own code, which may raise anything
+        raise UsageError(
+            f"The agent in {path} cannot be loaded: another version of Hunch, or of the agent, wrote it "
+            f"({type(error).__name__}: {error})."
+        ) from error

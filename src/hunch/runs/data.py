@@ -1,0 +1,142 @@
+"""The recorded data of a run: read from a folder or a file, and compared with environment and method.
+
+A file holds JSON lines, one episode each, or answers to prompts in TRL's columns: ``prompt`` with ``chosen``
+and ``rejected`` (a group of two, rewards 1 and 0), or with ``completion`` and ``label`` (reward 1 or 0),
+``reward``, or neither (reward 0). Recorded results of prompts have ``question``, ``prompt`` and ``right``;
+those of held-out questions are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hunch.core import Episode, Transition, UsageError
+from hunch.envs.prompts import read, results, shown
+from hunch.methods import Method
+from hunch.rl import dataset
+from hunch.rl.dataset import Dataset, Recorded, read_json_lines
+from hunch.rl.recording import Recording
+from hunch.runs.config import RunConfig
+
+READS = {
+    "events": "events (what happened, in words)",
+    "raw": "raw states (the environment's own)",
+    "pictures": "pictures (--env.picture)",
+    "wording": "how states and actions are written in prompts",
+}
+"""What a method may read besides observations, in words."""
+
+
+def recorded(config: RunConfig) -> Dataset | None:
+    """Read the data that a run learns from; None if there are none.
+
+    Raises:
+        UsageError: if the data are missing, inconsistent, or from another environment.
+    """
+    if not config.data:
+        return None
+    if Path(config.data).is_file():
+        return read_data(Path(config.data), config.env, config.env_options)
+    data = dataset.load(config.data)
+    dataset.same_environment(data, config.env)
+    return data
+
+
+def episodes_of(config: RunConfig, given: Recorded | None) -> tuple[Sequence[Episode], Dataset | None]:
+    """Return the given episodes, or those that the settings name, and the data set that they come from."""
+    if given is None:
+        data = recorded(config)
+        return dataset.as_episodes(data), data
+    if not isinstance(given, Dataset):
+        return dataset.as_episodes(given), None
+    if "env" not in config.objects:
+        dataset.same_environment(given, config.env)
+    return dataset.as_episodes(given), given
+
+
+def options_with_data(config: RunConfig, data: Dataset | None = None) -> dict[str, Any]:
+    """Return the options of the environments of a run.
+
+    These are the run's options, and otherwise those with which its data were recorded. Without ``data``, the
+    options are read from the folder that the settings name, without its episodes.
+
+    Raises:
+        UsageError: if there is no such folder, or its data are from another environment.
+    """
+    if data is None and config.data and not Path(config.data).is_file():
+        data = dataset.describe(config.data)
+        dataset.same_environment(data, config.env)
+    recorded_options = {} if data is None else data.env_options
+    return {**recorded_options, **config.env_options}
+
+
+def require_recorded(method: Method, data: Sequence[Episode]) -> None:
+    """Check that data hold the events, raw states or pictures that a method reads.
+
+    Raises:
+        UsageError: if something is missing; the message names it.
+    """
+    for what in sorted((method.reads - method.optional) & _RECORDED.keys()):
+        if not any(_RECORDED[what](t) for episode in data for t in episode):
+            raise UsageError(f"{method.name} reads {READS[what]}, and the recorded data hold none.")
+
+
+_RECORDED: dict[str, Callable[[Transition], Any]] = {
+    "events": lambda t: t.event,
+    "raw": lambda t: t.next_state.raw is not None,
+    "pictures": lambda t: t.next_state.pictures,
+}
+
+
+# ---- answers to prompts ----------------------------------------------------------------------------------
+
+
+def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
+    """Read a file of answers, or of episodes as :func:`hunch.rl.dataset.read_json_lines` does.
+
+    Raises:
+        UsageError: if a line is neither an answer nor an episode; the message names the line.
+    """
+    first = file.read_text(errors="replace").partition("\n")[0]
+    if '"prompt"' not in first:
+        return read_json_lines(file, env, env_options)
+    if '"right"' in first:
+        return _dataset(file, env, env_options, _results(str(file)))
+    episodes = list[Recording]()
+    for number, row in enumerate(read(str(file), "chosen", "completion"), 1):
+        texts = _texts(row, f"Line {number} of {file}")
+        group = number if len(texts) > 1 else None
+        prompt = shown(row["prompt"])
+        episodes += [
+            Recording((prompt, prompt), (None, None), (text,), (reward,), True, False, group=group)
+            for text, reward in texts
+        ]
+    return _dataset(file, env, env_options, episodes)
+
+
+def _dataset(file: Path, env: str, env_options: Mapping[str, Any], episodes: Sequence[Recording]) -> Dataset:
+    data = Dataset(env, dict(env_options), tuple(episodes), {"imported_from": file.name})
+    dataset.check(data)
+    return data
+
+
+def _results(file: str) -> list[Recording]:
+    """Return the results of prompts for the questions of the training, each an episode of one step."""
+    every = list(results(list(read(file, "right")), file).items())
+    return [
+        Recording((text, ""), (tuple(by_prompt), ()), (prompt,), (right,), True, False, success=right > 0.5)
+        for text, by_prompt in every[::2]
+        for prompt, right in by_prompt.items()
+    ]
+
+
+def _texts(row: Mapping[str, Any], where: str) -> list[tuple[str, float]]:
+    """Return the texts of a line with their rewards."""
+    if "chosen" not in row:
+        return [(row["completion"], float(row.get("label", row.get("reward", 0.0))))]
+    pair = row["chosen"], row.get("rejected")
+    if not all(isinstance(text, str) for text in pair) or pair[0] == pair[1]:
+        raise UsageError(f"{where} needs chosen and rejected as two different texts.")
+    return list(zip(pair, (1.0, 0.0), strict=True))

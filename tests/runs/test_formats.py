@@ -1,0 +1,126 @@
+"""Folders of other versions: reported, not continued; and checkpoints that belong to another run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import hunch
+from hunch.core import HunchError, UsageError
+from hunch.roles.planner.skills import Trained as Skills
+from hunch.runs.checkpoints import CHECKPOINT
+from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.execute import execute
+from hunch.runs.folder import FORMAT
+from hunch.runs.loading import load_agent, load_trained
+from hunch.runs.stored import finished, read_record, read_run
+
+LAKE = "hunch/FrozenLake-v0"
+EARLIER = Path(__file__).parent / "earlier"
+"""Folders that version 0.1.0 wrote before there were formats: a stopped run, and a complete one."""
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    return Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+
+
+def test_a_new_folder_has_a_format(tmp_path):
+    hunch.train("q-learning", LAKE, 20, out=tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["format"] == FORMAT
+
+
+def test_a_stopped_run_of_before_is_refused_in_one_sentence(earlier, hunch_command):
+    before = {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match="an earlier version of Hunch") as refused:
+        hunch.train("q-learning", LAKE, 400, out=earlier / "stopped")
+    assert "continue it with that version, or choose another --out" in str(refused.value)
+    line = ("run", "q-learning", "--env", LAKE, "--steps", "400", "--out", str(earlier / "stopped"))
+    code, _, errors = hunch_command(*line)
+    assert code == 2
+    assert errors.count("\n") == 1
+    assert before == {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()}
+
+
+def test_a_complete_run_of_before_is_read_but_not_extended(earlier):
+    folder = earlier / "complete"
+    settings = read_run(folder)
+    assert execute(settings, folder).episodes == finished(folder).episodes
+    with pytest.raises(UsageError, match="can report but not continue"):
+        hunch.train("q-learning", LAKE, 200, evaluation=hunch.Evaluation(every=60, episodes=2), out=folder)
+
+
+def test_a_run_of_before_is_reported_and_evaluated(earlier, hunch_command):
+    code, output, errors = hunch_command(
+        "report", str(earlier / "complete"), "--out", str(earlier / "r.html")
+    )
+    assert code == 0, errors
+    assert "1 runs" in output
+    assert evaluate_run(Trial(run=earlier / "complete", episodes=2)).episodes == 2
+
+
+def test_a_folder_of_a_later_version_is_refused(tmp_path):
+    hunch.train("q-learning", LAKE, 20, out=tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["checksum"]
+    (tmp_path / "config.json").write_text(json.dumps(config | {"format": FORMAT + 1}))
+    with pytest.raises(HunchError, match="of a later version of Hunch"):
+        read_record(tmp_path)
+    with pytest.raises(UsageError, match="of a later version of Hunch"):
+        hunch.train("q-learning", LAKE, 40, out=tmp_path)
+
+
+OTHERS = {
+    "seed": ("q-learning", LAKE, 1, {}),
+    "env": ("q-learning", "hunch/CliffWalking-v0", 0, {}),
+    "options": ("q-learning", LAKE, 0, {"gamma": 0.5}),
+    "method": ("zero-shot", LAKE, 0, {"lm": "uniform"}),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_the_checkpoint_of_another_run_is_refused_everywhere(what, tmp_path):
+    """By resuming, evaluating, loading and as skills, with the same check."""
+    hunch.train("q-learning", LAKE, 20, out=tmp_path / "own")
+    method, env, seed, options = OTHERS[what]
+    hunch.train(method, env, 20, seed=seed, out=tmp_path / "other", **options)
+    shutil.copy(tmp_path / "other" / CHECKPOINT, tmp_path / "own" / CHECKPOINT)
+    name = {"options": "options.gamma"}.get(what, what)
+    calls = [
+        lambda: hunch.train("q-learning", LAKE, 40, out=tmp_path / "own"),
+        lambda: evaluate_run(Trial(run=tmp_path / "own", episodes=1)),
+        lambda: hunch.load(tmp_path / "own"),
+        lambda: load_trained(tmp_path / "own"),
+        lambda: load_agent(tmp_path / "own"),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match="holds the checkpoint of another run") as refused:
+            call()
+        assert f"{name}:" in str(refused.value)
+
+
+def test_a_saved_agent_of_another_run_is_refused(tmp_path):
+    for seed in (0, 1):
+        hunch.train("q-learning", LAKE, 20, seed=seed, out=tmp_path / f"run-{seed}")
+        hunch.load(tmp_path / f"run-{seed}").save(tmp_path / f"saved-{seed}")
+    hunch.load(tmp_path / "saved-0")
+    shutil.copy(tmp_path / "saved-1" / CHECKPOINT, tmp_path / "saved-0" / CHECKPOINT)
+    with pytest.raises(UsageError, match="holds the checkpoint of another run"):
+        hunch.load(tmp_path / "saved-0")
+
+
+def test_a_checkpoint_of_before_in_a_new_folder_is_refused(earlier, tmp_path):
+    hunch.train(
+        "q-learning", LAKE, 120, evaluation=hunch.Evaluation(every=60, episodes=2), out=tmp_path / "own"
+    )
+    shutil.copy(earlier / "complete" / CHECKPOINT, tmp_path / "own" / CHECKPOINT)
+    with pytest.raises(UsageError, match="holds the checkpoint of another run"):
+        hunch.load(tmp_path / "own")
+
+
+def test_an_extended_run_is_still_itself(tmp_path):
+    hunch.train("q-learning", LAKE, 20, out=tmp_path)
+    hunch.train("q-learning", LAKE, 40, out=tmp_path)
+    assert hunch.load(tmp_path).agent is not None
+    assert isinstance(load_trained(tmp_path), Skills)
