@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -87,7 +86,9 @@ class Suggestions(GoalSource):
     def __init__(
         self, lm: LanguageModel, config: SuggestionConfig | None = None, nonsense: Sequence[str] = ()
     ) -> None:
-        self.config, self.lm, self.nonsense = config or SuggestionConfig(), lm, tuple(nonsense)
+        self.config = config or SuggestionConfig()
+        self.lm = lm
+        self.nonsense = tuple(nonsense)
         self.models = {"lm": lm}
         kinds = {"list": {"generate"}, "alike": {"embed"}, "ask": {"score", "label"}}
         able = [kind for kind, verbs in kinds.items() if verbs & lm.verbs]
@@ -101,13 +102,18 @@ class Suggestions(GoalSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, the model, and the version of the prompts."""
-        own = {"suggests": self.lm.name, "nonsense": list(self.nonsense), "wording": self.wording}
-        return {**asdict(self.config), **own}
+        return {
+            **asdict(self.config),
+            "suggests": self.lm.name,
+            "nonsense": list(self.nonsense),
+            "wording": self.wording,
+        }
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all suggestions, and reset the random generator."""
         self.known: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
-        self.lines = self.rejected = 0
+        self.lines = 0
+        self.rejected = 0
 
     def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
         """Return the goals of each state; one model call for all new states."""
@@ -116,15 +122,16 @@ class Suggestions(GoalSource):
         keys = [(state.observation, state.options) for state in states]
         new = {key: state for key, state in zip(keys, states, strict=True) if key not in self.known}
         if new:
-            found = {"list": self._written, "ask": self._approved, "alike": self._nearest}[self.how](new)
-            self.known |= dict(zip(new, map(tuple, found), strict=True))
+            suggest = {"list": self._written, "ask": self._approved, "alike": self._nearest}[self.how]
+            goals = suggest(list(new.values()))
+            self.known |= {key: tuple(own) for key, own in zip(new, goals, strict=True)}
         return [self.known[key] for key in keys]
 
-    def _written(self, new: dict[Any, State]) -> list[list[str]]:
-        """Return the lines that a model wrote."""
-        prompts = [self._asking.prompt(self.prompt(state), **about(state)) for state in new.values()]
+    def _written(self, states: Sequence[State]) -> list[list[str]]:
+        """Return the goals that a model wrote for each state."""
+        prompts = [self._asking.prompt(self.prompt(state), **about(state)) for state in states]
         answers = self.lm.generate(prompts, self.config.samples, self._asking.sampling)
-        return [self._read(own, s.options) for own, s in zip(answers, new.values(), strict=True)]
+        return [self._read(samples, state.options) for samples, state in zip(answers, states, strict=True)]
 
     def prompt(self, state: State) -> str:
         """Return the prompt that asks for goals in a state."""
@@ -136,42 +143,50 @@ class Suggestions(GoalSource):
 
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:
         """Return the goals in the answers; lines may begin with a bullet or a number."""
-        found = [read_items(text, candidates) for text in answers]
-        named = [[item or line for line, item in own if item or self.config.free] for own in found]
-        good, lines = list(chain.from_iterable(named)), sum(map(len, found))
+        goals = list[str]()
+        readings: list[list[str] | None] = []  # of each answer; None if it cannot be read
+        lines = 0
+        for answer in answers:
+            items = read_items(answer, candidates)  # each line, with the candidate that it names
+            accepted = [candidate or line for line, candidate in items if candidate or self.config.free]
+            unreadable = not items and self._asking.chats  # others may fall silent
+            readings.append(None if unreadable else accepted)
+            goals += accepted
+            lines += len(items)
+        rejected = lines - len(goals)
         self.lines += lines
-        self.rejected += lines - len(good)
-        read = [
-            goals if own or not self._asking.chats else None for goals, own in zip(named, found, strict=True)
-        ]
-        self._asking.hear(answers, read, rejected=lines - len(good))
-        return list(dict.fromkeys(good))[: self.config.goals]
+        self.rejected += rejected
+        self._asking.hear(answers, readings, rejected=rejected)
+        return list(dict.fromkeys(goals))[: self.config.goals]
 
-    def _approved(self, new: dict[Any, State]) -> list[list[str]]:
-        """Return the candidates to which a model says yes, the most likely first."""
-        pairs = [(state, option) for state in new.values() for option in state.options]
+    def _approved(self, states: Sequence[State]) -> list[list[str]]:
+        """Return the candidates of each state to which a model says yes, the most likely first."""
+        pairs = [(state, option) for state in states for option in state.options]
         prompts = [
             f"{s.observation}\n\nIs it sensible and useful to {option} here and now?\n- Yes\n- No\nAnswer:"
             for s, option in pairs
         ]
-        chosen = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts)))
-        found = []
-        for state in new.values():
-            sure = {option: float(next(chosen).probabilities[0]) for option in state.options}
-            ranked = sorted(sure, key=lambda option: -sure[option])
-            found.append([o for o in ranked if sure[o] > self.config.threshold][: self.config.goals])
-        return found
+        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts)))
+        goals = []
+        for state in states:
+            p_yes = {option: float(next(answers).probabilities[0]) for option in state.options}
+            ranked = sorted(p_yes, key=lambda option: -p_yes[option])
+            approved = [option for option in ranked if p_yes[option] > self.config.threshold]
+            goals.append(approved[: self.config.goals])
+        return goals
 
-    def _nearest(self, new: dict[Any, State]) -> list[list[str]]:
-        """Return the candidates with embeddings nearest to the observation's."""
+    def _nearest(self, states: Sequence[State]) -> list[list[str]]:
+        """Return the candidates of each state whose embeddings are nearest to the observation's."""
         assert self.table is not None
-        found = []
-        for state in new.values():
-            vectors = self.table.encode([" ".join(state.lines()), *state.options]).astype(np.float64)
+        goals = []
+        for state in states:
+            texts = [" ".join(state.lines()), *state.options]
+            vectors = self.table.encode(texts).astype(np.float64)  # (1 + candidates, dim)
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-            order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[: self.config.goals]
-            found.append([state.options[i] for i in order])
-        return found
+            cosines = vectors[1:] @ vectors[0]  # (candidates,)
+            order = np.argsort(-cosines, kind="stable")
+            goals.append([state.options[i] for i in order[: self.config.goals]])
+        return goals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,10 +228,11 @@ class ELLM(Goaled):
     ) -> None:
         c: ELLMConfig = configure(type(self), config, options)
         self.config = c
-        embeds = load(c.encoder) if encoder is None else encoder
-        achievement = Similarity(embeds, c.threshold)
-        rewarded = Rewarded(learner(c, embeds), achievement, weight=c.weight, extrinsic=c.extrinsic)
-        super().__init__(rewarded, Suggestions(lm, c.suggestions, c.nonsense), achievement, renew=True)
+        encoder = load(c.encoder) if encoder is None else encoder
+        achievement = Similarity(encoder, c.threshold)
+        rewarded = Rewarded(learner(c, encoder), achievement, weight=c.weight, extrinsic=c.extrinsic)
+        suggestions = Suggestions(lm, c.suggestions, c.nonsense)
+        super().__init__(rewarded, suggestions, achievement, renew=True)  # new goals in every state
 
 
 METHOD = Method(

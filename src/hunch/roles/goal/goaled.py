@@ -37,7 +37,9 @@ class Goals(Saved):
     saved = ("by_stream", "done", "counts")
 
     def __init__(self, source: GoalSource, achievement: Achievement | None, renew: bool) -> None:
-        self.source, self.achievement, self.renew = source, achievement, renew
+        self.source = source
+        self.achievement = achievement
+        self.renew = renew
         self.by_stream: dict[int, tuple[str, ...]] = {}
         self.done: dict[int, list[str]] = {}  # by stream: goals reached in this episode
         self.counts = {"goals": 0.0, "reached": 0.0}
@@ -47,8 +49,9 @@ class Goals(Saved):
         new = [state for state in states if state.stream not in self.by_stream]
         if new:
             for state, goals in zip(new, self.source.suggest(new), strict=True):
-                mine = self.by_stream[state.stream] = self._open(state.stream, goals)
-                self.counts["goals"] += len(mine)
+                unreached = self._open(state.stream, goals)
+                self.by_stream[state.stream] = unreached
+                self.counts["goals"] += len(unreached)
         return [self.of(state) for state in states]
 
     def _open(self, stream: int, goals: Sequence[str]) -> tuple[str, ...]:
@@ -62,20 +65,22 @@ class Goals(Saved):
 
     def seen(self, transitions: Sequence[Transition]) -> list[Transition]:
         """Return the transitions with the goals of their streams; goals end with the episode."""
-        before = [replace(t, state=self.of(t.state)) for t in transitions]
+        transitions = [replace(t, state=self.of(t.state)) for t in transitions]
         if self.achievement is not None:
-            self._take_note(before, self.achievement.reached(before))
+            self._take_note(transitions, self.achievement.reached(transitions))
         if self.renew:
             for t in transitions:
                 self.by_stream.pop(t.stream, None)
-        after = self.given([t.next_state for t in transitions if not t.done])
-        following = iter(after)
-        found = [replace(t, next_state=self.of(t.next_state) if t.done else next(following)) for t in before]
+        next_states = iter(self.given([t.next_state for t in transitions if not t.done]))
+        with_goals = []
+        for t in transitions:
+            next_state = self.of(t.next_state) if t.done else next(next_states)
+            with_goals.append(replace(t, next_state=next_state))
         for t in transitions:
             if t.done:
                 self.by_stream.pop(t.stream, None)
                 self.done.pop(t.stream, None)
-        return found
+        return with_goals
 
     def _take_note(self, transitions: Sequence[Transition], reached: Sequence[list[str]]) -> None:
         """Remove the goals that were reached."""
@@ -87,8 +92,9 @@ class Goals(Saved):
 
     def take_counts(self) -> dict[str, float]:
         """Return how many goals were suggested and reached since the last call, over all streams."""
-        told, self.counts = self.counts, dict.fromkeys(self.counts, 0.0)
-        return told
+        counts = self.counts
+        self.counts = dict.fromkeys(counts, 0.0)
+        return counts
 
 
 class Goaled(Wrapper):

@@ -30,7 +30,8 @@ class Similarity(RewardSource):
     """
 
     def __init__(self, encoder: LanguageModel, threshold: float = 0.99) -> None:
-        self.table, self.threshold = TextTable(encoder), threshold
+        self.table = TextTable(encoder)
+        self.threshold = threshold
         self.models = {"encoder": encoder}
 
     @property
@@ -57,14 +58,16 @@ class Similarity(RewardSource):
 
     def _cosines(self, transitions: Sequence[Transition]) -> list[FloatArray]:
         """Return the cosine of each step's event with every goal; empty without an event."""
-        told = [t for t in transitions if t.event]
-        self.table.add(text for t in told for text in (t.event, *_goals(t)))
-        return [self._of(t.event, _goals(t)) if t.event else np.zeros(0) for t in transitions]
-
-    def _of(self, event: str, lines: Sequence[str]) -> FloatArray:
-        vectors = self.table.encode([event, *lines]).astype(np.float64)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return np.asarray(vectors[1:] @ vectors[0])
+        self.table.add(text for t in transitions if t.event for text in (t.event, *_goals(t)))
+        cosines = []
+        for t in transitions:
+            if not t.event:
+                cosines.append(np.zeros(0))
+                continue
+            vectors = self.table.encode([t.event, *_goals(t)]).astype(np.float64)  # (1 + goals, dim)
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            cosines.append(np.asarray(vectors[1:] @ vectors[0]))
+        return cosines
 
 
 def _goals(t: Transition) -> tuple[str, ...]:
