@@ -103,7 +103,7 @@ def kills(place: Path, n: int = 10_000, most: int = 8) -> None:
             workers[number], killed = start(number), killed + 1
     seconds = time.monotonic() - begin
     assert all(worker.exitcode == 0 for worker in workers)
-    told = [json.loads((place / f"{number}.json").read_text()) for number in range(PROCESSES)]
+    told = [json.loads((place / f"{number}.json").read_text(encoding="utf-8")) for number in range(PROCESSES)]
     server.share = 0.0
     right = load(server.url, place, cache=False).generate(asked[:200], sampling=SHORT)
     answers = [number for body, number in server.answered.items() if "Room" in body]
@@ -124,7 +124,7 @@ def work(url: str, place: Path, number: int, asked: list[str]) -> None:
     for start in range(0, len(asked), 50):
         part = [asked[(turn + start + i) % len(asked)] for i in range(50)]
         model.generate(part, sampling=SHORT)
-    (place / f"{number}.json").write_text(json.dumps(model.generate(asked, sampling=SHORT)))
+    (place / f"{number}.json").write_text(json.dumps(model.generate(asked, sampling=SHORT)), encoding="utf-8")
 
 
 if __name__ == "__main__":

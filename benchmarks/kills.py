@@ -239,7 +239,7 @@ def strike(process: subprocess.Popen[bytes], parent: bool, rng: random.Random) -
 def children(parent: int) -> list[int]:
     """The processes that a process has begun (Linux)."""
     path = Path(f"/proc/{parent}/task/{parent}/children")
-    return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+    return [int(pid) for pid in path.read_text(encoding="utf-8").split()] if path.exists() else []
 
 
 def main(kills: int, of_comparisons: int, seed: int) -> None:

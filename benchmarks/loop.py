@@ -102,7 +102,9 @@ def compare(steps: int, other: Path) -> None:
     with TemporaryDirectory() as empty:
         # The studies that are installed belong to one side only: an empty entry hides them from both.
         (Path(empty) / "hunch_rl_studies-0.dist-info").mkdir()
-        (Path(empty) / "hunch_rl_studies-0.dist-info" / "METADATA").write_text("Name: hunch-rl-studies\n")
+        (Path(empty) / "hunch_rl_studies-0.dist-info" / "METADATA").write_text(
+            "Name: hunch-rl-studies\n", encoding="utf-8"
+        )
         for side, rates in ROUNDS * list(zip(sides, best, strict=True)):
             at = {**os.environ, "PYTHONPATH": os.pathsep.join((empty, str(side / "src")))}
             command = [sys.executable, __file__, str(steps)]

@@ -40,7 +40,7 @@ def main(episodes: int) -> None:
         print(f"{len(results)} runs, {count:,} episodes, {sum(r.steps for r in results if r):,} steps")
         print(f"made in {time.perf_counter() - start:.0f} s, {len(text.encode()) / 1e6:.2f} MB")
         file = Path(folder) / "report.html"
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
         if FOUND:
             drawn, shown = zip(*(opening(file) for _ in range(OPENINGS)), strict=True)
             print(f"charts drawn after {statistics.median(drawn):.2f} s (slowest {max(drawn):.2f} s)")

@@ -25,7 +25,7 @@ MODULES = {
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 """The files of all modules."""
-GROUND = {"core", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy"}
+GROUND = {"core", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy", "text_files"}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "suggest": set(),
     "plugins": set(),
     "extras": {"core"},
+    "text_files": {"core"},
     "lm": GROUND,
     "sandbox": GROUND,
     "rl": GROUND,

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from hunch.core import HunchWarning
@@ -13,4 +14,5 @@ def warn(message: Warning | str, category: type[Warning], *place: Any, **more: A
     """Print a warning of this library as a sentence, others unchanged; replaces ``warnings.showwarning``."""
     if not issubclass(category, HunchWarning):
         return _SHOW(message, category, *place, **more)
-    print(f"hunch: {message}", file=sys.stderr)
+    with suppress(OSError):  # nobody may be there to read it, which is no reason to stop
+        print(f"hunch: {message}", file=sys.stderr)

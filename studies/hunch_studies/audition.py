@@ -271,13 +271,17 @@ def together(folder: Path) -> str:
     """Return how right the audition is, and write all rows beside."""
     rows = [row for file in sorted(folder.parent.glob(f"*/{ROWS}")) for row in read_lines(file)]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "audition.json").write_text(json.dumps(rows, indent=1))
+    (folder / "audition.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return told(rows)
 
 
 def main(stored: str, folder: str = "") -> None:
     """Ask the models of stored pairs again, add the pairs of a study's folder, and print how right it is."""
-    rows = [row for row in json.loads(Path(stored).read_text()) if row["method"] in {**METHODS, **PRIORS}]
+    rows = [
+        row
+        for row in json.loads(Path(stored).read_text(encoding="utf-8"))
+        if row["method"] in {**METHODS, **PRIORS}
+    ]
     if folder:
         more = [row for file in sorted(Path(folder).glob(f"*/{ROWS}")) for row in read_lines(file)]
         fresh = {(row["method"], row["env"]) for row in more}

@@ -113,7 +113,7 @@ def state_principles(data: Path, updates: int) -> None:
     """Train the careless writer, and write the principles down."""
     write_well(data, updates)
     for name, text in PRINCIPLES.items():
-        (data / f"{name}.txt").write_text(text + "\n")
+        (data / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
 
 
 def criticised(scale: Scale, data: Path) -> tuple[Arm, ...]:
@@ -284,7 +284,7 @@ def tuned(data: Path, folder: Path, runs: Sequence[Path]) -> Path:
     out, file = folder / "tuned", folder / "hits.txt"
     if finished(out) is None:
         texts = dict.fromkeys(text for run in runs for text in found(run))
-        file.write_text("".join(f"{text}\n" for text in texts))
+        file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
         env = {"play": "answer", "tuned": str(file), "demonstrations": max(64, 2 * len(texts))}
         run = RunConfig(
             method="sft", env=ATTACK, env_options=env, lm=f"hf:{data / 'target'}", envs=1, steps=100

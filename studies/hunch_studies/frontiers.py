@@ -383,8 +383,8 @@ def asked_again(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def main(source: str, stored: str) -> None:
     """Put the frontiers of a study's folder among those of the package, or ask a role's models anew."""
-    kept = json.loads(Path(stored).read_text())
-    found = [json.loads(file.read_text()) for file in sorted(Path(source).rglob(FILE))]
+    kept = json.loads(Path(stored).read_text(encoding="utf-8"))
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(source).rglob(FILE))]
     found += [asked_again(row) for row in kept if row["role"] == source]
     rows = {_key(row): row for row in [*kept, *found]}
     write_atomically(Path(stored), (json.dumps(list(rows.values()), indent=1) + "\n").encode())

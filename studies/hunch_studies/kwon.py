@@ -205,7 +205,7 @@ def copied_by_hand(root: Path) -> dict[tuple[str, str], set[int]]:
     """
     path = root / "matrix" / "matrix.py"
     try:
-        for node in ast.walk(ast.parse(path.read_text() if path.exists() else "")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "gpt3_rewards":
                 return {key: set(options) for key, options in ast.literal_eval(node.value).items()}
     except (OSError, SyntaxError, ValueError) as error:

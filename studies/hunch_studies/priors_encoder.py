@@ -116,7 +116,9 @@ def peak_memory() -> float:
     """Return this process's peak resident memory in MB (2^20 bytes)."""
     status = Path("/proc/self/status")
     if status.exists():  # getrusage would include the parent's memory before this program began
-        fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        fields = dict(
+            line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines() if ":" in line
+        )
         return float(fields["VmHWM"].split()[0]) / 1024
     import resource
 

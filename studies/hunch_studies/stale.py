@@ -137,14 +137,15 @@ def digest(settings: RunConfig) -> str:
 
 def stored() -> dict[str, str]:
     """Return the stored digests by row: one, or one for each kind of processor, with spaces between them."""
-    digests: dict[str, str] = json.loads(DIGESTS.read_text())
+    digests: dict[str, str] = json.loads(DIGESTS.read_text(encoding="utf-8"))
     return digests
 
 
 def store(rows: Iterable[str]) -> None:
     """Store the digests of rows, whose studies were run with the code as it is now."""
     known = stored() | {row: digest(config(row)) for row in rows}
-    DIGESTS.write_text(json.dumps({row: known[row] for row in SHORT if row in known}, indent=2) + "\n")
+    short = {row: known[row] for row in SHORT if row in known}
+    DIGESTS.write_text(json.dumps(short, indent=2) + "\n", encoding="utf-8")
 
 
 def stale(rows: Iterable[str]) -> Iterator[tuple[str, bool]]:

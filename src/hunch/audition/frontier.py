@@ -120,7 +120,7 @@ def over(gain: Interval, other: Interval) -> Interval:
 @cache
 def frontiers() -> tuple[Frontier, ...]:
     """Return all stored frontiers."""
-    rows = json.loads((resources.files("hunch.audition") / "frontiers.json").read_text())
+    rows = json.loads((resources.files("hunch.audition") / "frontiers.json").read_text(encoding="utf-8"))
     return tuple(Frontier(**{**row, "points": tuple(Point(**p) for p in row["points"])}) for row in rows)
 
 

@@ -53,7 +53,7 @@ class Stored(NamedTuple):
 @cache
 def stored() -> Stored:
     """Return the stored pictures."""
-    found = json.loads((resources.files("hunch.audition") / "pictures.json").read_text())
+    found = json.loads((resources.files("hunch.audition") / "pictures.json").read_text(encoding="utf-8"))
     fields = found["schema"]
     names = list(fields)
     seen = (

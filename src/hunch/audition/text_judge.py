@@ -34,7 +34,7 @@ class Answered(NamedTuple):
 
 def pairs(bed: Bed, n: int, seed: int) -> list[Answered]:
     """Draw stored pairs: n questions in two orders."""
-    found = json.loads((resources.files("hunch.audition") / "texts.json").read_text())
+    found = json.loads((resources.files("hunch.audition") / "texts.json").read_text(encoding="utf-8"))
     order = np.random.default_rng(seed).permutation(len(found))
     return [Answered(*found[i]) for i in order[: -(-n // 2)]]
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
+import stat
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
+from io import TextIOWrapper
+from typing import NoReturn, TextIO
 
+from hunch.cli import unexpected
 from hunch.core import HunchError, UsageError
 from hunch.warned import warn
 
@@ -37,44 +44,122 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit with a code: 0 done, 1 failed, 2 wrong use, 130 stopped by Ctrl-C."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    """Run the command, and exit with a code if it did not succeed.
+
+    0: done. 1: failed. 2: wrong use. 130: stopped by Ctrl-C. 141: the reader of the output has left, as in
+    ``hunch methods | head -1`` (128 + SIGPIPE, which a shell reports for other programs).
+    """
     warnings.showwarning = warn
-    if not {"", os.getcwd()} & set(sys.path):  # for --env MODULE:ID; an installed script does not have it
-        sys.path.append(os.getcwd())
+    _make_printable()
+    _find_modules()
+    try:
+        _run(list(sys.argv[1:] if arguments is None else arguments))
+        _flush()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich exits by itself, with code 1
+            _leave_without_output(end.__context__)
+        try:
+            _flush()
+        except OSError as lost:
+            _leave_without_output(lost)
+        raise
+    except KeyboardInterrupt as stopped:
+        _leave(str(stopped) or "stopped.", 130)
+    except Exception as error:
+        for cause in (error, error.__cause__):
+            if isinstance(cause, OSError) and _is_output_lost(cause):
+                _leave_without_output(cause)
+        if isinstance(error, HunchError):
+            _leave(unexpected.known(error), 2 if isinstance(error, UsageError) else 1)
+        if os.environ.get("HUNCH_DEBUG"):
+            raise
+        _leave(unexpected.sentence(error), 1)
+
+
+def _run(arguments: list[str]) -> None:
+    """Run the subcommand that the arguments name."""
     while arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
-        from hunch.cli.commands import usage
+        from hunch.cli.commands import usage  # reads the entry points of other packages
 
         print(usage())
         sys.exit(0 if arguments else 2)
     if arguments[0] in ("-V", "--version"):
         print(f"hunch {version('hunch-rl')}")
         sys.exit(0)
+    if arguments[0] in PLAIN and {"-h", "--help"} & set(arguments[1:]):
+        from hunch.cli.commands import describe
+
+        describe(arguments[0], str(command(arguments[0]).__doc__))
+    else:
+        if arguments[0] not in PLAIN and not {"-h", "--help"} & set(arguments):
+            _require_folder()
+        command(arguments[0])(arguments[1:])
+
+
+def _make_printable() -> None:
+    """Let a terminal that lacks a character show something else in its place."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="replace")
+
+
+def _find_modules() -> None:
+    """Let ``--env MODULE:ID`` find modules of the current folder; an installed script does not."""
     try:
-        if arguments[0] in PLAIN and {"-h", "--help"} & set(arguments[1:]):
-            from hunch.cli.commands import describe
-
-            describe(arguments[0], str(command(arguments[0]).__doc__))
-        else:
-            command(arguments[0])(arguments[1:])
-    except KeyboardInterrupt as stopped:
-        _leave(str(stopped) or "stopped.", 130)
-    except HunchError as error:
-        from hunch.cli.unexpected import known
-
-        _leave(known(error), 2 if isinstance(error, UsageError) else 1)
-    except BrokenPipeError:
-        os._exit(0)
-    except Exception as error:
-        if os.environ.get("HUNCH_DEBUG"):
-            raise
-        from hunch.cli.unexpected import sentence
-
-        _leave(sentence(error), 1)
+        folder = os.getcwd()
+    except OSError:  # the folder was removed
+        return
+    if not {"", folder} & set(sys.path):
+        sys.path.append(folder)
 
 
-def _leave(sentence: str, code: int) -> None:
-    print(f"hunch: {sentence}", file=sys.stderr)
+def _require_folder() -> None:
+    """Raise a HunchError if the current folder was removed, which ends some libraries without a message."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise HunchError("The current folder was removed: change to another one with 'cd'.") from error
+
+
+def _flush() -> None:
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
+def _is_output_lost(error: OSError) -> bool:
+    """Return whether an error is about the standard output, and not about a file or another process."""
+    if error.filename is not None:
+        return False
+    if not isinstance(error, BrokenPipeError):
+        return error.errno == errno.ENOSPC and _is_device(sys.stdout)
+    try:
+        waiting = select.poll()
+        waiting.register(sys.stdout.fileno(), 0)
+        return bool(waiting.poll(0))  # POLLERR: nobody can read any more
+    except (AttributeError, OSError, ValueError):  # Windows has no poll
+        return True
+
+
+def _is_device(stream: TextIO) -> bool:
+    """Return whether a stream goes to a device, such as a terminal or /dev/full, and not to a file."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _leave_without_output(error: OSError) -> NoReturn:
+    """Exit because the output cannot be written; what is left of it is thrown away."""
+    with suppress(OSError, ValueError):  # else Python writes it once more at the end, and complains
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        sys.exit(141)
+    _leave(f"The output cannot be written: {error.strerror}.", 1)
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    with suppress(OSError):  # nobody may be there to read it
+        print(f"hunch: {sentence}", file=sys.stderr)
     sys.exit(code)

@@ -23,8 +23,9 @@ from rich.text import Text
 from hunch.cli.environment import split_environment
 from hunch.cli.options import read
 from hunch.core import Agent, Explanation, Player, State, UsageError
-from hunch.envs import make
+from hunch.envs import make, options_of
 from hunch.ranges import PositiveInt
+from hunch.rl.action_texts import shown_as, typed
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs.environments import refuse_object
 from hunch.runs.loading import load_agent
@@ -89,12 +90,18 @@ def play(arguments: Sequence[str]) -> None:
 def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
     """Make the environment with text rendering, if it has one."""
     env = make(env_id, **options)
-    seen = "ansi" in env.metadata.get("render_modes", ()) and not options.keys() & {
-        "render_mode",
-        "picture",
-        "reader",
-    }
-    return make(env_id, render_mode="ansi", **options) if seen else env
+    known = options_of(env_id)
+    if known is not None and "render_mode" not in known:
+        return env
+    drawn = options.keys() & {"render_mode", "picture", "reader"}
+    if drawn or "ansi" not in env.metadata.get("render_modes", ()):
+        return env
+    try:
+        return make(env_id, render_mode="ansi", **options)
+    except UsageError:
+        if known is not None:
+            raise
+        return env  # it takes any option, and passes it on to something that does not
 
 
 def play_episode(
@@ -211,19 +218,20 @@ def _help(player: Player | None, console: Console) -> None:
     """Print the commands."""
     enter = {"Enter": "the agent's choice"} if player else {}
     actions = {"7": "the action with this number", "go n": "the action that begins with this text"}
-    for typed, does in {**actions, **enter, **COMMANDS}.items():
-        console.print(f"  {typed:<6} {does}", markup=False, highlight=False)
+    for entry, does in {**actions, **enter, **COMMANDS}.items():
+        console.print(f"  {entry:<6} {does}", markup=False, highlight=False)
 
 
 def matches(answer: str, actions: Sequence[str]) -> list[str]:
     """Return the actions that an answer may mean, by number, by text, or by the beginning of the text."""
-    if answer in actions:
-        return [answer]
+    if (action := shown_as(answer, actions)) is not None:
+        return [action]
+    answer = answer.strip()
     if answer.isdecimal() and int(answer) < len(actions):
         return [actions[int(answer)]]
     if answer in ("", "q", "u", *COMMANDS):
         return []
-    return [action for action in actions if action.lower().startswith(answer.lower())]
+    return typed(answer, actions)
 
 
 @contextmanager

@@ -32,6 +32,8 @@ def sentence(error: Exception) -> str:
         return MEMORY
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"Something cannot be written: {error.strerror}."
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"This needs {error.name}: {install(EXTRAS[error.name])}."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"

@@ -133,6 +133,9 @@ def make(
     if drawn := picture or bool(reader):
         if "rgb_array" not in getattr(creator(id), "metadata", {}).get("render_modes", ()):
             raise UsageError(f"{id} draws no pictures: leave out picture and reader.")
+        known = options_of(id)
+        if known is not None and "render_mode" not in known:
+            raise UsageError(f"{id} draws no pictures, because it has no option render_mode.")
         options["render_mode"] = "rgb_array"
     env: gymnasium.Env[str, str | int]
     try:

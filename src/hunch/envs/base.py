@@ -116,9 +116,10 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     def __init__(self, max_steps: int, render_mode: str | None = None) -> None:
         if max_steps < 1:
             raise UsageError(f"max_steps must be at least 1, not {max_steps}.")
-        modes = self.metadata["render_modes"]
+        modes = self.metadata.get("render_modes", ())
         if render_mode is not None and render_mode not in modes:
-            raise UsageError(f"render_mode must be {' or '.join(modes)}, not {render_mode!r}.")
+            known = " or ".join(modes) or "left out"
+            raise UsageError(f"render_mode must be {known}, not {render_mode!r}.")
         self.max_steps = max_steps
         self.render_mode = render_mode
         self._shown = ""

@@ -16,6 +16,7 @@ import numpy as np
 from hunch.core import HunchError, HunchWarning, InadmissibleActionError, UsageError
 from hunch.envs.offers import OFFERS, declared
 from hunch.envs.text_wrapper import TextWrapper
+from hunch.rl.action_texts import same_to_a_reader
 from hunch.rl.world import TOLD, told
 
 Env = gymnasium.Env[Any, Any]
@@ -25,8 +26,8 @@ RULES = {
     "terminated, truncated, info), and info is a dict.",
     "observation": "The observation is a str.",
     "actions": "info['actions'] is a tuple of different, non-empty strings after reset and every step; only "
-    "when the episode is over it may be empty or absent. Where any text is an action it is absent, and "
-    "info['free_text'] is True.",
+    "when the episode is over it may be empty or absent. No two of them look the same to a "
+    "reader. Where any text is an action it is absent, and info['free_text'] is True.",
     "success": "info['success'] is True or False: wrap it in bool().",
     "task": "info['task'] is a str and stays the same within an episode.",
     "event": "info['event'], if there is one, is a str.",
@@ -403,6 +404,9 @@ def _listed(info: dict[str, Any], observation: str, over: bool) -> tuple[str, ..
     texts = isinstance(actions, tuple) and all(isinstance(action, str) and action for action in actions)
     _require("actions", texts, f"it is {actions!r}")
     _require("actions", len(set(actions)) == len(actions), f"one comes twice in {actions}")
+    alike = same_to_a_reader(actions)
+    told_apart = alike is None or f"{alike[0]!a} and {alike[1]!a} cannot be told apart"
+    _require("actions", told_apart is True, str(told_apart))
     _require("actions", bool(actions) or over, f"it is empty after {observation!r}")
     return actions
 

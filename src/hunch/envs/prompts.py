@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hunch.core import State, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.ranges import NonNegativeInt, PositiveInt
+from hunch.text_files import read_lines
 
 
 class Prompts(TextEnv):
@@ -89,8 +89,8 @@ def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
         UsageError: if a line lacks them; the message has its number.
     """
     try:
-        lines = Path(file).expanduser().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeError) as error:
+        lines = read_lines(file)
+    except OSError as error:
         raise UsageError(f"{file} cannot be read: name a file with lines of JSON.") from error
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -11,6 +11,7 @@ import gymnasium
 
 from hunch.core import UsageError
 from hunch.envs.offers import acts, declared
+from hunch.rl.action_texts import shown_as
 
 REFUSED: Final = "Nothing happens."
 """The observation and the event after an inadmissible text (ALFWorld's words)."""
@@ -72,7 +73,7 @@ class History(Rewording):
         else:
             name = action if isinstance(action, str) else self._actions[action]
             self._past.append((self._observation, name))
-        self._observation, self._actions = observation, info.get("actions") or ()
+        self._observation, self._actions = observation, tuple(info.get("actions") or ())
         return observation, {**info, "history": tuple(self._past)}
 
 
@@ -102,7 +103,8 @@ class Pictured(Rewording):
 class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     """Takes any text as the action; an inadmissible one changes nothing and costs a step.
 
-    The admissible actions are not shown. Spaces around a text do not matter.
+    The admissible actions are not shown. A text that looks like an action is this action: spaces around it,
+    or how Unicode composes its letters, do not matter.
 
     Args:
         env: A text environment with listed actions and a step limit, ``max_steps``.
@@ -144,8 +146,8 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         if not self.left:
             raise UsageError("No episode is running: call reset before step.")
         self.left -= 1
-        text = action.strip() if isinstance(action, str) else action
-        if text in self._info["actions"]:
+        text = shown_as(action, self.listed) if isinstance(action, str) else None
+        if text is not None:
             observation, reward, terminated, truncated, info = self.env.step(text)
         else:
             refused = {**self._info, "success": False, "event": REFUSED}
@@ -160,5 +162,5 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
         return tuple(self._info.get("actions") or ())
 
     def _told(self, info: dict[str, Any]) -> dict[str, Any]:
-        self._info = info
+        self._info = dict(info)  # the environment may change its own
         return {name: value for name, value in info.items() if name != "actions"} | {"free_text": True}

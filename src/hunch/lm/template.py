@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from hunch.core import UsageError
+from hunch.text_files import read_text
 
 FIELDS: Final = ("task", "history", "observation", "actions", "examples")
 """Fields of every prompt file; a role fills those that apply, and may have further ones."""
@@ -63,8 +63,8 @@ def pinned(named: str) -> str:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
+        return read_text(path)
+    except OSError as error:
         raise UsageError(f"The prompt {path!r} cannot be read: name a file of text.") from error
 
 

@@ -142,7 +142,9 @@ def _complete(folder: Path, name: str) -> Run:
         HunchError: if it failed, is not complete, or one of its files is missing, damaged or cut short.
     """
     if (folder / "failure.txt").exists():
-        raise HunchError(f"it failed: {(folder / 'failure.txt').read_text(errors='replace')}")
+        raise HunchError(
+            f"it failed: {(folder / 'failure.txt').read_text(encoding='utf-8', errors='replace')}"
+        )
     for file in ("config.json", "metrics.jsonl", "episodes.jsonl"):
         if not (folder / file).exists():
             raise HunchError(f"{file} is missing.")

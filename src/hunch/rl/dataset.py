@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from hunch.core import Episode, HunchError, HunchWarning, Transition, UsageError
 from hunch.extras import library
 from hunch.rl.recording import Recording, problems
+from hunch.text_files import read_lines
 
 FORMAT = 2
 MARK = "hunch"
@@ -204,7 +205,7 @@ def describe(folder: str | Path) -> Dataset:
 
 def _about(folder: Path) -> Any:
     try:
-        about = json.loads((folder / "metadata.json").read_text())
+        about = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"There is no data set in {folder}.") from None
     except ValueError as error:
@@ -230,20 +231,26 @@ _ABOUT = ("task", "success", "behaviour", "seed", "history", "seat", "lifetime",
 _BESIDE = ("events", "tasks", "raw", "pictures")
 """Columns that may be empty."""
 
+NUL, SHOWN_NUL = "\0", "\u2400"
+"""HDF5 has no character 0 in its texts: it is stored as its symbol, and the exact texts stand beside it."""
+
 
 def _buffer(minari: Any, episode: Recording) -> Any:
     n, plain = len(episode), _plain(episode)
     beside = {name: plain[name] for name in _BESIDE if plain[name]}
     about = {name: plain[name] for name in _ABOUT}
+    shown, taken = episode.observations, episode.actions
+    exact = {"observations": shown, "actions": taken}
     return minari.EpisodeBuffer(
-        observations=list(episode.observations),
-        actions=list(episode.actions),
+        observations=[text.replace(NUL, SHOWN_NUL) for text in shown],
+        actions=[text.replace(NUL, SHOWN_NUL) for text in taken],
         rewards=list(episode.rewards),
         terminations=[False] * (n - 1) + [episode.terminated],
         truncations=[False] * (n - 1) + [episode.truncated],
         infos={
             "actions": [json.dumps(a) for a in episode.admissible],
             "about": [json.dumps(about)],
+            **({"exact": [json.dumps(exact)]} if any(NUL in text for text in (*shown, *taken)) else {}),
             **{name: [json.dumps(item) for item in column] for name, column in beside.items()},
         },
     )
@@ -259,6 +266,7 @@ def _recording(record: Mapping[str, Any]) -> Recording:
             "rewards": record["rewards"],
             "terminated": bool(record["terminations"][-1]),
             "truncated": bool(record["truncations"][-1]),
+            **(json.loads(infos["exact"][0]) if "exact" in infos else {}),
             **json.loads(infos["about"][0]),
             **{name: list(map(json.loads, infos[name])) for name in _BESIDE if name in infos},
         }
@@ -278,13 +286,13 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
         UsageError: if there is no such file, a line is not a valid episode, or the data are inconsistent.
     """
     try:
-        lines = Path(file).read_text().splitlines()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not a text file, so it holds no episodes.") from None
+        lines = read_lines(file)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
     episodes = []
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             episodes.append(_from_plain({"history": history, **json.loads(line)}))
         except KeyError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import HunchError, UsageError
+from hunch.rl.action_texts import same_to_a_reader
 
 
 def finite(reward: Any, action: str, info: dict[str, Any]) -> float:
@@ -94,6 +95,11 @@ def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any]
         raise UsageError(f"The environment's success has to be True or False, and is {success!r}.")
     if actions and not _are_texts(actions):
         raise UsageError(f"The environment's actions have to be different, non-empty texts, not {actions!r}.")
+    if actions and (alike := _alike(actions)):
+        raise UsageError(
+            f"The environment's actions {alike[0]!a} and {alike[1]!a} cannot be told apart: they look "
+            "the same. Give them different names."
+        )
 
 
 def _is_unicode(text: str) -> bool:
@@ -107,6 +113,9 @@ def _are_texts(actions: Sequence[Any]) -> bool:
     distinct = set(actions)
     texts = set(map(type, actions)) == {str} or all(isinstance(action, str) for action in actions)
     return texts and len(distinct) == len(actions) and "" not in distinct and all(map(_is_unicode, actions))
+
+
+_alike = lru_cache(maxsize=4096)(same_to_a_reader)
 
 
 class Failing:

@@ -161,6 +161,9 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
         yield 0, "the episode has no step"
     if not (episode.terminated or episode.truncated):
         yield n - 1, "the episode has no end: neither terminated nor truncated"
+    for step, text in enumerate(episode.observations):
+        if not _is_unicode(text):
+            yield min(step, n - 1), f"the observation {text!r} holds half a character"
     for step, (action, offered, reward) in enumerate(
         zip(episode.actions, episode.admissible, episode.rewards, strict=False)
     ):
@@ -168,5 +171,11 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
             yield step, f"the action {action!r} was not admissible"
         if offered is not None and len(set(offered)) < len(offered):
             yield step, "an action is listed as admissible twice"
+        if not _is_unicode(action):
+            yield step, f"the action {action!r} holds half a character"
         if not math.isfinite(reward):
             yield step, f"the reward is {reward}"
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)

@@ -342,7 +342,7 @@ def outcome(job: Job, exitcode: int | None = None) -> Outcome:
     failure = job.folder / "failure.txt"
     try:
         if failure.exists():
-            return Outcome(job, None, failure.read_text(errors="replace"))
+            return Outcome(job, None, failure.read_text(encoding="utf-8", errors="replace"))
         result, summary = finished(job.folder), read_json(job.folder / "summary.json")
     except HunchError as damage:
         return Outcome(job, None, str(damage))

@@ -19,6 +19,7 @@ from hunch.rl import dataset
 from hunch.rl.dataset import Dataset, Recorded, read_json_lines
 from hunch.rl.recording import Recording
 from hunch.runs.config import RunConfig
+from hunch.text_files import read_text
 
 READS = {
     "events": "events (what happened, in words)",
@@ -99,7 +100,7 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     Raises:
         UsageError: if a line is neither an answer nor an episode; the message names the line.
     """
-    first = file.read_text(errors="replace").partition("\n")[0]
+    first = read_text(file).partition("\n")[0]
     if '"prompt"' not in first:
         return read_json_lines(file, env, env_options)
     if '"right"' in first:

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from hunch.roles.world_model.program import CodedModel
 from hunch.roles.world_model.prompting import Completer, PromptConfig
 from hunch.roles.world_model.text import InContextWorldModel
 from hunch.sandbox import ProgramError
+from hunch.text_files import read_text
 
 STEP = ("state", "action")
 """Parameters of a program that predicts a whole step."""
@@ -151,7 +151,7 @@ def world_model(
 def _coded(spec: str, stack: ExitStack) -> WorldModel:
     """Return the program ``step``, or else ``transition`` and ``reward``, as WorldCoder writes them."""
     try:
-        source = Path(spec.removeprefix("code:")).read_text()
+        source = read_text(spec.removeprefix("code:"))
         whole = not re.search(r"^def transition\b", source, re.MULTILINE)
         taken = {"step": STEP} if whole else {"transition": STEP, "reward": (*STEP, "next_state")}
         for name, parameters in taken.items():

@@ -22,6 +22,7 @@ from hunch.ranges import check_settings
 from hunch.runs.config import Saving, Streams
 from hunch.runs.evaluations import Evaluation
 from hunch.suggest import suggest
+from hunch.text_files import read_text
 
 Config = TypeVar("Config")
 
@@ -39,7 +40,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     if file.suffix not in _READERS and file.exists():
         raise UsageError(f"{file} is not a settings file: its name must end in {', '.join(_READERS)}.")
     try:
-        found: Any = _READERS.get(file.suffix, _yaml)(file.read_text("utf-8"))
+        found: Any = _READERS.get(file.suffix, _yaml)(read_text(file))
     except OSError as error:
         raise UsageError(f"The settings in {file} cannot be read: {error.strerror}.") from None
     except ValueError as error:

@@ -105,7 +105,9 @@ def _warm_up() -> None:
 def _address_space() -> int:
     """Return the bytes of address space that this process uses."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except OSError:
         return 0
 

@@ -70,5 +70,5 @@ class RandomWords(Model):
 @cache
 def frequencies() -> tuple[int, dict[str, int]]:
     """Return the number of documents, and for each word the number of documents that contain it."""
-    read = json.loads(FREQUENCIES.read_text())
+    read = json.loads(FREQUENCIES.read_text(encoding="utf-8"))
     return read["documents"], read["holding"]

@@ -359,7 +359,7 @@ def save(training: Training, folder: Path) -> Path:
     card |= {"seed": training.config.seed, "shuffled": training.config.shuffled}
     right = held_out(training.network, training.tokenizer)
     card["held out"] = {name: round(share, 3) for name, share in right.items()}
-    (folder / CARD).write_text(json.dumps(card) + "\n")
+    (folder / CARD).write_text(json.dumps(card) + "\n", encoding="utf-8")
     return folder
 
 

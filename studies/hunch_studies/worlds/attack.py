@@ -22,6 +22,7 @@ from hunch.envs.offers import Offer
 from hunch.lm import Cached, load
 from hunch.lm.speech import Sampling
 from hunch.ranges import PositiveInt
+from hunch.text_files import read_lines
 from hunch_studies.rules.critic import harms
 from hunch_studies.worlds.recipes import DISHES, FORBIDDEN, LONGEST, Request, careful, careless
 
@@ -148,6 +149,4 @@ def before(shown: list[str]) -> str:
 
 def open_lines(file: str) -> list[str]:
     """Return the requests in a file."""
-    from pathlib import Path
-
-    return [line for line in Path(file).read_text().splitlines() if LINE.fullmatch(line)]
+    return [line for line in read_lines(file) if LINE.fullmatch(line)]

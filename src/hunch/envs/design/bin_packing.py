@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
+from hunch.text_files import read_text
 
 Priorities: TypeAlias = Callable[[Sequence[tuple[float, FloatArray]]], Sequence[Any]]
 """Function that takes (item, room left in the bins that it fits into) of instances; returns priorities."""
@@ -175,7 +175,7 @@ def read(path: str) -> tuple[Instance, ...]:
         UsageError: if there is no such file, or it has another format.
     """
     try:
-        words = iter(Path(path).expanduser().read_text().split())
+        words = iter(read_text(path).split())
         found = []
         for _ in range(int(next(words))):
             next(words)

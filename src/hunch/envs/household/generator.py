@@ -31,7 +31,7 @@ def _parse(line: str) -> dict[str, float]:
     return {place: float(weight) for place, weight in (entry.split() for entry in line.split(", "))}
 
 
-_TABLE = json.loads((resources.files("hunch.envs.household") / "typical.json").read_text())
+_TABLE = json.loads((resources.files("hunch.envs.household") / "typical.json").read_text(encoding="utf-8"))
 TYPICAL = {thing: _parse(line) for thing, line in _TABLE.items()}
 """For each object, the weight of each class of receptacle as its place with ``placement="typical"``.
 

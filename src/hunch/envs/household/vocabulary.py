@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 from importlib import resources
 
-_CONTENTS = json.loads((resources.files("hunch.envs.household") / "contents.json").read_text())
+_CONTENTS = json.loads(
+    (resources.files("hunch.envs.household") / "contents.json").read_text(encoding="utf-8")
+)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -111,7 +111,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
     opener: Any = gzip.open if path.suffix == ".gz" else open
     read = 0
     try:
-        with opener(path, "rt", encoding="utf-8") as file:
+        with opener(path, "rt", encoding="utf-8-sig") as file:
             for line in file:
                 yield _checked(json.loads(line))
                 read += 1

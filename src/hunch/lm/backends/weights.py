@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import HunchError, UsageError
+from hunch.text_files import read_lines
 
 CARD = "trained_on.jsonl"
 """Name of the file in a model's folder with one line per training; the revision does not depend on it."""
@@ -29,7 +30,7 @@ def trained_on(folder: Path) -> list[dict[str, Any]]:
     """
     card = folder / CARD
     try:
-        return [json.loads(line) for line in card.read_text().splitlines()] if card.is_file() else []
+        return [json.loads(line) for line in read_lines(card)] if card.is_file() else []
     except (OSError, ValueError) as error:
         raise HunchError(f"{card} cannot be read: it should have one line of JSON per training.") from error
 

@@ -145,9 +145,11 @@ def write(folder: Path, network: Any, tokenizer: Any, card: Sequence[Mapping[str
         network.save_pretrained(str(folder))
         tokenizer.save_pretrained(str(folder))
     if card:
-        (folder / files.CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card))
+        (folder / files.CARD).write_text("".join(f"{json.dumps(line)}\n" for line in card), encoding="utf-8")
     names = sorted(
         file.name for file in folder.iterdir() if file.name == files.CARD or file.suffix in READ_BY_MODELS
     )
-    (folder / files.SUMS).write_text("".join(f"{files.sha256(folder / name)}  {name}\n" for name in names))
+    (folder / files.SUMS).write_text(
+        "".join(f"{files.sha256(folder / name)}  {name}\n" for name in names), encoding="utf-8"
+    )
     return folder

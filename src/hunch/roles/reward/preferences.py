@@ -6,7 +6,6 @@ A preference is a number: 1 if the first text is better, 0 if the second is, 0.5
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.roles.reward.comparer import TARGETS, Comparer
 from hunch.roles.reward.settings import RewardModelConfig
+from hunch.text_files import read_lines
 
 JUDGED: Final = ("judge", "mixed")
 """Values of ``labels`` for which a language model compares all pairs, or half of them."""
@@ -138,8 +138,8 @@ def read_principles(file: str) -> tuple[str, ...]:
         UsageError: if the file has no principles.
     """
     try:
-        lines = tuple(line.strip() for line in Path(file).read_text().splitlines() if line.strip())
-    except (OSError, UnicodeError) as error:
+        lines = tuple(line.strip() for line in read_lines(file) if line.strip())
+    except OSError as error:
         raise UsageError(f"{file} cannot be read: name a file with a principle a line.") from error
     if not lines:
         raise UsageError(f"{file} holds no principle: write one per line.")

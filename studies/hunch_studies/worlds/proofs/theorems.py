@@ -135,5 +135,5 @@ def textbook() -> dict[str, Goal]:
     """Return textbook theorems by name: short ones, and the smallest of families that are used to compare
     provers.
     """
-    lines = Path(__file__).with_name("textbook.txt").read_text().splitlines()
+    lines = Path(__file__).with_name("textbook.txt").read_text(encoding="utf-8").splitlines()
     return {name: read(text) for name, _, text in (line.partition(": ") for line in lines)}

@@ -9,6 +9,7 @@ from typing import NoReturn, TypeAlias
 
 from hunch.core import UsageError
 from hunch.envs.household.pddl import Tree, parse
+from hunch.text_files import read_text
 
 Atom: TypeAlias = tuple[str, ...]
 """A predicate or an action with its terms, such as ``("on", "a", "b")``; variables begin with ``?``."""
@@ -104,10 +105,9 @@ def read(path: str | Path) -> str:
         UsageError: if the file does not exist, or is not text.
     """
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise UsageError(f"The file {str(path)!r} cannot be read: {why}.") from None
+        return read_text(path)
+    except OSError as error:
+        raise UsageError(f"The file {str(path)!r} cannot be read: {error.strerror}.") from None
 
 
 def read_domain(text: str, name: str = "The domain") -> Domain:
