@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import textwrap
 import time
 
 import gymnasium as gym
@@ -487,3 +488,27 @@ def test_a_file_of_trials_that_cannot_be_used_is_named(tmp_path):
     env = DesignProblem(len, task="u", trials=str(tmp_path / "text"))
     with pytest.raises(hunch.core.HunchError, match="cannot be used"):
         tried(env, "x")
+
+
+ADDS = "def f(x):\n    return x + 1"
+LAYOUTS = (
+    f"```python\n{ADDS}\n```",
+    f"```python\n{ADDS}\n```".replace("\n", "\r\n"),
+    f"~~~python\n{ADDS}\n~~~\nThat is all.",
+    f"````\n{ADDS}\n````",
+    f"```{{.python}}\n{ADDS}\n```",
+    f'```python title="a.py"\n{ADDS}\n```',
+    f"``` Python \n{ADDS}",
+    f"```python\n{ADDS}```",
+    f"```bash\npip install x\n```\nand\n```py\n{ADDS}\n```",
+    "1. The code:\n" + textwrap.indent(f"```python\n{ADDS}\n```", "   ") + "\n2. Done.",
+    "- The code:\n" + textwrap.indent(f"```python\n{ADDS}\n```", "\t"),
+    textwrap.indent(f"```python\n{ADDS}\n```", "> "),
+    textwrap.indent(f"```python\n{ADDS}\n```", "> > "),
+    f"Here ~~~ is code:\n```python\n{ADDS}\n```",
+)
+
+
+@pytest.mark.parametrize("answer", LAYOUTS)
+def test_programs_are_found_in_the_layouts_of_chat_models(answer):
+    assert canonical(extract(answer, "f")) == canonical(ADDS)

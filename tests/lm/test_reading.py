@@ -57,3 +57,20 @@ def test_lists_and_lines_are_found_in_prose():
     assert read_line("Sure:\n```\n12\n```", lambda text: int(text) if text.isdigit() else None) == 12
     assert read_line("nothing", lambda text: None) is None
     assert read_line("I would say **12**.", lambda text: int(text) if text.isdigit() else None) == 12
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```text\r\ngo left\r\n```",
+        "~~~\ngo left\n~~~",
+        "````text\ngo left\n````",
+        "1. My move:\n   ```\n   go left\n   ```",
+        "> ```\n> go left\n> ```",
+        "```{.text}\ngo left\n```",
+        '```json\r\n{"action": "go left"}\r\n```',
+        "```\ngo left",
+    ],
+)
+def test_options_are_found_in_blocks_of_code(answer):
+    assert read(answer, ["go right", "go left", "wait"]) == "go left"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,7 +13,11 @@ DEEPEST, LONGEST = 150, 10_000
 """Maximum nesting of a program's syntax tree, and bits of its integers: Python can parse more than it can
 write again, and programs are written again to be compared."""
 # Possessive: what a part has taken it keeps, so that a long answer takes linear time.
-_FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[^\n`]*+\n(.*?)(?:^[ \t]*+```|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"(?P<lead>^[ \t>]*+)?(?P<fence>(?<!`)`{3,}+|(?(lead)~{3,}+|(?!)))"  # ~~~ only at the beginning of a line
+    r"[ \t]*+(?P<tag>[\w+-]*+)[^\n`]*+\n(?P<code>.*?)(?:^[ \t>]*+(?P=fence)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _EXACT = 20
 """Attempts to find where code without a fence ends, before half of what is left is dropped each time."""
 _PYTHON = ("", "python", "python3", "py")
@@ -22,7 +27,33 @@ _VERSION = re.compile(r"_v\d+$")
 
 def blocks(answer: str) -> list[str]:
     """Return the fenced blocks of Python in an answer, in order; the last may be cut off."""
-    return [code for tag, code in _FENCE.findall(answer) if tag.lower() in _PYTHON and code.strip()]
+    found = _FENCE.finditer(answer)
+    return [
+        _outdented(block["code"], block["lead"] or "")
+        for block in found
+        if block["tag"].lower() in _PYTHON and block["code"].strip()
+    ]
+
+
+def _outdented(code: str, lead: str) -> str:
+    """Return a block without what stands before its lines in a list or a quotation, if it is Python then.
+
+    Args:
+        code: The lines of the block.
+        lead: What stands before its opening fence.
+    """
+    if _parsed(code) is not None:
+        return code
+    plain = (
+        re.sub(rf"^[ \t]*(?:>[ ]?){{{lead.count('>')}}}", "", code, flags=re.MULTILINE)
+        if ">" in lead
+        else code
+    )
+    whole = textwrap.dedent(plain)
+    for text in (whole, whole.split("```")[0]):  # the closing fence may stand behind the last line
+        if text.strip() and _parsed(text) is not None:
+            return text
+    return code
 
 
 def extract(answer: str, function: str = "") -> str:

@@ -106,7 +106,7 @@ class Texts:
         Numbers are read as values: "1.0" is 1, and "1.5" no reward.
         """
         text = completion.lstrip() + self.reward_stop
-        numbers = {word.start: word for word in words_of(text) if word.number and word.closes}
+        numbers = {word.start: word for word in words_of(text, known=()) if word.number and word.closes}
         given = [numbers.get(reward.end()) for reward in _REWARD.finditer(text)]
         whole = [number for number in given if number is not None and _WHOLE.fullmatch(number.text)]
         if not whole:

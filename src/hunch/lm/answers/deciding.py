@@ -36,7 +36,7 @@ _SENTENCE: Final = re.compile(
     rf"(?<=[.!?;])(?<!\d\.)(?<!\bno\.)\s+|(?<=\d\.)\s+(?!{STARTS})|(?<=\bno\.)\s+(?!\d)|\n+", _I
 )
 """Between sentences; not within "no. 2", and not between the number of an item and a number, as in "1. 5"."""
-_LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=→>$\[({]|[-–](?![-–]*\s?[\d.]))+(?:\\text\s*{)?")
+_LEAD: Final = re.compile(r"^(?:[\"'`*_“‘«\s:=→>$\[({]|[-–](?![-–]{0,9}\s?[\d.]))+(?:\\text\s*{)?")
 """What stands before an answer; a dash before a number belongs to the number."""
 _LABEL: Final = re.compile(
     r"\W*(?:(?:the|my|i|it|is|it['’]s|i['’](?:d|ll)|choose|pick|go with|answer|correct|would|say|take)\s+)*"
@@ -68,11 +68,14 @@ class Reader(Names):
         if _MARK.search(text):
             text = _OBSERVED.split(text)[0]
         marks = list(_FINAL.finditer(text))[-1:] or list(_MARK.finditer(text))[-MARKS:]
-        for part in (_after(text, mark.end()) for mark in marks[-1:]):
-            if (found := self.short(part)) is not None or self.mentions(part) or len(part.split()) < 8:
-                same = len({self.short(_after(text, m.end())) for m in marks}) == 1
-                return found if same else self._last(text)
-        return self.short(text)
+        if not marks:
+            return self.short(text)
+        marked = [_after(text, mark.end()) for mark in marks]
+        last = self.short(marked[-1])
+        if last is None and not self.mentions(marked[-1]) and len(marked[-1].split()) >= 8:
+            return self.short(text)  # a long text after the mark that is about something else
+        agree = len({self.short(part) for part in marked}) == 1
+        return last if agree else self._last(text)
 
     def _last(self, text: str) -> int | None:
         """Return what the last "Answer:" says of several marks says; None if they list actions."""
@@ -85,12 +88,12 @@ class Reader(Names):
             return None if held is None else self.short(str(held))
         if isinstance(held, dict):
             named = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
-            plain = [key for key in named if not english.OTHER.match(key)]
-            key = next((key for end in _KEYS for key in plain if key.endswith(end)), None)
+            meant = [key for key in named if not english.OTHER.match(key)]
+            key = next((key for end in _KEYS for key in meant if key.endswith(end)), None)
             if key:
                 choice = self._held(named[key])
                 return None if choice is not None and self._adds_number(choice, named, key) else choice
-            held = [named[key] for key in plain]
+            held = [named[key] for key in meant]
         values = {self._held(value) for value in held} - {None}
         return values.pop() if len(values) == 1 else None
 

@@ -21,7 +21,11 @@ _THOUGHT: Final = re.compile(rf"{_OPENS}(?:(?!{_CLOSES}).)*+(?:{_CLOSES}|\Z)", r
 _END_OF_THOUGHT: Final = re.compile(_CLOSES, _I)
 _CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>", _I)
 _CONTROL: Final = re.compile(r"<\|(?:im_)?start(?:_header_id)?\|>\s*\w*|<\|[^|<>]{1,40}\|>")
-_FENCE: Final = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n|```")
+_FENCE: Final = re.compile(
+    r"(?:`{3,}+|^[ \t>]*+~{3,}+)[ \t]*+(?:[\w+.-]*+|\{[^}\n]{0,80}\})[ \t]*+\r?\n|"
+    r"`{3,}+|^[ \t>]*+~{3,}+[ \t]*+\r?$",
+    re.MULTILINE,
+)
 QUOTES: Final = "\"'`*_“”‘’«» \t\n"
 BULLET: Final = re.compile(r"^\s*(?:[*•>#]+\s*|[-–]\s+|\(?(?:\d{1,2}|[A-Za-z])[.):]\s+)+")
 
@@ -77,4 +81,4 @@ def as_json(text: str) -> Any:
 
 def unfenced(text: str) -> str:
     """Return a text without the markers of code fences."""
-    return _FENCE.sub("\n", text) if "```" in text else text
+    return _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
