@@ -2,9 +2,10 @@
 
 Algorithm (Watkins, Learning from Delayed Rewards, 1989)::
 
-    a       <- any action with probability epsilon, else one with the largest Q(s, .), or one drawn from
-               softmax(Q(s, .) / alpha)
-    Q(s, a) <- Q(s, a) + rate * (r + gamma * max Q(s', .) - Q(s, a))
+    for each step
+        a       <- any action with probability epsilon, else one with the largest Q(s, .), or one drawn from
+                   softmax(Q(s, .) / alpha)
+        Q(s, a) <- Q(s, a) + rate * (r + gamma * max Q(s', .) - Q(s, a))
     at the end of an episode: the same for its steps again, the last first, ``sweeps`` times
 
 Updating backwards follows Lin (1992): the reward of the last step reaches the first at once. This is
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -28,8 +30,8 @@ from hunch.methods.settings import configure
 from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, Share
 from hunch.rl.tabular import QTable
 
-Step: TypeAlias = tuple[tuple[Any, ...], str, float, tuple[Any, ...], tuple[str, ...]]
-"""State, action, reward, next state, and the actions of the next state; none if the episode ends there."""
+Step: TypeAlias = tuple[tuple[Any, ...], str, float, tuple[Any, ...], tuple[str, ...], tuple[float, ...]]
+"""s, a, r, s', the actions of s' (none if s' is terminal), and the :meth:`~QLearning.leaning` of s'."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,7 @@ class QLearning(Agent):
     """
 
     config_class: ClassVar[type[Any]] = QLearningConfig
-    saved: ClassVar[tuple[str, ...]] = ("rng", "table", "steps", "episodes")
+    saved: ClassVar[tuple[str, ...]] = ("rng", "table", "steps", "episodes", "unlearnt")
 
     def __init__(self, config: QLearningConfig | None = None, **options: Any) -> None:
         self.config: QLearningConfig = configure(type(self), config, options)
@@ -76,11 +78,16 @@ class QLearning(Agent):
 
     def relearn(self, transitions: Sequence[Transition]) -> None:
         """Forget Q, and learn it again from these steps; the decay of epsilon continues."""
-        c, steps = self.config, self.steps
+        c = self.config
         self.table = QTable(c.gamma, c.learning_rate, c.initial)
-        self.episodes: dict[int, list[tuple[Step, tuple[float, ...]]]] = {}  # by stream
+        self.episodes: dict[int, list[Step]] = {}  # by stream: the steps of an episode that goes on
+        self.unlearnt: list[tuple[int, Step, bool]] = []  # stream, step, and whether its episode ended
+        steps = self.steps
         self.observe(transitions)
+        self.learn()
         self.steps = steps
+
+    # ---- acting -------------------------------------------------------------------------------------------
 
     @property
     def epsilon(self) -> float:
@@ -90,25 +97,32 @@ class QLearning(Agent):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a random action with probability epsilon, else the best or a draw by softmax(Q / alpha)."""
-        return [s.options[self._explore(s)] for s in states]
-
-    def _explore(self, state: State) -> int:
-        if self.rng.random() < self.epsilon:
-            return int(self.rng.integers(len(state.options)))
-        if not self.config.alpha:
-            return state.options.index(self.best(state, self.rng))
-        return int(np.searchsorted(np.cumsum(self.policy(state)), self.rng.random() * (1 - 1e-12)))
+        actions = []
+        for state in states:
+            if self.rng.random() < self.epsilon:
+                actions.append(state.options[int(self.rng.integers(len(state.options)))])
+            elif self.config.alpha:
+                shares = np.cumsum(self.policy(state))
+                # Below 1 by a hair, because the shares may sum to slightly less than 1.
+                index = np.searchsorted(shares, self.rng.random() * (1 - 1e-12))
+                actions.append(state.options[int(index)])
+            else:
+                actions.append(self.best(state, self.rng))
+        return actions
 
     def policy(self, state: State) -> FloatArray:
         """Return the probability of each action in training, apart from the random actions of epsilon."""
-        by = self.scores(self.q(state), self.leaning(state))
-        shares = np.exp((by - by.max()) / self.config.alpha) if self.config.alpha else (by == by.max()) * 1.0
-        return np.asarray(shares / shares.sum())
+        scores = self.scores(self.q(state), self.leaning(state))
+        if self.config.alpha:
+            weights = np.exp((scores - scores.max()) / self.config.alpha)
+        else:
+            weights = (scores == scores.max()).astype(np.float64)
+        return np.asarray(weights / weights.sum())
 
     def best(self, state: State, rng: np.random.Generator) -> str:
         """Return one of the actions with the largest score."""
-        by = self.scores(self.q(state), self.leaning(state))
-        ties = np.flatnonzero(by == by.max())
+        scores = self.scores(self.q(state), self.leaning(state))
+        ties = np.flatnonzero(scores == scores.max())
         return state.options[int(ties[rng.integers(len(ties))])]
 
     def leaning(self, state: State) -> tuple[float, ...]:
@@ -131,29 +145,41 @@ class QLearning(Agent):
         """Return the key of a state's row in the table."""
         return (state.observation, state.aim if self.config.see_task else "", state.history)
 
+    # ---- learning -----------------------------------------------------------------------------------------
+
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Update Q with each step, and again backwards when the episode has ended."""
+        """Remember the steps, from which :meth:`learn` learns."""
         self.steps += len(transitions)
         for t in transitions:
-            following = () if t.terminated else t.next_state.options
-            leaning = () if t.terminated else self.leaning(t.next_state)
-            step: Step = (self.key(t.state), t.action, t.reward, self.key(t.next_state), following)
-            self._update(step, leaning)
-            episode = self.episodes.setdefault(t.stream, [])
-            episode.append((step, leaning))
-            if t.done:
-                for _ in range(self.config.sweeps):
-                    for again in reversed(episode):
-                        self._update(*again)
-                del self.episodes[t.stream]
-
-    def _update(self, step: Step, leaning: tuple[float, ...]) -> None:
-        """Bootstrap from the Q of the action that would be chosen next."""
-        self.table.update(*step, lambda q: self.scores(q, leaning))
+            next_actions: tuple[str, ...] = ()
+            leaning: tuple[float, ...] = ()
+            if not t.terminated:
+                next_actions = t.next_state.options
+                leaning = self.leaning(t.next_state)
+            step = (self.key(t.state), t.action, t.reward, self.key(t.next_state), next_actions, leaning)
+            self.unlearnt.append((t.stream, step, t.done))
 
     def learn(self) -> dict[str, float]:
-        """Return the size of the table as a metric; learning happens in ``observe``."""
+        """Update Q with each new step, and backwards at the end of an episode; return the table's size."""
+        for stream, step, done in self.unlearnt:
+            self.update(step)
+            episode = self.episodes.setdefault(stream, [])
+            episode.append(step)
+            if done:
+                for _ in range(self.config.sweeps):
+                    for earlier in reversed(episode):
+                        self.update(earlier)
+                del self.episodes[stream]
+        self.unlearnt = []
         return {"entries": float(len(self.table.entries))}
+
+    def update(self, step: Step) -> None:
+        """Move Q(s, a) towards r + gamma Q(s', a'), a' the action with the largest score in s'."""
+        state, action, reward, next_state, next_actions, leaning = step
+        prefer = partial(self.scores, leaning=leaning)
+        self.table.update(state, action, reward, next_state, next_actions, prefer)
+
+    # ---- evaluating and explaining ------------------------------------------------------------------------
 
     def player(self, seed: int) -> Memoryless:
         """Return a player that takes the best action, breaking ties at random."""

@@ -1,14 +1,15 @@
 """Behaviour cloning with a language model that is trained to write the recorded action after the state.
 
-Yan et al. (ICLR 2025) fine-tune a small language model; :mod:`hunch.methods.prior.bc` is the same baseline on
-frozen features. The loss is -log p(a | s), summed over the tokens of the action and its end token, averaged
-over the batch; the tokens of the state are not learnt. The policy is the model's renormalised probabilities
-of the admissible actions::
+Algorithm (Yan et al., ICLR 2025, fine-tune a small language model)::
 
-    pi(a|s)  ~  exp(log p(a | s) / alpha)    over the admissible a
+    for each update, on a batch of recorded (s, a)
+        L  <- -log p(a | s), summed over the tokens of a and its end token, averaged over the batch
+        descend on L
+    act by pi(a|s) proportional to exp(log p(a | s) / alpha), over the admissible a
 
-Because the end counts as a token, log p(a | s) needs no normalisation by length; ``normalise`` can divide it
-by tokens or words. Rewards are ignored.
+The tokens of the state are not learnt. Because the end counts as a token, log p(a | s) needs no normalisation
+by length; ``normalise`` can divide it by tokens or words. Rewards are ignored.
+:mod:`hunch.methods.prior.bc` is the same baseline on frozen features.
 """
 
 from __future__ import annotations
@@ -88,12 +89,13 @@ class BCLM(Agent):
         self.observe([transition for episode in world.data for transition in episode])
 
     def _model(self, seed: int) -> Trainable:
-        from hunch.lm.training.words import new
+        """Return the model before training: the named one, or a new one with random weights."""
+        from hunch.lm.training.words import new  # loads torch
 
         context = self.config.context
-        return (
-            trainable(self.config.lm, context=context) if self.config.lm else new(seed=seed, context=context)
-        )
+        if self.config.lm:
+            return trainable(self.config.lm, context=context)
+        return new(seed=seed, context=context)
 
     # ---- acting -------------------------------------------------------------------------------------
 
@@ -103,7 +105,11 @@ class BCLM(Agent):
 
     def draw(self, states: Sequence[State], rng: np.random.Generator) -> list[str]:
         """Draw an action from the cloned policy in each state, with this random generator."""
-        return [state.options[int(rng.choice(len(state.options), p=self.policy(state)))] for state in states]
+        actions = []
+        for state in states:
+            index = rng.choice(len(state.options), p=self.policy(state))
+            actions.append(state.options[int(index)])
+        return actions
 
     def player(self, seed: int) -> Memoryless:
         """Return a player that draws from the cloned policy with a separate random generator."""
@@ -113,14 +119,15 @@ class BCLM(Agent):
         """Return the probability of each admissible action, shape (number of actions,)."""
         import torch
 
-        if state not in self._policies:
-            with torch.no_grad():
-                [found] = self.lm.answers([text(state)], [state.options], ended=True)
-            logprobs = found.logprobs.double().cpu().numpy()
-            known = OptionScores(logprobs, found.tokens, count_words(state.options))
-            scores = known.normalised(self.config.normalise)
-            shares = np.exp((scores - scores.max()) / self.config.alpha)
-            self._policies[state] = shares / shares.sum()
+        if state in self._policies:
+            return self._policies[state]
+        with torch.no_grad():
+            [answer] = self.lm.answers([text(state)], [state.options], ended=True)
+        logprobs = answer.logprobs.double().cpu().numpy()  # log p(a | s), (actions,)
+        scores = OptionScores(logprobs, answer.tokens, count_words(state.options))
+        logits = scores.normalised(self.config.normalise)  # (actions,)
+        weights = np.exp((logits - logits.max()) / self.config.alpha)
+        self._policies[state] = weights / weights.sum()
         return self._policies[state]
 
     def explain(self, state: State) -> Explanation:
@@ -131,9 +138,10 @@ class BCLM(Agent):
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Store the steps to learn from, and the words that occur in them."""
-        seen = [(text(t.state), t.action) for t in transitions]
-        self.examples += seen
-        self.lm.take(part for example in seen for part in example)
+        examples = [(text(t.state), t.action) for t in transitions]
+        self.examples += examples
+        # A new model learns its vocabulary from the data, from actions that were not taken too.
+        self.lm.take(part for example in examples for part in example)
         self.lm.take(action for t in transitions for action in t.state.options)
         self._policies.clear()
 
@@ -144,10 +152,15 @@ class BCLM(Agent):
         if not self.examples:
             return {}
         drawn = self.rng.integers(len(self.examples), size=self.config.batch_size)
-        prompts, actions = zip(*(self.examples[i] for i in drawn), strict=True)
-        logprobs = self.lm.scores(prompts, [[action] for action in actions], ended=True)
-        self._policies.clear()
-        return {"loss": self.learner.update(-torch.cat(logprobs).mean())}
+        prompts = [self.examples[i][0] for i in drawn]
+        actions = [[self.examples[i][1]] for i in drawn]  # one continuation for each prompt
+
+        # log p(a | s) = sum over the tokens of a and its end; one tensor of shape (1,) for each prompt.
+        logprobs = self.lm.scores(prompts, actions, ended=True)
+        loss = -torch.cat(logprobs).mean()
+        self.learner.update(loss)
+        self._policies.clear()  # they were those of the weights before
+        return {"loss": float(loss.detach())}
 
     # ---- state --------------------------------------------------------------------------------------
 

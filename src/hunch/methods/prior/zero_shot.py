@@ -1,4 +1,6 @@
-"""Zero-shot prior: act by the language model alone, a ~ p_LM(a|s), and learn nothing.
+"""Zero-shot prior: act by the language model alone, and learn nothing::
+
+    a  ~  p_LM(. | s)
 
 A method with a prior must do better than this for its learning to count.
 """
@@ -40,7 +42,8 @@ class ZeroShot(Agent):
 
     def __init__(self, prior: ActionPrior, config: ZeroShotConfig | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
-        self.prior, self.models = filled(prior, "propose"), models_of(lm=prior)
+        self.prior = filled(prior, "propose")
+        self.models = models_of(lm=prior)
 
     @classmethod
     def build(cls, config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:
@@ -54,17 +57,24 @@ class ZeroShot(Agent):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw one action from p(a|s) for each state."""
-        proposals = self.prior.propose(states, 1, self.rng)
-        self.fallbacks += [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
-        return [state.options[int(p.indices[0])] for state, p in zip(states, proposals, strict=True)]
+        actions = []
+        for state, proposal in zip(states, self.prior.propose(states, 1, self.rng), strict=True):
+            (index,) = proposal.indices  # one draw is one candidate
+            actions.append(state.options[int(index)])
+            if not np.isnan(proposal.fallbacks):  # nan if the prior always names an action
+                self.fallbacks.append(proposal.fallbacks)
+        return actions
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Do nothing: the agent has no memory."""
 
     def learn(self) -> dict[str, float]:
         """Return the share of answers that named no action, if the prior counts it; nothing is learnt."""
-        told, self.fallbacks = self.fallbacks, []
-        return {"fallback_rate": float(np.mean(told))} if told else {}
+        if not self.fallbacks:
+            return {}
+        metrics = {"fallback_rate": float(np.mean(self.fallbacks))}
+        self.fallbacks = []
+        return metrics
 
     def player(self, seed: int) -> ZeroShot:
         """Return a player with the same prior and a separate random generator."""
@@ -74,7 +84,7 @@ class ZeroShot(Agent):
 
     def explain(self, state: State) -> Explanation:
         """Return the prior, estimated from 32 draws."""
-        proposal = self.prior.propose([state], 32, np.random.default_rng(0))[0]
+        (proposal,) = self.prior.propose([state], 32, np.random.default_rng(0))
         prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
         return Explanation({"prior": prior}, prior)
