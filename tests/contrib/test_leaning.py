@@ -83,6 +83,7 @@ def test_q_has_no_bonus_in_it():
     agent.begin(World(streams=1), 0)
     flipped = State("here", "", ("told", "dull"))
     agent.observe([Transition(flipped, "dull", 1.0, state, True, False)])
+    agent.learn()
     assert agent.q(flipped).tolist() == [0.0, 1.0]
     assert agent.player(0).act([flipped]) == ["told"]
 
