@@ -23,25 +23,29 @@ class Instructed:
     """
 
     def __init__(self, prior: ActionPrior, instruction: str, samples: int, floor: float, seed: int) -> None:
-        self.prior, self.instruction, self.samples = prior, instruction, samples
-        self.floor, self.seed = floor, seed
+        self.prior = prior
+        self.instruction = instruction
+        self.samples = samples
+        self.floor = floor
+        self.seed = seed
         self._known: dict[State, tuple[float, ...]] = {}
 
     def __call__(self, states: Sequence[State]) -> list[tuple[float, ...]]:
         """Return log p(a|s) of each state's actions."""
         new = [state for state in dict.fromkeys(states) if state not in self._known]
-        told = [replace(state, task=self.instruction or state.task) for state in new]
-        for state, p in zip(new, self._probabilities(told), strict=True):
-            shares = (1 - self.floor) * p + self.floor / len(p)
-            self._known[state] = tuple(np.log(shares + 1e-300).tolist())
+        instructed = [replace(state, task=self.instruction or state.task) for state in new]
+        for state, p in zip(new, self._probabilities(instructed), strict=True):
+            mixed = (1 - self.floor) * p + self.floor / len(p)  # (actions,)
+            self._known[state] = tuple(np.log(mixed + 1e-300).tolist())
         return [self._known[state] for state in states]
 
     def _probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         if isinstance(self.prior, DistributionPrior):
             return self.prior.probabilities(states)
-        found = []
+        probabilities = []
         for state in states:  # one by one, so that samples do not depend on other requests
-            (drawn,) = self.prior.propose([state], self.samples, np.random.default_rng(self.seed))
-            found.append(np.zeros(len(state.options)))
-            found[-1][drawn.indices] = drawn.weights
-        return found
+            (proposal,) = self.prior.propose([state], self.samples, np.random.default_rng(self.seed))
+            p = np.zeros(len(state.options))
+            p[proposal.indices] = proposal.weights
+            probabilities.append(p)
+        return probabilities

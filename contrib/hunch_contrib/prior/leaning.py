@@ -26,8 +26,12 @@ from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch_contrib.prior.instructed import Instructed
 
 LEANING: Mapping[str, Any] = {
-    **{"leaf": "LLM4RL / policy", "environments": "small text environments", "control": "uninformed prior"},
-    **{"models": {"lm": PROPOSES}, "lm": "minilm", "roles": ("action prior",)},
+    "leaf": "LLM4RL / policy",
+    "environments": "small text environments",
+    "control": "uninformed prior",
+    "models": {"lm": PROPOSES},
+    "lm": "minilm",
+    "roles": ("action prior",),
     "changeable": ("prior", "instruction", "weight", "floor", "samples"),
 }
 """Entries that the :class:`~hunch.methods.method.Method` of each of these methods shares."""
@@ -62,7 +66,8 @@ class Leaning(QLearning):
     config: LeaningConfig
 
     def __init__(self, prior: ActionPrior, config: Any = None, **options: Any) -> None:
-        self.prior, self.models = filled(prior, "propose"), models_of(lm=prior)
+        self.prior = filled(prior, "propose")
+        self.models = models_of(lm=prior)
         super().__init__(config, **options)
 
     @classmethod
@@ -92,7 +97,10 @@ class Leaning(QLearning):
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and score, and the probability of each action in training."""
-        told = super().explain(state)
-        score = self.scores(self.q(state), self.leaning(state))
-        prior = {"prior": np.exp(self.logprobs(state))} if self.leans(state) else {}
-        return Explanation({**prior, **told.columns, "score": score}, told.chosen)
+        without_prior = super().explain(state)
+        columns = {}
+        if self.leans(state):
+            columns["prior"] = np.exp(self.logprobs(state))
+        columns.update(without_prior.columns)
+        columns["score"] = self.scores(self.q(state), self.leaning(state))
+        return Explanation(columns, without_prior.chosen)

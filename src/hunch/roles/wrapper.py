@@ -53,9 +53,11 @@ class Wrapper(Agent):
     def __init__(self, agent: Agent, source: Any) -> None:
         if not hasattr(agent, "observe"):  # most often a source in the agent's place
             raise UsageError(f"{type(self).__name__} needs an agent as first argument, not {agent!r}.")
-        if lacking := [name for name in self.needs if not hasattr(source, name)]:
+        lacking = [name for name in self.needs if not hasattr(source, name)]
+        if lacking:
             raise UsageError(f"The source {type(source).__name__} lacks {' and '.join(lacking)}.")
-        self.agent, self.source = agent, source
+        self.agent = agent
+        self.source = source
         self.models: Mapping[str, Any] = {**getattr(agent, "models", {}), **getattr(source, "models", {})}
 
     @property
@@ -76,8 +78,9 @@ class Wrapper(Agent):
 
     def export(self, folder: Path) -> None:
         """Let the agent write its model, if it trains one."""
-        if write := getattr(self.agent, "export", None):
-            write(folder)
+        export = getattr(self.agent, "export", None)
+        if export is not None:
+            export(folder)
 
     def begin(self, world: World, seed: int) -> None:
         """Begin the source, then the agent."""
@@ -94,8 +97,11 @@ class Wrapper(Agent):
         self.agent.observe(transitions)
 
     def learn(self) -> dict[str, float]:
-        """Let agent and source learn; return the metrics of both."""
-        return {**self.agent.learn(), **getattr(self.source, "learn", dict)()}
+        """Let the agent learn, then the source; return the metrics of both."""
+        metrics = dict(self.agent.learn())
+        if hasattr(self.source, "learn"):
+            metrics.update(self.source.learn())
+        return metrics
 
     def player(self, seed: int) -> Player:
         """Return the agent's player."""
@@ -111,12 +117,15 @@ class Wrapper(Agent):
 
     def records(self) -> list[dict[str, Any]]:
         """Return the source's records, followed by the agent's."""
-        return [*getattr(self.source, "records", list)(), *self.agent.records()]
+        records: list[dict[str, Any]] = []
+        if hasattr(self.source, "records"):
+            records += self.source.records()
+        return records + self.agent.records()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of agent and source, and of the attributes in ``saved``."""
-        own = {"agent": self.agent.state_dict(), "source": getattr(self.source, "state_dict", dict)()}
-        return {**own, **super().state_dict()}
+        source = self.source.state_dict() if hasattr(self.source, "state_dict") else {}
+        return {"agent": self.agent.state_dict(), "source": source, **super().state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
