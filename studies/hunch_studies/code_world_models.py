@@ -29,6 +29,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.plans import plan
 from hunch_studies.programs_funsearch import attempts_of
+from hunch_studies.rules.dynamics import CART_POLE
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.pendulum import nearest
 
@@ -281,8 +282,6 @@ def planning_table(scale: Scale, folder: Path) -> str:
 
 def speed(trees: int = 64) -> str:
     """Model steps per second of tree search in CartPole, in a sandboxed program and in the true simulator."""
-    from hunch_studies.rules.dynamics import CART_POLE
-
     told = []
     with box().load(CART_POLE, "step") as program:
         for name, model in (

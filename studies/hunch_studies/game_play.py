@@ -24,6 +24,7 @@ from hunch_studies.games.ismcts import ISMCTS, Searching
 from hunch_studies.games.matches import AtRandom, Seat, matches
 from hunch_studies.games.tabletop.games import GAMES, Name
 from hunch_studies.lines import draw_lines
+from hunch_studies.rules.game_code import GAME_CODE
 from hunch_studies.study import Scale, kept
 
 MATCHES: dict[Name, int] = {"tic-tac-toe": 40, "connect-four": 8, "kuhn": 200, "leduc": 100, "squall": 60}
@@ -215,8 +216,6 @@ def recited(game: Name) -> str:
 
 def speed(games: Sequence[Name], side: int = 64) -> str:
     """Return positions per second of many searches at once, in the sandboxed code and in the true rules."""
-    from hunch_studies.rules.game_code import GAME_CODE
-
     told = []
     for game in games:
         code = next(code for words, code in GAME_CODE.items() if words in GAMES[game].text)

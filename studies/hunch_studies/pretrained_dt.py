@@ -69,8 +69,8 @@ def body(kind: str, seed: int, updates: int, folder: Path) -> None:
         return
     import torch
 
-    from hunch.lm.training import Learner
-    from hunch.lm.training.words import new
+    from hunch.lm.training import Learner  # loads torch
+    from hunch.lm.training.words import new  # loads torch
 
     rng = np.random.default_rng(seed)
     made = new(seed=seed, width=64, layers=3, heads=4, vocabulary=VOCABULARY)

@@ -11,6 +11,8 @@ from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.ranges import check_settings
 from hunch.runs.folder import require_folder
+from hunch_studies.laboratory import clip
+from hunch_studies.laboratory import pretrain as recipe
 from hunch_studies.laboratory.clip import ClipConfig
 from hunch_studies.laboratory.pretrain import PretrainConfig
 
@@ -42,8 +44,6 @@ def pretrain(arguments: Sequence[str]) -> None:
     options = read(PretrainOptions, prog="hunch pretrain pocket", args=list(arguments[1:]))
     check_settings(options)
     require_folder(options.out)
-    from hunch_studies.laboratory import pretrain as recipe
-
     folder = recipe.pretrain(options, options.out, _tell)
     print(f"Model: {folder}; use it as --lm 'pocket?folder={folder}' or 'hf:{folder}'.")
 
@@ -52,8 +52,6 @@ def _clip(arguments: Sequence[str]) -> None:
     options = read(ClipOptions, prog="hunch pretrain clip", args=list(arguments))
     check_settings(options)
     require_folder(options.out)
-    from hunch_studies.laboratory import clip
-
     own = {entry.name: getattr(options, entry.name) for entry in fields(ClipConfig)}
     folder = clip.train(ClipConfig(**own), options.out, lambda line: print(line, flush=True))
     print(f"Model: {folder}; use it as --reader 'pocket?folder={folder}' or --lm 'hf:{folder}'.")

@@ -48,7 +48,7 @@ class RandomNetwork(Model):
         # The weights depend on torch (the draws) and on transformers (their order).
         self.revision = f"1:{seed}:torch-{version('torch')}:transformers-{version('transformers')}"
         self.network = _draw(seed)
-        from hunch.lm.backends.packing import Reader
+        from hunch.lm.backends.packing import Reader  # loads torch
 
         with threads(1):
             self._reader = Reader(self.network, pack=True)

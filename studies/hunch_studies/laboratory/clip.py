@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import UsageError
+from hunch.envs import make
 from hunch.lm.backends.weights import CARD, quietly
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from hunch_studies.laboratory.pretrain import schedule
@@ -140,8 +141,6 @@ def _scene(agent: tuple[int, int], heading: int, things: dict[tuple[int, int], i
 
 @cache
 def _level() -> Any:
-    from hunch.envs import make
-
     env = make("hunch/BabyAI-GoToRedBallNoDists-v0", history=0)
     env.reset(seed=0)
     return env.unwrapped.level  # type: ignore[attr-defined]
@@ -227,8 +226,8 @@ def _learner(network: Any, config: ClipConfig) -> Learner:
     """Muon for the matrices of the layers, AdamW for embeddings, norms and projections."""
     import torch
 
-    from hunch.lm.training import Learner
-    from hunch_studies.laboratory.muon import Muon
+    from hunch.lm.training import Learner  # loads torch
+    from hunch_studies.laboratory.muon import Muon  # loads torch
 
     towers = (network.text_model.encoder, network.vision_model.encoder)
     layers = [p for tower in towers for p in tower.parameters() if p.ndim == 2]

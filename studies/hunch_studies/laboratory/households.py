@@ -19,7 +19,9 @@ from random import Random
 from typing import Any, Final
 
 from hunch.core import State
+from hunch.envs import make
 from hunch.envs.household.generator import ELSEWHERE, TYPICAL
+from hunch_studies.laboratory import tokenizer
 from hunch_studies.laboratory.corpus import Document, Piece
 
 KINDS: Final = ("pick",)
@@ -163,8 +165,6 @@ def search(pool: int, seed: int) -> tuple[Step, ...]:
 
 @lru_cache(maxsize=64)
 def _games(pool: int) -> Any:
-    from hunch.envs import make
-
     return make("hunch/Household-Pick-v0", games=GAMES, pool_seed=pool, history=0, max_steps=LONGEST)
 
 
@@ -176,6 +176,4 @@ def texts(documents: int = 1000) -> Iterator[str]:
 
 def fit() -> Any:
     """Fit a tokenizer in which recurring phrases and all words of a house are tokens."""
-    from hunch_studies.laboratory import tokenizer
-
     return tokenizer.fit(texts(), PIECES, SIZE, PHRASES)

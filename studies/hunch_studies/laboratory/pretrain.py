@@ -199,8 +199,8 @@ def _learner(network: Any, config: PretrainConfig) -> Learner:
     """Muon for the matrices of the layers, AdamW for embeddings and norms."""
     import torch
 
-    from hunch.lm.training import Learner
-    from hunch_studies.laboratory.muon import Muon
+    from hunch.lm.training import Learner  # loads torch
+    from hunch_studies.laboratory.muon import Muon  # loads torch
 
     layers = [p for p in network.model.layers.parameters() if p.ndim == 2]
     known = {id(p) for p in layers}
@@ -305,7 +305,7 @@ def save(training: Pretraining, folder: Path) -> Path:
 
     import torch
 
-    from hunch.lm.training.weights import write
+    from hunch.lm.training.weights import write  # loads torch
 
     half = copy.deepcopy(training.network).to("cpu", torch.bfloat16)
     return write(folder, half, training.tokenizer, _card(training))

@@ -21,6 +21,7 @@ import numpy as np
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import FALSE, Formula, Goal
 from hunch.roles.formaliser import prompt
+from hunch_studies.laboratory import tokenizer
 from hunch_studies.laboratory.corpus import Document, Piece
 from hunch_studies.laboratory.tokenizer import END
 from hunch_studies.worlds.proofs.theorems import SIZES, Size, canonical, is_held_out, random_goal, textbook
@@ -127,7 +128,5 @@ def phrases() -> list[str]:
 
 def fit() -> Any:
     """Return a tokenizer of phrases and single characters."""
-    from hunch_studies.laboratory import tokenizer
-
     whole = phrases()
     return tokenizer.fit([], ".", 257 + len(whole), whole)

@@ -16,6 +16,8 @@ from random import Random
 from typing import Any, Final
 
 from hunch.core import State
+from hunch.envs import make
+from hunch_studies.laboratory import tokenizer
 from hunch_studies.laboratory.corpus import Document, Piece
 from hunch_studies.worlds.babyai.words import ACTIONS
 
@@ -85,8 +87,6 @@ def walk(level: str, number: int) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _level(name: str) -> Any:
-    from hunch.envs import make
-
     return make(f"hunch/BabyAI-{name}-v0", history=0, max_steps=100)
 
 
@@ -108,6 +108,4 @@ def texts(documents: int = 2000) -> Iterator[str]:
 
 def fit() -> Any:
     """Fit a tokenizer in which most recurring phrases are tokens."""
-    from hunch_studies.laboratory import tokenizer
-
     return tokenizer.fit(texts(), PIECES, SIZE, phrases())

@@ -24,6 +24,7 @@ from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import Prompt, shown
 from hunch.lm.speech import ONE_LINE, Sampling, text_of
 from hunch_studies.rules.model import RuleWriter
+from hunch_studies.worlds.babyai.facts import SCHEMA
 
 DIALS = ("error", "abstain", "systematic", "misread", "draw")
 _TOLD = "In picture {} the agent is {} actions from facing the ball."
@@ -71,7 +72,6 @@ class Onlooker(RuleWriter):
 
     def _facts(self, image: str) -> dict[str, str]:
         from hunch_studies.laboratory.tiles import facts_of  # draws rooms with minigrid
-        from hunch_studies.worlds.babyai.facts import SCHEMA
 
         found = facts_of(image)
         for name, values in SCHEMA.fields.items():

@@ -70,7 +70,7 @@ class PolicyAgent(Agent):
 
     def make_learner(self) -> PolicyGradient:
         """Make the update of the policy."""
-        from hunch.rl.policy_gradient import PolicyGradient
+        from hunch.rl.policy_gradient import PolicyGradient  # loads torch
 
         return PolicyGradient(self.policy, self.config)
 

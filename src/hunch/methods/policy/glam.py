@@ -100,7 +100,7 @@ class GLAM(PolicyAgent):
 
     def make_policy(self, seed: int) -> LMPolicy:
         """Return the policy with the model's initial weights."""
-        from hunch.roles.policy.language import LMPolicy
+        from hunch.roles.policy.language import LMPolicy  # loads torch
 
         return LMPolicy(self.lm, self.config, seed, apart=self.apart)
 

@@ -61,7 +61,7 @@ class PPO(PolicyAgent):
 
     def make_policy(self, seed: int) -> PerceptronPolicy:
         """Return untrained perceptrons on embeddings."""
-        from hunch.roles.policy.perceptron import PerceptronPolicy
+        from hunch.roles.policy.perceptron import PerceptronPolicy  # loads torch
 
         return PerceptronPolicy(self.table, self.config.hidden, seed)
 

@@ -129,7 +129,7 @@ class OfflineRLHF(RecordedAgent):
             return self.kto()
         import torch
 
-        from hunch.rl.preference_losses import likelihood
+        from hunch.rl.preference_losses import likelihood  # loads torch
 
         rows = self.draw()
         weights = torch.tensor(self.weights[rows]).float() if self.config.loss == "weighted" else None
@@ -137,7 +137,7 @@ class OfflineRLHF(RecordedAgent):
 
     def dpo(self) -> Tensor:
         """Return the DPO loss of a random batch of pairs."""
-        from hunch.rl.preference_losses import dpo
+        from hunch.rl.preference_losses import dpo  # loads torch
 
         drawn = [self.pairs[i] for i in self.rng.integers(len(self.pairs), size=self.config.batch_size)]
         better, worse = zip(*drawn, strict=True)
@@ -148,7 +148,7 @@ class OfflineRLHF(RecordedAgent):
         """Return the KTO loss of a random batch; the divergence is estimated on texts of other prompts."""
         import torch
 
-        from hunch.rl.preference_losses import kto
+        from hunch.rl.preference_losses import kto  # loads torch
 
         rows = self.draw()
         with torch.no_grad():
@@ -157,7 +157,7 @@ class OfflineRLHF(RecordedAgent):
 
     def ratios(self, rows: Sequence[int], texts: Sequence[int] | None = None) -> Tensor:
         """Return log p / p_ref of texts (default: the examples') after the examples' prompts, shape (n,)."""
-        from hunch.rl.preference_losses import log_ratios
+        from hunch.rl.preference_losses import log_ratios  # loads torch
 
         states = [self.examples[i].state for i in rows]
         decisions = [self.decisions[i] for i in texts or rows]

@@ -122,7 +122,7 @@ class RLHF(Rewarded):
     source: RewardModel
 
     def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
-        from hunch.roles.reward.model import RewardModel
+        from hunch.roles.reward.model import RewardModel  # loads torch
 
         c: RLHFConfig = configure(type(self), config, options)
         self.check(c, {})
@@ -150,7 +150,7 @@ class RLHF(Rewarded):
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and begin the first stage."""
-        from hunch.lm.training import Learner
+        from hunch.lm.training import Learner  # loads torch
 
         super().begin(replace(world, data=()), seed)
         self.rng = np.random.default_rng([seed, 4])

@@ -76,7 +76,7 @@ class SFT(RecordedAgent):
 
     def loss(self) -> Tensor:
         """Return the mean negative log-likelihood of a batch."""
-        from hunch.rl.preference_losses import likelihood
+        from hunch.rl.preference_losses import likelihood  # loads torch
 
         return likelihood(self.judged(self.draw()))
 

@@ -101,7 +101,7 @@ class TextAgent(Agent):
 
     def make_policy(self, seed: int) -> TextPolicy:
         """Return the policy with the model's initial weights."""
-        from hunch.roles.policy.text import TextPolicy
+        from hunch.roles.policy.text import TextPolicy  # loads torch
 
         listed = getattr(self.config, "listed", True)
         return TextPolicy(self.lm, self.config, seed, reference=self.reference, listed=listed)
@@ -171,7 +171,7 @@ class RecordedAgent(TextAgent):
         Raises:
             UsageError: if there are no texts, or one exceeds the model's context.
         """
-        from hunch.lm.training import Learner
+        from hunch.lm.training import Learner  # loads torch
 
         super().begin(world, seed)
         self.updates, self.of = 0, world.steps / max(1, world.streams)
@@ -227,7 +227,7 @@ def divergence(
     """Return the mean KL divergence of texts from a policy's reference in nats, if it has one, as ``kl``."""
     import torch
 
-    from hunch.rl.preference_losses import log_ratios
+    from hunch.rl.preference_losses import log_ratios  # loads torch
 
     apart = list[float]()
     with torch.no_grad():
