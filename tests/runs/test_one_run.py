@@ -128,7 +128,7 @@ def test_an_environment_of_ones_own_is_found_again(tmp_path, monkeypatch):
     monkeypatch.undo()
     command = [str(Path(sys.executable).with_name("hunch"))]
     told = "run q-learning --env my_bell:Bell-v0 --steps 20 --out command"
-    for words in (told, "evaluate python --episodes 2"):
+    for words in (told, "evaluate python --episodes 2 --module my_bell"):
         done = subprocess.run([*command, *words.split()], capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 

@@ -60,7 +60,8 @@ USAGE = """usage: hunch COMMAND ...
 {commands}
 
   'hunch COMMAND --help' or 'hunch help COMMAND' describes a command, 'hunch run METHOD --help' lists a
-  method's options, 'hunch --version' prints the version."""
+  method's options, 'hunch --version' prints the version. With --module NAME, a command may import this
+  module of the current folder for a run whose settings name it."""
 
 
 @dataclass(frozen=True, slots=True)

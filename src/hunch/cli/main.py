@@ -15,7 +15,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from typing import NoReturn, TextIO
 
-from hunch.cli import unexpected
+from hunch.cli import trusted, unexpected
 from hunch.core import HunchError, UsageError
 from hunch.warned import warn
 
@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     warnings.showwarning = warn
     _make_printable()
-    _find_modules()
+    own_process = arguments is None
     try:
-        _run(list(sys.argv[1:] if arguments is None else arguments))
+        _run(trusted.admit(sys.argv[1:] if arguments is None else arguments, own_process=own_process))
         _flush()
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # rich exits by itself, with code 1
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if isinstance(cause, OSError) and _is_output_lost(cause):
                 _leave_without_output(cause)
         if isinstance(error, HunchError):
-            _leave(unexpected.known(error), 2 if isinstance(error, UsageError) else 1)
+            _leave(unexpected.known(error) + trusted.hint(error), 2 if isinstance(error, UsageError) else 1)
         if os.environ.get("HUNCH_DEBUG"):
             raise
         _leave(unexpected.sentence(error), 1)
@@ -103,16 +103,6 @@ def _make_printable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
-
-
-def _find_modules() -> None:
-    """Let ``--env MODULE:ID`` find modules of the current folder; an installed script does not."""
-    try:
-        folder = os.getcwd()
-    except OSError:  # the folder was removed
-        return
-    if not {"", folder} & set(sys.path):
-        sys.path.append(folder)
 
 
 def _require_folder() -> None:

@@ -165,8 +165,10 @@ def refuse_foreign(folder: Path) -> None:
     if folder == Path():
         raise UsageError("A run needs its own folder, not the current one: set it with --out.")
     require_folder(folder)
-    around = next((path for path in folder.parents if (path / "config.json").exists()), None)
+    parents = Path(os.path.abspath(folder)).parents
+    around = next((path for path in parents if (path / "config.json").exists()), None)
     if around is not None and (around / CHECKPOINT).parent.exists():
+        around = around if folder.is_absolute() else Path(os.path.relpath(around))
         raise UsageError(f"{folder} is inside the folder of a run, {around}: choose another --out.")
     with suppress(OSError):  # no folder, or an unreadable one; reported when it is written
         names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
