@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hunch import lm
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Sampling
 from hunch.lm.backends import seam
 from hunch.lm.backends.huggingface import CausalModel
@@ -156,7 +156,7 @@ def test_greedy_is_the_likeliest_token_each_time(model: CausalModel) -> None:
     for _ in range(5):
         with torch.inference_mode():
             ids.append(int(model.network(torch.tensor([ids])).logits[0, -1].argmax()))
-        if ids[-1] in model._ends:
+        if ids[-1] in model.ends:
             break
     assert texts == [seam.continuation(model.tokenizer, ids[start - 1], ids[start:])] * 2
 
@@ -168,13 +168,25 @@ def test_text_ends_before_a_stop_string(model: CausalModel) -> None:
     assert mark not in stopped
 
 
-def test_too_long_for_the_context(model: CausalModel) -> None:
-    long = "mug " * 200
-    with pytest.raises(UsageError, match="reads at most 128"):
-        model.generate([long])
-    with pytest.raises(UsageError, match="reads at most 128"):
-        model.score([long], [["look"]])
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_too_long_for_the_context(folders: dict[str, Path], kind: str) -> None:
+    """The oldest part goes, it is counted, and the rest is answered as it would be alone."""
+    model = lm.load(f"hf:{folders[kind]}", cache=None)
+    steps = "".join(f"You see mug {number}.\n> go {number}\n" for number in range(60))
+    long = f"Your task is to: take it\n{steps}You see a lamp.\n>"
+    first = "Your task is to: take it\nYou see mug 0.\n> go 0\n[...]\n"
+    with pytest.warns(HunchWarning, match="reads at most 128 tokens, so a longer prompt lost a part"):
+        said = model.generate([long], 2)
+    seen = [first + steps[steps.index(f"You see mug {number}.") :] for number in range(1, 60)]
+    parts = [f"{part}You see a lamp.\n>" for part in seen]
+    (longest, *_) = [part for part in parts if len(model.model._tokens(part)) + 32 <= 128]
+    assert model.model._fitting(long, 32) == model.model._tokens(longest)
+    assert len(said[0]) == 2
+    assert np.isfinite(model.score([long], [["look", "go left"]])[0].logprobs).all()
     assert model.embed([long]).shape == (1, 32)
+    assert model.usage.shortened == 2
+    with pytest.raises(UsageError, match="reads at most 128"):
+        model.generate([long], 1, lm.Sampling(max_tokens=200))
 
 
 def test_embedding_is_the_mean_of_the_last_hidden_state(model: CausalModel) -> None:

@@ -83,7 +83,7 @@ def test_greedy_is_that_of_transformers(model: CausalModel) -> None:
         ids = torch.tensor([model._tokens(prompt)])
         with torch.inference_mode():
             out = model.network.generate(ids, do_sample=False, max_new_tokens=8, pad_token_id=0)
-        tokens = [token for token in out[0, ids.shape[1] - 1 :].tolist() if token not in model._ends]
+        tokens = [token for token in out[0, ids.shape[1] - 1 :].tolist() if token not in model.ends]
         assert own == [seam.continuation(model.tokenizer, tokens[0], tokens[1:])] * 2
 
 
@@ -92,7 +92,7 @@ def test_rows_end_by_themselves(folders: dict[str, Path]) -> None:
     model = lm.load(f"hf:{folders['gpt2']}", cache=None)
     free = model.model.generate(PROMPTS, 8, FREE)
     mark = free[0][0][3]
-    model.model._ends = {*model.model._ends, model.model._plain_tokens(" " + free[1][1].split()[0])[0]}
+    model.model.ends = {*model.model.ends, model.model._plain_tokens(" " + free[1][1].split()[0])[0]}
     texts = model.generate(PROMPTS, 8, Sampling(max_tokens=10, stop=(mark, "ing")))
     assert all(mark not in text and "ing" not in text for own in texts for text in own)
     assert len({len(text) for own in texts for text in own}) > 3

@@ -122,6 +122,9 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
         scores = role.ask(model, drawn, seed)
     except UsageError as error:  # such as a prompt that is longer than its context
         return Heard(role.name, bed.env, spec, model.evidence, why=str(error).rstrip("."))
+    if meter.usage.shortened > before.shortened:
+        why = f"it reads at most {model.context} tokens, fewer than a question has"
+        return Heard(role.name, bed.env, spec, model.evidence, why=why)
     if answers < meter.heard.answers <= answers + meter.heard.mute and meter.speaks:
         scores = replace(scores, values=0 * scores.values, columns={**scores.columns, EMPTY: 1.0})
     return Heard(

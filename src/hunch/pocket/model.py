@@ -28,6 +28,8 @@ class PocketModel(CausalModel):
         folder: A model that ``hunch pretrain pocket`` saved.
     """
 
+    shortens = False  # it reads prompts of one form, and a part of one says nothing to it
+
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name, folder)
         self.folder = folder

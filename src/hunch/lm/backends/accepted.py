@@ -149,9 +149,9 @@ def _suspects(says: str, fields: list[str]) -> Iterator[tuple[frozenset[str], bo
         yield frozenset({field}), True
     if len(named) > 1:
         yield frozenset(named), True
-    if not named:
-        for group in chain(([field] for field in others), [others]):
-            yield frozenset(group), False
+    # A message may name none of the fields, or not all of them.
+    for group in chain(([field] for field in others), [others]):
+        yield frozenset({*named, *group}), False
 
 
 def _names(says: str, fields: Any) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ CLOCK: Final = "".join(
 """Template code that replaces transformers' function for the current date."""
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
 REPLY: Final = "Q9"
+NEXT: Final = "Say Q6."
 
 
 class Template:
@@ -32,6 +34,9 @@ class Template:
         joint: White space between the end of a prompt and the reply, if nothing else stands between them.
         moves: True if a reply does not begin at the end of the prompt: for example after an empty thought, or
             before a thought that the prompt opens.
+        control: Finds the tokens that the model reads as control tokens; None if there are none.
+        end: The token that ends a reply; None if that is a text.
+        stop: The text that ends a reply, if no token does: the header of the next turn. Else empty.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -46,6 +51,8 @@ class Template:
         self.system = self._knows_system()
         self._extra, self._lead, self.joint = self._seam()
         self.moves = bool(self._extra or self._lead)
+        self.control = self._controls()
+        self.end, self.stop = self._ending()
 
     def __call__(self, messages: Sequence[Message], replied: bool = False) -> str:
         """Return the text after which the model's reply begins or continues.
@@ -58,6 +65,59 @@ class Template:
         if replied and messages[-1].role != "assistant" and text.endswith(self._extra):
             return text[: len(text) - len(self._extra)] + self._lead
         return text
+
+    def parts(self, messages: Sequence[Message], replied: bool = False) -> list[tuple[str, bool]]:
+        """Return the same text in parts, each with whether it is a control token that a message holds.
+
+        A message may hold the text of a control token, as an observation may. It must stay a text: otherwise
+        an observation could end its turn and speak as the user or as the model.
+        """
+        contents = "\n".join(said.content for said in messages)
+        if self.control is None or not self.control.search(contents):
+            return [(self(messages, replied), False)]
+        # The template gets a private sign in place of each mark, so that marks of its own can be told apart.
+        free = (chr(number) for number in range(0xE000, 0xF8FF) if chr(number) not in contents)
+        sign_of = dict(zip(dict.fromkeys(self.control.findall(contents)), free, strict=False))
+        mark_of = {sign: mark for mark, sign in sign_of.items()}
+        quoted = [
+            said._replace(content=self.control.sub(lambda found: sign_of[found[0]], said.content))
+            for said in messages
+        ]
+        pieces: list[str] = re.split(f"([{''.join(mark_of)}])", self(quoted, replied))
+        return [(mark_of.get(piece, piece), piece in mark_of) for piece in pieces if piece]
+
+    def _controls(self) -> re.Pattern[str] | None:
+        """Return what finds control tokens: special ones, and added ones that the template itself writes."""
+        frame = self._render(PROBE if self.system else PROBE[1:])
+        added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
+        marks = {token.content for token in added if token.special or token.content in frame}
+        marks |= {mark for mark in self._tokenizer.all_special_tokens if mark}
+        longest_first = sorted((mark for mark in marks if len(mark) > 1), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def _ending(self) -> tuple[int | None, str]:
+        """Return the token that ends a reply, or the text that does.
+
+        The tokenizer's end token ends a text, which need not be a turn. The template says how a turn ends.
+        """
+        for after in self._closings():
+            begins = self.control.match(after.lstrip()) if self.control else None
+            if begins:
+                return int(self._tokenizer.convert_tokens_to_ids(begins[0])), ""
+            if after.strip():
+                return None, after.rstrip()
+        return None, ""
+
+    def _closings(self) -> Iterator[str]:
+        """Yield what stands after a reply: at the end of a conversation, and before the user's next turn."""
+        asked = PROBE if self.system else PROBE[1:]
+        talk = [*asked, Message("assistant", REPLY)]
+        for more in ([], [Message("user", NEXT)]):
+            try:
+                text = self._render([*talk, *more], reply=True)
+            except UsageError:  # the template accepts no replies
+                return
+            yield text.rpartition(REPLY)[2].partition(NEXT)[0]
 
     def _accepted(self, messages: Sequence[Message]) -> str:
         """Return the text of messages in the first form that the template accepts and prints in full.
@@ -117,11 +177,12 @@ class Template:
 
     def _render(self, messages: Sequence[Message], *, reply: bool = False) -> str:
         goes_on = messages[-1].role == "assistant" and not reply
+        opens = messages[-1].role != "assistant" and not reply
         try:
             text: str = self._tokenizer.apply_chat_template(
                 [{"role": message.role, "content": self._said(message)} for message in messages],
                 tokenize=False,
-                add_generation_prompt=messages[-1].role != "assistant",
+                add_generation_prompt=opens,
                 continue_final_message=goes_on,
                 chat_template=self._template,
             )

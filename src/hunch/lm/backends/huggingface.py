@@ -8,7 +8,9 @@ computed is described in :mod:`hunch.lm.scoring.engine`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -22,7 +24,8 @@ from hunch.lm.backends.generation import end_tokens
 from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
 from hunch.lm.base import Backend, OptionScores, Verb
-from hunch.lm.prompts import Message, Prompt, shown
+from hunch.lm.prompts import Message, Prompt, as_prompt, shown
+from hunch.lm.shorten import shortened
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
 if TYPE_CHECKING:
@@ -157,7 +160,11 @@ class CausalModel(TransformerModel):
         chat: True if a text prompt also goes through the template, as a user message.
         context: Maximum number of tokens of a text prompt and its continuation, less those of the template.
         tokens_saved: Prompt tokens whose results were in the prefix cache.
+        ends: The tokens that end a text: those of the checkpoint, and the end of a turn in the template.
+        shortens: True if a prompt that is too long loses a part; otherwise it is refused.
     """
+
+    shortens = True
 
     head = "AutoModelForCausalLM"
     packs = False
@@ -197,7 +204,17 @@ class CausalModel(TransformerModel):
         how = "as a user message" if chat else "unchanged"
         offer = "; chat=true sends it as a message" if self._template and not chat else ""
         self.prompting = f"text {how}{offer}; messages {by}"
-        self._ends = end_tokens(self.network, self.tokenizer)
+        self.ends = end_tokens(self.network, self.tokenizer)
+        if self._template and self._template.end is not None and self._template.end not in self.ends:
+            self.ends |= {self._template.end}
+            self.revision += ":turn"
+        elif self._template and self._template.stop:
+            self.revision += ":turn"
+
+    @property
+    def _turn_stop(self) -> str:
+        """The text that ends a turn of a conversation, where no token does; else empty."""
+        return self._template.stop if self._template else ""
 
     @property
     def tokens_saved(self) -> int:
@@ -209,23 +226,31 @@ class CausalModel(TransformerModel):
     ) -> list[list[str]]:
         """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
+        A prompt that does not fit into the model's context together with ``max_tokens`` loses a part
+        (:mod:`hunch.lm.shorten`).
+
         Raises:
-            UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.
+            UsageError: if ``max_tokens`` leaves no room for a prompt.
         """
-        requests = [self._tokens(prompt) for prompt in prompts]
-        for ids in requests:
-            self._check_length(len(ids) + sampling.max_tokens, "The prompt with max_tokens")
+        talks = [bool(self._template and self._conversation(prompt)) for prompt in prompts]
+        if self._turn_stop and len({*talks}) > 1:  # texts and conversations do not end alike
+            return [self.generate([prompt], k, sampling, first)[0] for prompt in prompts]
+        if self._turn_stop and any(talks):
+            ending = replace(sampling, stop=(*sampling.stop, self._turn_stop))
+        else:
+            ending = sampling
+        requests = [self._fitting(prompt, sampling.max_tokens) for prompt in prompts]
         asked = [
             (ids, [sample_rng(self.revision, prompt, sampling, index) for index in range(first, first + k)])
             for ids, prompt in zip(requests, prompts, strict=True)
         ]
         with self._turn:
             before = self._writer.reader.computed
-            written = self._writer.write(asked, sampling, self._ended(sampling))
+            written = self._writer.write(asked, sampling, self._ended(ending))
             self.tokens_read += self._writer.reader.computed - before
         self.tokens_written += sum(len(tokens) for own in written for tokens in own)
         return [
-            [self._continuation(ids, tokens, sampling) for tokens in own]
+            [self._continuation(ids, tokens, ending) for tokens in own]
             for ids, own in zip(requests, written, strict=True)
         ]
 
@@ -235,7 +260,7 @@ class CausalModel(TransformerModel):
         reach = 4 * max(map(len, sampling.stop), default=0) + 4
 
         def ended(tokens: list[int]) -> bool:
-            if tokens[-1] in self._ends or len(tokens) >= sampling.max_tokens:
+            if tokens[-1] in self.ends or len(tokens) >= sampling.max_tokens:
                 return True
             if not sampling.stop:
                 return False
@@ -245,7 +270,7 @@ class CausalModel(TransformerModel):
         return ended
 
     def _continuation(self, prompt: list[int], tokens: list[int], sampling: Sampling) -> str:
-        own = tokens[:-1] if tokens[-1] in self._ends else tokens
+        own = tokens[:-1] if tokens[-1] in self.ends else tokens
         return cut(self.decode(prompt, own), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
@@ -253,11 +278,11 @@ class CausalModel(TransformerModel):
 
         Prompt and option are tokenised separately, so the prompt's tokens are the same for all options. One
         space joins them, unless the prompt is empty or ends in white space. The space belongs to the option,
-        as in the training data of these models, so end a prompt in "Action:" rather than "Action: ".
+        as in the training data of these models, so end a prompt in "Action:" rather than "Action: ". A prompt
+        that does not fit into the model's context with its longest option loses a part.
 
         Raises:
-            UsageError: if the tokenizer cannot write an option, or a prompt with its longest option does not
-                fit into the model's context.
+            UsageError: if the tokenizer cannot write an option, or an option leaves no room for a prompt.
         """
         pairs = choices(prompts, options)
         requests = [self._request(prompt, own) for prompt, own in pairs]
@@ -280,8 +305,28 @@ class CausalModel(TransformerModel):
             raise self._lacks("see")
         messages = self._conversation(prompt)
         if messages and self._template:
-            return self._plain_tokens(self._template(messages, replied=scored))
-        return self._opening + self._plain_tokens(text_of(prompt)) or self._start()
+            return self._known(seam.joined(self.tokenizer, self._template.parts(messages, replied=scored)))
+        return self._known(self._opening + self._plain_tokens(text_of(prompt))) or self._start()
+
+    def _fitting(self, prompt: Prompt, room: int, scored: bool = False) -> list[int]:
+        """Tokenise a prompt; it loses a part if it does not fit with ``room`` tokens after it.
+
+        Raises:
+            UsageError: if even the least part does not fit.
+        """
+        ids = self._tokens(prompt, scored)
+        if self._positions is None or len(ids) + room <= self._positions:
+            return ids
+        if not self.shortens:
+            what = "The prompt with its longest option" if scored else "The prompt with max_tokens"
+            self._check_length(len(ids) + room, what)
+        most = self._positions - room
+        part = shortened(as_prompt(prompt), lambda shorter: len(self._tokens(shorter, scored)) <= most)
+        shorter_ids = self._tokens(part, scored)
+        what = "The prompt with its longest option" if scored else "The prompt with max_tokens"
+        self._check_length(len(shorter_ids) + room, what)
+        self._warn_of_length()
+        return shorter_ids
 
     def _conversation(self, prompt: Prompt) -> Sequence[Message]:
         """Return the messages of a prompt; empty if it is a text."""
@@ -302,9 +347,8 @@ class CausalModel(TransformerModel):
 
     def _request(self, prompt: Prompt, options: Sequence[str]) -> tuple[list[int], list[list[int]]]:
         """Tokenise a prompt and, separately, its options."""
-        head, tails = self._tokens(prompt, scored=True), self.tails(prompt, options)
-        self._check_length(len(head) + max(map(len, tails)), "The prompt with its longest option")
-        return head, tails
+        tails = self.tails(prompt, options)
+        return self._fitting(prompt, max(map(len, tails)), scored=True), tails
 
     def tails(self, prompt: Prompt, options: Sequence[str]) -> list[list[int]]:
         """Tokenise the options of a prompt; after an empty prompt they begin the text.
@@ -316,8 +360,12 @@ class CausalModel(TransformerModel):
         return [list(self.tail(joint + option, option, begins)) for option in options]
 
     def _tail(self, text: str, option: str, begins: bool) -> tuple[int, ...]:
-        tokenise = seam.plain if begins else seam.after_break
-        return tuple(seam.writable(self, option, tokenise(self.tokenizer, text)))
+        # An option is a text, even if it holds that of a control token.
+        control = self._template.control if self._template else None
+        pieces = re.split(f"({control.pattern})", text) if control else [text]
+        parts = [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
+        ids = seam.joined(self.tokenizer, parts, begins)
+        return tuple(seam.writable(self, option, self._known(ids)))
 
     def decode(self, head: Sequence[int], tokens: Sequence[int]) -> str:
         """Return the text of tokens after those of a prompt."""

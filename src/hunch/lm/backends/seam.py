@@ -33,6 +33,28 @@ def after_break(tokenizer: Any, text: str) -> list[int]:
     return plain(tokenizer, text)
 
 
+def literal(tokenizer: Any, mark: str) -> list[int]:
+    """Tokenise the text of a control token as a text, in two parts, so that the tokenizer does not see it."""
+    return after_break(tokenizer, mark[:1]) + after_break(tokenizer, mark[1:])
+
+
+def joined(tokenizer: Any, parts: Sequence[tuple[str, bool]], begins: bool = True) -> list[int]:
+    """Return the tokens of a text in parts; those that are marked are texts of control tokens.
+
+    Args:
+        tokenizer: The tokenizer.
+        parts: The parts, each with whether it is the text of a control token.
+        begins: True if the first part begins the text.
+    """
+    ids: list[int] = []
+    for part, is_mark in parts:
+        if is_mark:
+            ids += literal(tokenizer, part)
+        else:
+            ids += plain(tokenizer, part) if begins and not ids else after_break(tokenizer, part)
+    return ids
+
+
 def continuation(tokenizer: Any, last: int, ids: Sequence[int]) -> str:
     """Decode the tokens after a prompt; its last token is decoded too, to keep a leading space."""
     before = tokenizer.decode([last], skip_special_tokens=True)

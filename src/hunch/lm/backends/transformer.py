@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, UsageError
+from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.base import Float32Array, Model, Verb
 
@@ -32,6 +33,7 @@ class TransformerModel(Model):
 
     Attributes:
         pooling: How the last hidden states become an embedding: ``"mean"`` or ``"last"`` token.
+        shortened: Number of prompts so far that were longer than the model reads and lost a part.
         trained_on: Trainings in the model's card; see :func:`hunch.lm.backends.weights.trained_on`.
         packs: True if short texts may be read together without changing any bit.
     """
@@ -45,7 +47,9 @@ class TransformerModel(Model):
 
         self.name = name
         self._turn = Turn()
+        self.shortened = 0
         self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)
+        self._rows = _rows(self.network)
         self.device = device
         self._reader = Reader(self.network.base_model, pack=self.packs)
         where = f"{dtype}:{device.split(':')[0]}:torch-{version('torch')}"
@@ -100,12 +104,36 @@ class TransformerModel(Model):
         ids: list[int] = self.tokenizer(
             text, truncation=limit is not None, max_length=limit, verbose=False, return_attention_mask=False
         )["input_ids"]
-        return ids or self._start()
+        return self._known(ids) or self._start()
+
+    def _known(self, ids: list[int]) -> list[int]:
+        """Return tokens, if the network has all of them.
+
+        Raises:
+            UsageError: if the tokenizer has more tokens than the network; the message names one.
+        """
+        rows = self._rows
+        if ids and rows is not None and max(ids) >= rows:
+            token = max(ids)
+            text = self.tokenizer.decode([token])
+            raise UsageError(
+                f"The tokenizer of {self.name} writes {text!r} as token {token}, but its network has only "
+                f"{rows:,} tokens: take that token from the tokenizer, or resize the network's embeddings "
+                "and train them."
+            )
+        return ids
 
     def _check_length(self, tokens: int, what: str, remedy: str = "") -> None:
         if self._positions is not None and tokens > self._positions:
             reads = f"{self.name} reads at most {self._positions}"
             raise UsageError(f"{what} has {tokens} tokens; {reads}.{remedy}")
+
+    def _warn_of_length(self) -> None:
+        """Count a prompt that is too long, and say so the first time."""
+        self.shortened += 1
+        if self.shortened == 1:
+            reads = f"{self.name} reads at most {self._positions} tokens"
+            warnings.warn(f"{reads}, so a longer prompt lost a part.", HunchWarning, stacklevel=4)
 
     def _start(self) -> list[int]:
         """Return the tokens that stand for an empty text."""
@@ -113,6 +141,15 @@ class TransformerModel(Model):
             if mark is not None:
                 return [mark]
         raise UsageError(f"{self.name} cannot read an empty text: its tokenizer has no start token.")
+
+
+def _rows(network: Any) -> int | None:
+    """Return the number of tokens that a network knows; None if it does not say, as pairs of networks."""
+    try:
+        table = network.get_input_embeddings()
+    except NotImplementedError:
+        return None
+    return int(table.weight.shape[0])
 
 
 class EncoderModel(TransformerModel):

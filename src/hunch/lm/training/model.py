@@ -93,6 +93,7 @@ class Trainable(Weights, Metered, ABC):
         """
         tokenizer, marks = self.model.tokenizer, self.network.generation_config.eos_token_id
         own = [tokenizer.eos_token_id, *(marks if isinstance(marks, list) else [marks])]
+        own += sorted(getattr(self.model, "ends", ()))  # with that of a turn, which a chat template writes
         if self._end:
             texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
             own = [token for token, text in enumerate(texts) if text.startswith(self._end)]
