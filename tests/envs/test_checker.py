@@ -7,6 +7,7 @@ import random
 import re
 
 import gymnasium
+import numpy as np
 import pytest
 
 import hunch.envs
@@ -14,6 +15,7 @@ from hunch.core import InadmissibleActionError, UsageError
 from hunch.envs.base import Outcome, TextEnv, action_name
 from hunch.envs.checker import RULES, ContractError, check
 from hunch.envs.wrappers import History
+from hunch.rl.rollout import Rollout
 
 WAYS = ("north", "east", "south", "west")
 
@@ -198,6 +200,42 @@ class NumberedRooms(Maze):
         return self.passed
 
 
+class OneList(Maze):
+    """Its raw state is a list that it goes on using."""
+
+    def reset(self, **options):
+        self.trace = []
+        return super().reset(**options)
+
+    def info(self):
+        self.trace.append(self.tries)
+        return {**super().info(), "raw": {"trace": self.trace}}
+
+
+class OneInfo(Maze):
+    """It returns the same dict at every step."""
+
+    def reset(self, **options):
+        self.shared = {}
+        return super().reset(**options)
+
+    def info(self):
+        self.shared.update(super().info(), tries=self.tries)
+        return self.shared
+
+
+class Moving(OneList):
+    """Its raw state is an array that it changes in place."""
+
+    def reset(self, **options):
+        self.place = np.zeros(3)
+        return super().reset(**options)
+
+    def info(self):
+        self.place += 1
+        return {**Maze.info(self), "raw": self.place}
+
+
 BROKEN = {
     "an event that is a number": ("event", with_info(lambda env, info: info.update(event=3))),
     "reset without seed": ("shape", NoSeed),
@@ -222,6 +260,9 @@ BROKEN = {
     "reward is None": ("reward", after(lambda env, o, r, *rest: (o, None, *rest))),
     "terminated is a number": ("end", after(lambda env, o, r, end, *rest: (o, r, int(end), *rest))),
     "both ends": ("end", after(lambda env, o, r, end, late, info: (o, r, end or late, late, info))),
+    "one list for all steps": ("kept", OneList),
+    "one dict for all steps": ("kept", OneInfo),
+    "an array that moves": ("kept", Moving),
     "a player by name": ("info", with_info(lambda env, info: info.update(player="white"))),
     "components of the reward": ("info", with_info(lambda env, info: info.update(rewards={"speed": 0.1}))),
     "rewards of nobody": ("info", with_info(lambda env, info: info.update(rewards=[0.5, 0.5]))),
@@ -261,6 +302,41 @@ def test_a_broken_rule_is_named_behind_a_wrapper():
     with pytest.raises(ContractError) as error:
         check(History(GlobalChance(), 2))
     assert error.value.rule == "seed"
+
+
+@pytest.mark.parametrize("made", [OneList, Moving])
+def test_what_a_state_keeps_is_its_own(made):
+    rollout = Rollout([made()], seed=0)
+    states, before = [], []
+    for _ in range(5):
+        (state,) = rollout.states
+        states.append(state)
+        before.append(copy.deepcopy(state.raw))
+        rollout.step([state.options[0]])
+    assert [str(state.raw) for state in states] == [str(raw) for raw in before]
+    assert len({str(state.raw) for state in states}) == 5
+
+
+def test_a_copy_of_a_text_environment_shares_nothing():
+    class Basket(TextEnv):
+        """Take a thing at every step."""
+
+        def _begin(self, options):
+            self.taken, self.models = {"things": []}, {"judge": object()}
+            return Outcome("An empty basket.", ("take", "wait"))
+
+        def _move(self, action):
+            self.taken["things"].append(action)
+            return Outcome(", ".join(self.taken["things"]), ("take", "wait"))
+
+    env = Basket(max_steps=9)
+    env.reset(seed=0)
+    env.step("take")
+    twin = copy.deepcopy(env)
+    twin.step("wait")
+    assert (env.step("take")[0], twin.taken["things"]) == ("take, take", ["take", "wait"])
+    assert twin.models["judge"] is env.models["judge"]
+    check(Basket(max_steps=9))
 
 
 def test_every_rule_is_broken_by_some_environment():

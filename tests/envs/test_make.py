@@ -122,5 +122,42 @@ def test_a_users_own_class_needs_no_registration(tmp_path, monkeypatch):
     result = hunch.train("dqn", "own_game:Game", steps=20, out=out)
     assert result.steps == 20
     assert hunch.load(out).predict("Well?", {"actions": ("yes", "no")}) in ("yes", "no")
-    with pytest.raises(UsageError, match="own_game has no class 'Gone'"):
+    with pytest.raises(UsageError, match="own_game has no class or function 'Gone'"):
         hunch.envs.make("own_game:Gone")
+
+
+FACTORIES = """
+import gymnasium
+from hunch.envs import DesignProblem, TextWrapper
+
+def double(*, target: float = 1.0, max_steps: int = 1):
+    \"\"\"Write a program that is long.\"\"\"
+    return DesignProblem(lambda program: float(len(program)), task="write", function="f", parameters=("x",),
+                         start="def f(x):\\n    return x\\n", target=target)
+
+def car(*, max_steps: int = 20):
+    return TextWrapper(gymnasium.make("MountainCar-v0"), str, ("left", "wait", "right"), max_steps=max_steps)
+
+def nothing():
+    return None
+
+single = car()
+"""
+
+
+def test_a_function_that_makes_an_environment(tmp_path, monkeypatch):
+    (tmp_path / "own_makers.py").write_text(FACTORIES, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    env = hunch.envs.make("own_makers:car", max_steps=2)
+    env.reset(seed=0)
+    assert [env.step("wait")[3] for _ in range(2)] == [False, True]
+    with pytest.raises(UsageError, match="own_makers:car has no option 'steps'"):
+        hunch.envs.make("own_makers:car", steps=2)
+    with pytest.raises(UsageError, match="own_makers:nothing makes no environment"):
+        hunch.envs.make("own_makers:nothing")
+    with pytest.raises(UsageError, match="own_makers:single is a single environment"):
+        hunch.envs.make("own_makers:single")
+    monkeypatch.chdir(tmp_path)
+    line = "run funsearch --env own_makers:double --env.target 9 --lm scripted:mutator --steps 3 --out out"
+    done = subprocess.run([sys.executable, "-m", "hunch", *line.split()], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

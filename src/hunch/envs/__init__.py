@@ -106,7 +106,7 @@ def make(
 
     Args:
         id: A Gymnasium id, such as ``"hunch/Household-Pick-v0"``; ``"module:id"`` first imports the module
-            that registers it, and ``"module:Class"`` names a class that is not registered.
+            that registers it, and ``"module:Class"`` or ``"module:function"`` names what makes one.
         history: Number of earlier observation-action pairs in ``info["history"]`` (:class:`History`).
             Default: the recommendation in ``metadata["history"]``.
         written: Take any text as the action; an inadmissible one costs a step (:class:`Written`).
@@ -143,6 +143,8 @@ def make(
     except UsageError:
         raise
     except (TypeError, ValueError, LookupError) as error:
+        if isinstance(error, TypeError) and "gymnasium.Env" in str(error):
+            raise UsageError(f"{id} makes no environment: it has to be a gymnasium.Env.") from error
         if not options:
             raise
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
@@ -209,12 +211,17 @@ def _spec(id: str) -> EnvSpec:
         return gymnasium.spec(name)
     except gymnasium.error.Error:
         if module:
-            if isinstance(found := getattr(sys.modules[module], name, None), type):
-                if issubclass(found, gymnasium.Env):
-                    return _registered(id)
+            maker = getattr(sys.modules[module], name, None)
+            if isinstance(maker, type) and not issubclass(maker, gymnasium.Env):
                 said = f"The class {id} is not an environment: it must inherit from gymnasium.Env."
                 raise UsageError(said) from None
-            raise UsageError(f"{module} has no class {name!r} and registers no such environment.") from None
+            if isinstance(maker, gymnasium.Env):
+                said = f"{id} is a single environment; name its class, or a function that makes one."
+                raise UsageError(said) from None
+            if callable(maker):
+                return _registered(id)
+            said = f"{module} has no class or function {name!r} and registers no such environment."
+            raise UsageError(said) from None
         if name.removeprefix("hunch/").removesuffix("-v0") in _OF_STUDIES:
             from hunch.extras import of_studies
 
@@ -234,7 +241,7 @@ def _foreign(kind: str, place: str) -> EnvSpec:
 
 
 def _registered(id: str) -> EnvSpec:
-    """Return the spec of a class that registers nothing itself: its ``module:Class`` is its id."""
+    """Return the spec of a class or function that registers nothing: its ``module:name`` is its id."""
     if id not in gymnasium.registry:
         gymnasium.register(id, id, disable_env_checker=True, order_enforce=False)
     return gymnasium.spec(id)

@@ -84,7 +84,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
       environment is reached.
     - The same seed gives the same episode.
     - An inadmissible action, or a step outside an episode, raises an error and changes nothing.
-    - ``copy.deepcopy`` cheaply gives an independent environment, even in the middle of an episode.
+    - ``copy.deepcopy`` gives an independent environment, even in the middle of an episode, and ``unshare``
+      can make that faster.
     - ``render`` returns the observation (``"ansi"``), below a map if the environment has a grid; such an
       environment can also be drawn (``"rgb_array"``).
 
@@ -162,8 +163,19 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """The map as rows of characters, one per cell, for :meth:`render`; empty if there is none."""
         return ()
 
-    def _fork(self) -> None:
-        """Give a fresh copy its own live state; immutable state is shared as it is."""
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Give this object, a shallow copy that ``copy.deepcopy`` has just made, its own state.
+
+        By default every attribute is copied in depth, but for ``models``. Override it where that is slow, and
+        copy only what a step changes in place; attributes that are only replaced may stay shared. Random
+        generators and the action space have been copied before.
+
+        Args:
+            memo: What ``copy.deepcopy`` has copied so far; pass it on.
+        """
+        for name, value in vars(self).items():
+            if name not in _COPIED:
+                setattr(self, name, copy.deepcopy(value, memo))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -261,7 +273,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         new.action_space = copy.copy(self.action_space)
         if self.action_space._np_random is not None:
             new.action_space._np_random = _copied(self.action_space._np_random)
-        new._fork()
+        new.unshare(memo)
         return new
 
 
@@ -288,6 +300,10 @@ def action_name(action: str | int, actions: Sequence[str]) -> str:
             f"Action index {index} is out of range: {len(actions)} actions are admissible here."
         )
     return actions[index]
+
+
+_COPIED = ("_np_random", "_task_random", "action_space", "models", "_cached_spec", "spec")
+"""Attributes that :meth:`TextEnv.unshare` leaves alone; models keep their meter and cache."""
 
 
 def _copied(rng: np.random.Generator) -> np.random.Generator:

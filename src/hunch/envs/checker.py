@@ -34,6 +34,8 @@ RULES = {
     "info": "info['player'] is the number of the player to move, info['rewards'] a finite float for each "
     "player, info['history'] earlier pairs of observation and action, info['pictures'] PNG files as bytes. "
     "Call it by another name if you mean something else.",
+    "kept": "What reset and step return is not changed afterwards: return a copy of each list, dict or array "
+    "that the environment goes on using.",
     "offers": "offers, where it is declared, names all that the environment shows besides listed actions and "
     f"texts, out of {', '.join(sorted(OFFERS))}, and nothing that it never shows.",
     "reward": "The reward is a finite float: wrap it in float(). In a design problem that of a program that "
@@ -139,7 +141,7 @@ def _play(env: Env, seed: int, episodes: int, steps: int, seconds: float) -> Non
     start = time.monotonic()
     rules: tuple[Callable[[Env, Played], None], ...] = ()
     if env.metadata.get("reproducible", True):
-        rules = _seed, _offers, _index, _inadmissible, _copy, _after_the_end, _admissible
+        rules = _seed, _kept, _offers, _index, _inadmissible, _copy, _after_the_end, _admissible
     for i in range(episodes):
         episode = _wander(env, seed + i, steps, start + _PART * seconds)
         for examine in rules:
@@ -202,6 +204,35 @@ def _wander(env: Env, seed: int, steps: int, until: float) -> Played:
 def _seed(env: Env, played: Played) -> None:
     for _ in range(2):
         _again(env, played, "seed", f"a second episode with seed {played.seed} differs")
+
+
+def _kept(env: Env, played: Played) -> None:
+    """Compare each info with what it was when the next step is over."""
+    info = env.reset(seed=played.seed)[1]
+    for action in played.actions:
+        before = copy.deepcopy(_values(info))
+        _, _, _, _, following = env.step(action)
+        for name, value in _values(info).items():
+            same = _is_same(value, before.get(name))
+            _require("kept", same, f"step({action!r}) changed info[{name!r}] of the step before")
+        info = following
+
+
+def _values(info: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of info that hold plain values and arrays; other objects cannot be compared."""
+    plain = (str, bytes, int, float, list, tuple, dict, np.ndarray, np.generic)
+    return {name: value for name, value in info.items() if isinstance(value, plain)}
+
+
+def _is_same(value: Any, before: Any) -> bool:
+    """Return whether two plain values are equal; nan equals nan."""
+    if isinstance(value, np.ndarray) or isinstance(before, np.ndarray):
+        return np.array_equal(value, before) or repr(value) == repr(before)
+    if isinstance(value, dict) and isinstance(before, dict):
+        return value.keys() == before.keys() and all(_is_same(value[name], before[name]) for name in value)
+    if isinstance(value, (list, tuple)) and isinstance(before, (list, tuple)):
+        return len(value) == len(before) and all(map(_is_same, value, before))
+    return bool(value == before) or (value != value and before != before)
 
 
 def _offers(env: Env, played: Played) -> None:

@@ -295,7 +295,8 @@ class Craft(TextEnv):
     def _extras(self) -> dict[str, Any]:
         return {"achievements": self.done}
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self.held, self.stations = dict(self.held), dict(self.stations)
 
 

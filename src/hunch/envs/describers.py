@@ -127,7 +127,8 @@ class Classic(TextWrapper):
         """Put Gymnasium's environment into a state; returns what its ``reset`` would."""
         raise UsageError(f"{type(self).__name__} cannot be set to a given state.")
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         # What never changes is shared; copying Taxi's table of transitions would take 30 ms.
         base = self.env.unwrapped
         shared = (base.observation_space, base.action_space, getattr(base, "P", None))

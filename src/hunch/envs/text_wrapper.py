@@ -200,7 +200,8 @@ class TextWrapper(TextEnv):
     def _extras(self) -> dict[str, Any]:
         return dict(self._reported)
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self.env = copy.deepcopy(self.env)
 
 

@@ -117,7 +117,8 @@ class Bargaining(TextEnv):
         ]
         return "\n".join(lines)
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self._state = self._state.clone()
 
 

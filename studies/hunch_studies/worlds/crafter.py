@@ -107,7 +107,8 @@ class Crafter(TextEnv):
         picture = self.render_mode == "rgb_array"
         return self._game.render(np.array((288, 288))) if picture else super().render()
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         kept = self._game._textures
         self._game = copy.deepcopy(self._game, {id(kept): kept})
 

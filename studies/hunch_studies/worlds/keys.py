@@ -96,7 +96,8 @@ class Keys(GridEnv):
                 lines.append(f"The {_name(thing)} is at column {column}, row {row}{_condition(thing)}.")
         return "\n".join(lines)
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         walls = {id(cell): cell for cell in self._level.grid.grid if cell is not None and cell.type == "wall"}
         self._level = copy.deepcopy(self._level, walls)
 

@@ -234,5 +234,6 @@ class TextCraft(TextEnv):
     def _raw(self) -> tuple[tuple[str, int], ...]:
         return tuple(self.held.items())
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self.held = dict(self.held)

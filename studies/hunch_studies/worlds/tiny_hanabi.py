@@ -75,5 +75,6 @@ class TinyHanabi(TextEnv):
     def _extras(self) -> dict[str, Any]:
         return {"player": self.mover}
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self._state = self._state.clone()

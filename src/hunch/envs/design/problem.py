@@ -146,6 +146,9 @@ class DesignProblem(TextEnv):
         identified = type(self).identity is not DesignProblem.identity
         self.known = Trials(trials, self.identity()) if trials or identified else None
 
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Share everything: a step only replaces what it changes, and copies use the same finished trials."""
+
     def identity(self) -> str:
         """Return everything on which fitness depends; it identifies the trials of this problem.
 

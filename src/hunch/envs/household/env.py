@@ -152,7 +152,8 @@ class Household(TextEnv):
     def _extras(self) -> dict[str, Any]:
         return {"game": str(self._game)}
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self._play = self._play.copy()
 
 

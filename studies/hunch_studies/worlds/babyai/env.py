@@ -139,7 +139,8 @@ class BabyAI(GridEnv):
     def _extras(self) -> dict[str, Any]:
         return {"descriptions": self._seen[-1]}
 
-    def _fork(self) -> None:
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy what a step changes in place."""
         self._level = _copied(self._level)
 
 
