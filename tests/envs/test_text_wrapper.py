@@ -252,14 +252,14 @@ def test_the_check_says_what_was_kept_back():
     with pytest.warns(HunchWarning, match=r"history, player, .*info=\('history', 'player'\)") as caught:
         check(theirs({"player": 1, "history": [], "speed": 3}))
     assert "has code, examples, things, models as attributes" in str(caught[0].message)
-    with pytest.warns(HunchWarning, match=r"name them in the class: tells = \('code',\)"):
+    with pytest.warns(HunchWarning, match=r"name them in the class: tells = \('code', 'models'\)"):
         check(Secret())
 
 
 class Secret(gymnasium.Env):
     """An environment of one's own that keeps the contract, in which ``code`` means something else."""
 
-    code = "1234"
+    code, models, offers = "1234", ["net"], [{"price": 3}]
 
     def reset(self, *, seed=None, options=None):
         self.over = False
@@ -278,6 +278,8 @@ def test_an_attribute_goes_on_if_the_class_names_it():
         tells = ("code",)
 
     assert [world_of(None, env, 1, ()).code for env in (Secret(), Open())] == ["", "1234"]
+    with pytest.warns(HunchWarning, match="code, models as attributes"):
+        assert hunch.train("dqn", Secret(), steps=5, seed=0).steps == 5
 
 
 def test_names_that_the_wrapper_is_told_go_on():

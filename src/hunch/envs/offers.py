@@ -20,7 +20,10 @@ def declared(env: gymnasium.Env[Any, Any]) -> frozenset[str] | None:
     """Return the properties in an environment's attribute ``offers``; None if it has none."""
     shown = hasattr(env, "has_wrapper_attr") and env.has_wrapper_attr("offers")  # a wrapper may offer more
     offers = env.get_wrapper_attr("offers") if shown else None
-    return None if offers is None else frozenset(offers)
+    texts = isinstance(offers, (tuple, list, set, frozenset)) and all(isinstance(o, str) for o in offers)
+    if offers is None or not texts:  # an environment of others may mean something else by it
+        return None
+    return frozenset(offers)
 
 
 def acts(offers: frozenset[str] | None) -> Acts:

@@ -158,7 +158,7 @@ class TextWrapper(TextEnv):
         return Outcome(
             text,
             None if self._actions is None else tuple(self._actions),
-            event=str(self._reported.pop("event", "")),
+            event=str(self._reported.pop("event", "") or ""),
         )
 
     def _admissible(self, observation: Any, info: Mapping[str, Any]) -> Mapping[str, int] | None:

@@ -22,7 +22,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods import Method
 from hunch.rl.dataset import Dataset
 from hunch.rl.rollout import TextEnvironment
-from hunch.rl.world import name_of
+from hunch.rl.world import name_of, told
 from hunch.runs.config import RunConfig
 from hunch.runs.data import READS, options_with_data
 
@@ -194,7 +194,11 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     Raises:
         UsageError: if one has no meter.
     """
-    models = {name: model for layer in layers(env) for name, model in getattr(layer, "models", {}).items()}
+    models: dict[str, Any] = {}
+    for layer in layers(env):
+        if isinstance(layer, gym.Wrapper) or "models" in told(layer):
+            named = getattr(layer, "models", {})
+            models |= named if isinstance(named, Mapping) else {}
     for name, model in models.items():
         if not hasattr(model, "usage"):
             raise UsageError(f"The model {name} of {name_of(env)} has no meter: load it with hunch.lm.load.")
