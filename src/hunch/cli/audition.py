@@ -22,11 +22,17 @@ from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.settings import Limits
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
 from hunch.runs.files import write_atomically
+from hunch.runs.processes import stoppable
 
 DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
 methods. The table compares each model with an uninformed and a lexical stand-in. It shows the gain that a
 method would have from the model, and whether this is worth the cost. Options of the environment are given as
 --env.NAME VALUE."""
+
+
+STOPPED = (
+    "stopped before the last question; the same command asks again only what is not in the cache of answers."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +74,20 @@ def audition(arguments: Sequence[str]) -> None:
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
     rehearsal = Rehearsal(brief=True)
-    found = heard(
-        list(what.lm),
-        what.roles,
-        what.env or None,
-        env_options=env_options,
-        data=what.data,
-        questions=what.questions,
-        seed=what.seed,
-        worth=what.worth,
-        budget=None if what.dry_run else budget_of(what.budget),
-        join=rehearsal if what.dry_run else None,
-        progress=_told,
-    )
+    with stoppable(STOPPED):
+        found = heard(
+            list(what.lm),
+            what.roles,
+            what.env or None,
+            env_options=env_options,
+            data=what.data,
+            questions=what.questions,
+            seed=what.seed,
+            worth=what.worth,
+            budget=None if what.dry_run else budget_of(what.budget),
+            join=rehearsal if what.dry_run else None,
+            progress=_told,
+        )
     if what.dry_run:
         return _estimate(found, rehearsal)
     print(found)

@@ -21,8 +21,13 @@ from hunch.ranges import PositiveInt
 from hunch.rl import dataset
 from hunch.runs.config import Setting
 from hunch.runs.histories import Lives, histories
-from hunch.runs.processes import processors
+from hunch.runs.processes import processors, stoppable
 from hunch.runs.record import collect, parse_mix
+
+NOT_WRITTEN = (
+    "stopped before all was recorded, so {} was not written; the same command records the same from the "
+    "beginning."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +112,8 @@ def _collect(arguments: Sequence[str]) -> None:
     dataset.refuse_existing(options.out)
     mix = parse_mix(options.mix)
     how = {"good": options.good, "seed": options.seed, "group": options.group}
-    recorded = collect(options.env, env_options, mix, options.steps, **how)
+    with stoppable(NOT_WRITTEN.format(options.out)):
+        recorded = collect(options.env, env_options, mix, options.steps, **how)
     dataset.save(recorded, options.out)
     describe(recorded, Console())
 
@@ -126,7 +132,8 @@ def _histories(arguments: Sequence[str]) -> None:
     setting = Setting(env=where.env, lm=where.lm)
     config = run_config(method.name, setting, env_options, parsed.method_, seed=where.seed)
     lives = Lives(**{entry.name: getattr(where, entry.name) for entry in fields(Lives)})
-    recorded = histories(config, lives, where.workers or processors())
+    with stoppable(NOT_WRITTEN.format(where.out)):
+        recorded = histories(config, lives, where.workers or processors())
     dataset.save(recorded, where.out)
     describe(recorded, Console())
 

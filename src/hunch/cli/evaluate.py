@@ -17,6 +17,7 @@ from hunch.core import UsageError
 from hunch.ranges import PositiveInt
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.processes import stoppable
 from hunch.runs.stored import read_run
 
 DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment
@@ -69,7 +70,10 @@ def evaluate(arguments: Sequence[str]) -> None:
         seed=where.seed,
         checkpoint=where.step or where.checkpoint,
     )
-    print(evaluate_run(trial, where.out))
+    advice = f"stopped before the last episode; {folder} is unchanged, and the same command begins again."
+    with stoppable(advice):
+        score = evaluate_run(trial, where.out)
+    print(score)
     if where.out:
         print(f"Kept in {where.out}.")
 

@@ -132,7 +132,9 @@ def _raise_first(answers: Sequence[Any]) -> None:
 
 def _work(pipe: Connection, packed: bytes) -> None:
     """Serve a share of the environments until the pipe is closed. The first answer says that it is ready."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C and a closed terminal are the parent's business
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         fleet = Fleet(pickle.loads(packed))
         pipe.send(None)

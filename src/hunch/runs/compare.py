@@ -29,7 +29,13 @@ from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, execute, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
 from hunch.runs.folder import JOURNAL, RunFolder, held, require_folder
-from hunch.runs.processes import end_with_parent, environment, processors, thread_limits
+from hunch.runs.processes import (
+    end_with_parent,
+    environment,
+    leave_signals_to_parent,
+    processors,
+    thread_limits,
+)
 from hunch.runs.result import Result
 from hunch.runs.stored import finished
 from hunch.warned import warn
@@ -312,8 +318,7 @@ def _end(processes: Iterable[BaseProcess]) -> None:
 def _work(job: Job, budget: Budget | None, boards: Sequence[str]) -> None:
     """Execute a run in a separate process, which ends at once when the comparison has ended."""
     warnings.showwarning = warn
-    # Ctrl-C reaches every process of a terminal; only the comparison acts on it, and ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_parent()  # the comparison ends its workers by SIGTERM
     end_with_parent()
     with interruptible((signal.SIGTERM,)) as stop:
         attempt(job.config, job.folder, job.folder, budget, Watch(stop=stop, boards=boards))

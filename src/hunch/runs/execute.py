@@ -30,6 +30,7 @@ from hunch.runs.folder import RunFolder, description, held, refuse_foreign
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded, light, refuse_known_games
 from hunch.runs.places import NOTHING, Given, Places, places_of
+from hunch.runs.processes import stop_signals
 from hunch.runs.resolve import Resolved, resolve
 from hunch.runs.result import Result
 from hunch.runs.resume import resume
@@ -172,8 +173,8 @@ def _run(
 
 
 @contextmanager
-def interruptible(signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)) -> Iterator[Callable[[], bool]]:
-    """Turn Ctrl-C and termination into a request to save and stop; a second one stops at once.
+def interruptible(signals: Sequence[int] | None = None) -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C, termination and a closed terminal into a request to save and stop; a second stops at once.
 
     From the first one on, no model behind a server is asked anything new. A step that needs more answers is
     given up: the run goes on from its last checkpoint, with the answers that arrived.
@@ -186,7 +187,9 @@ def interruptible(signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)) -> I
         asked.append(number)
         stopping.stop()  # what a model is asked by now may end
 
-    before = {number: signal.signal(number, ask) for number in signals}
+    before = {
+        number: signal.signal(number, ask) for number in (stop_signals() if signals is None else signals)
+    }
     try:
         yield lambda: bool(asked)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from rich.console import Console
@@ -41,7 +42,8 @@ class Bars:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.progress.stop()
+        with suppress(OSError):  # the terminal may be closed
+            self.progress.stop()
         if self.console.is_jupyter:
             print()  # so that later output starts on a new line
 
@@ -56,8 +58,11 @@ class Bars:
         elif not self.console.is_terminal and time.monotonic() - self.printed > PLAIN_SECONDS:
             self.printed = time.monotonic()
             for label in self.tasks:
-                told = notes.get(label, self.waiting)
-                self.console.print(f"{label}: {done.get(label, 0):,}/{self.total:,} steps {told}".rstrip())
+                note = notes.get(label, self.waiting)
+                with suppress(OSError):  # nobody may be there to read it
+                    self.console.print(
+                        f"{label}: {done.get(label, 0):,}/{self.total:,} steps {note}".rstrip()
+                    )
 
 
 class RunProgress(Bars):
