@@ -1,7 +1,7 @@
 """The folder of a run, written so that a kill at any moment loses nothing that was saved.
 
 ======================= =====================================================================================
-``config.json``         everything needed to repeat the run, with versions, evidence level and the folder's format
+``config.json``         everything needed to repeat the run, with format, versions and evidence level
 ``metrics.jsonl``       one JSON object per line, with ``step``
 ``episodes.jsonl``      one finished episode per line
 ``records.jsonl``       the agent's records; ``programs.jsonl`` if it writes programs
