@@ -109,12 +109,15 @@ def test_packages_in_the_folder_and_empty_entries_of_the_path_are_not_found(stra
     assert not (folder / "ran").exists()
 
 
-@pytest.mark.parametrize("path", ["os:system", "subprocess:getoutput", "evilmod_nowhere:X"])
-def test_what_is_installed_is_only_called_if_it_is_an_environment(stranger, path):
-    folder = stranger(env=path, env_options={"cmd": "touch ran", "command": "touch ran"})
-    done = call(folder, "run", "--config", ".", "--out", "../new")
-    assert not (folder / "ran").exists()
-    assert done.returncode == 2
+@pytest.mark.parametrize(
+    ("path", "option"), [("os:system", "command"), ("subprocess:getoutput", "cmd"), ("nowhere_at_all:X", "x")]
+)
+def test_what_is_installed_is_only_called_if_it_is_an_environment(stranger, path, option):
+    folder = stranger(env=path, env_options={option: "touch ran"})
+    for line in (("run", "--config", ".", "--out", "../new"), ("evaluate", "."), ("report", ".")):
+        done = call(folder, *line)
+        assert not (folder / "ran").exists()
+        assert done.returncode == 2 or line[0] == "report"
 
 
 def test_a_module_that_is_named_is_imported(stranger):

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import copy
 import json
+import sysconfig
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -55,6 +58,30 @@ def refuse_object(config: RunConfig) -> None:
     """Raise a UsageError if a run had an environment that was given as a Python object."""
     if "env" in config.objects:
         raise UsageError(f"The environment {config.env} was made in Python; settings cannot rebuild it.")
+
+
+def refuse_installed_function(env: Any) -> None:
+    """Refuse a function of an installed package that the settings in a file name as an environment.
+
+    Such settings may be somebody else's, and a function could do anything with the options that they hold.
+
+    Raises:
+        UsageError: if it is one; the message says what to do.
+    """
+    module, _, name = env.rpartition(":") if isinstance(env, str) else ("", "", "")
+    if not all(part.isidentifier() for part in module.split(".")):
+        return
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        return
+    origin = getattr(found, "origin", None) or ""
+    folders = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
+    if found is None or not (origin.startswith(folders) or not origin.endswith(".py")):
+        return
+    maker = getattr(import_module(module), name, None)
+    if maker is not None and not (isinstance(maker, type) and issubclass(maker, gym.Env)):
+        raise UsageError(f"{env} is no class of environments, so settings of a file cannot name it.")
 
 
 # ---- given by a Python program ---------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from hunch.lm.budget import Budget
 from hunch.lm.settings import Limits
 from hunch.ranges import check_settings
 from hunch.runs.config import Saving, Streams
+from hunch.runs.environments import refuse_installed_function
 from hunch.runs.evaluations import Evaluation
 from hunch.suggest import suggest
 from hunch.text_files import read_text
@@ -53,6 +54,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     if objects := settings.pop("objects", ()):
         made = ", ".join(map(str, objects))
         raise UsageError(f"{file} is of a run made in Python with its own {made}, which no file can repeat.")
+    refuse_installed_function(settings.get("env"))
     return dict(settings)
 
 

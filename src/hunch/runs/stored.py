@@ -11,6 +11,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.extras import NotInstalledError
 from hunch.runs.config import RunConfig
+from hunch.runs.environments import refuse_installed_function
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import FORMAT
 from hunch.runs.result import Result, late_success, read_episode
@@ -24,6 +25,8 @@ def read_run(folder: str | Path) -> RunConfig:
         HunchError: if its ``config.json`` is damaged.
     """
     record = read_record(folder)
+    if isinstance(record.get("run"), dict):
+        refuse_installed_function(record["run"].get("env"))
     try:
         settings = {**record["run"], "objects": tuple(record["run"].get("objects", ()))}
         options = settings["options"]
