@@ -86,7 +86,7 @@ class Numbers(ListedPolicy):
         """Log-probabilities of the actions."""
         return self.actor(self.read(states)).log_softmax(1)
 
-    def judge(self, states: list[State]) -> torch.Tensor:
+    def state_values(self, states: list[State]) -> torch.Tensor:
         """Values."""
         return self.critic(self.read(states))[:, 0]
 

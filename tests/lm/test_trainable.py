@@ -120,9 +120,9 @@ def test_an_encoder_decoder_model_is_a_policy(folders: dict[str, Path]) -> None:
         State(prompt, "open the fridge", tuple(OPTIONS[:n]))
         for prompt, n in zip(PROMPTS, (4, 2), strict=True)
     ]
-    logprobs, values = policy.both(states)
+    logprobs, values = policy.logprobs_and_values(states)
     torch.testing.assert_close(logprobs.exp().sum(1), torch.ones(2))
-    torch.testing.assert_close(values, policy.judge(states), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(values, policy.state_values(states), atol=1e-5, rtol=1e-5)
     (logprobs[0, 1] + values.sum()).backward()
     for part in (policy.lm.network.encoder, policy.lm.network.decoder):
         assert max(float(w.grad.abs().max()) for w in part.parameters() if w.grad is not None) > 0

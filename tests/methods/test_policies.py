@@ -96,12 +96,12 @@ class Mortal(PerceptronPolicy):
 
     passes = None
 
-    def both(self, states):
+    def logprobs_and_values(self, states):
         if self.passes is not None:
             self.passes -= 1
             if self.passes < 0:
                 raise KeyboardInterrupt
-        return super().both(states)
+        return super().logprobs_and_values(states)
 
 
 class MortalPPO(PPO):

@@ -38,10 +38,10 @@ class Letters:
         text = "".join(LETTERS[token] for token in tokens)
         return Decision(text, tuple(tokens), tuple(logprobs), text.endswith("."))
 
-    def evaluate(self, states, decisions, part="both", pulled=False):
+    def evaluate(self, states, decisions, part="both", with_kl=False):
         return self.judged(decisions)
 
-    def expected(self, states, decisions):
+    def reference_logprobs(self, states, decisions):
         return self.told(self.start, decisions)[0]
 
     def judged(self, decisions):

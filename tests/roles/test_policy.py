@@ -59,14 +59,14 @@ def test_the_policy_is_the_likelihood_prior_of_the_same_model(whole, normalise):
 
 def test_both_are_each_alone(whole):
     acting = policy(whole)
-    logprobs, values = acting.both(STATES)
+    logprobs, values = acting.logprobs_and_values(STATES)
     torch.testing.assert_close(logprobs, acting.logprobs(STATES), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(values, acting.judge(STATES), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(values, acting.state_values(STATES), atol=1e-5, rtol=1e-5)
 
 
 def test_padding_has_no_gradient(whole):
     acting = policy(whole)
-    logprobs, _ = acting.both(STATES)
+    logprobs, _ = acting.logprobs_and_values(STATES)
     logprobs.exp().sum().backward()
     assert all(torch.isfinite(w.grad).all() for w in whole.parameters() if w.grad is not None)
 
@@ -81,7 +81,7 @@ def test_a_value_apart_is_read_off_the_model_without_adapters(adapted, whole):
     assert torch.equal(adapted.frozen_states(prompts), before)
     assert torch.equal(whole.states(prompts), before)
     assert not torch.equal(adapted.states(prompts), before)
-    acting.judge(STATES).sum().backward()
+    acting.state_values(STATES).sum().backward()
     assert all(weight.grad is None for weight in adapted.parameters())
     adapted.restart()
     with pytest.raises(UsageError, match="train=lora"):
@@ -112,10 +112,10 @@ def test_controls_begin_without_what_was_read_and_training_is_forgotten(whole, a
 
 def test_a_perceptron_begins_nearly_uniform():
     acting = PerceptronPolicy(TextTable(lm.load("bag-of-words")), 16, 0)
-    logprobs, values = acting.both(STATES)
+    logprobs, values = acting.logprobs_and_values(STATES)
     for row, state in zip(logprobs.exp(), STATES, strict=True):
         np.testing.assert_allclose(row[: len(state.options)].detach(), 1 / len(state.options), atol=0.02)
-    assert torch.equal(values, acting.judge(STATES))
+    assert torch.equal(values, acting.state_values(STATES))
     np.testing.assert_array_equal(values.detach().double().numpy(), acting.values(STATES))
 
 
@@ -131,7 +131,7 @@ def test_embeddings_are_standardised_by_all_that_was_seen():
     assert set(vectors.std(axis=0).round(2)) == {0.0, 1.0}
     again.load_state_dict(parts.state_dict())
     for found in (parts, again):
-        torch.testing.assert_close(found.both(STATES), whole.both(STATES))
+        torch.testing.assert_close(found.logprobs_and_values(STATES), whole.logprobs_and_values(STATES))
 
 
 def test_the_walks_are_prompts_of_a_policy_and_leave_some_targets_out():

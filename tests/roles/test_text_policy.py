@@ -89,19 +89,23 @@ def test_the_divergence_is_measured_from_a_reference(models):
         acting = policy(models, reference=reference)
         decisions = written(acting)
         before = acting.evaluate(STATES, decisions)
-        torch.testing.assert_close(acting.expected(STATES, decisions), before.logprobs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            acting.reference_logprobs(STATES, decisions), before.logprobs, atol=1e-5, rtol=0
+        )
         for weight in models[0].parameters():
             weight.data += 0.01 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
         now = acting.evaluate(STATES, decisions)
-        torch.testing.assert_close(acting.expected(STATES, decisions), before.logprobs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            acting.reference_logprobs(STATES, decisions), before.logprobs, atol=1e-5, rtol=0
+        )
         assert torch.equal(acting.evaluate(STATES, decisions).logprobs, now.logprobs)
         assert (now.logprobs - before.logprobs).abs().max() > 1e-3
-    assert policy(models).expected(STATES, decisions) is None
+    assert policy(models).reference_logprobs(STATES, decisions) is None
     random = TextPolicy(
         models[0], TextPolicyConfig(max_tokens=8, width=8, start="random"), 0, reference="start"
     )
     found = random.evaluate(STATES, decisions).logprobs
-    torch.testing.assert_close(random.expected(STATES, decisions), found, atol=1e-5, rtol=0)
+    torch.testing.assert_close(random.reference_logprobs(STATES, decisions), found, atol=1e-5, rtol=0)
 
 
 class TwoTurns(gymnasium.Env):

@@ -9,11 +9,14 @@ Algorithm (Schulman et al., "Trust Region Policy Optimization", ICML 2015)::
 
 Values are learnt afterwards. Departure: the KL divergence is estimated from the drawn tokens instead of
 computed over the vocabulary, so F is the mean of the outer products of their gradients.
+
+In the comments on shapes, d is the number of weights, b the number of decisions of one pass, and T the number
+of tokens of the longest of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +27,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from hunch.core import HunchError
 from hunch.rl.advantages import standardised
 from hunch.rl.policy import Part, cut
-from hunch.rl.policy_gradient import Batch, PolicyGradient, estimate
-from hunch.rl.settings import TrustRegionConfig
+from hunch.rl.policy_gradient import Batch, PolicyGradient, k3
+from hunch_contrib.tune.trpo_settings import TrustRegionConfig
 
 
 class TrustRegion(PolicyGradient):
@@ -33,80 +36,112 @@ class TrustRegion(PolicyGradient):
 
     config: TrustRegionConfig
 
-    def _steps(
+    def _gradient_steps(
         self, batch: Batch, rng: np.random.Generator, parts: Sequence[Part]
-    ) -> Iterator[dict[str, float]]:
+    ) -> list[dict[str, float]]:
         """Make one step of the policy, then gradient steps of the value."""
-        c, n = self.config, len(batch.steps)
-        yield self._natural(batch)
+        c = self.config
+        n = len(batch.steps)
+        steps_metrics = [self._natural_step(batch)]
         for _ in range(c.epochs if self.critic else 0):
             for rows in cut(rng.permutation(n), c.batch_size or n):
-                yield self._step(batch, rows, "value", rng)
+                metrics = self._gradient_step(batch, rows, "value", rng)
+                steps_metrics.append(metrics)
+        return steps_metrics
 
-    def _natural(self, batch: Batch) -> dict[str, float]:
+    def _natural_step(self, batch: Batch) -> dict[str, float]:
         """Step along the natural gradient as far as the divergence allows; return figures to log."""
-        c, weights = self.config, self.policy.parameters()["policy"]
-        pieces = self._pieces(batch)
+        c = self.config
+        weights = self.policy.parameters()["policy"]
+        passes = list(cut(np.arange(len(batch.steps)), c.micro))
         with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative
-            found = [self._measured(batch, rows) for rows in pieces]
-            slope = sum_of(gradient(own[0], weights, retain_graph=True) for own in found)
-            curves = [gradient(own[1], weights, create_graph=True) for own in found]
-            before = float(sum_of(own[0].detach() for own in found))
+            measures = [self._measures(batch, rows) for rows in passes]
+            # g: the gradient of the surrogate.
+            g = sum_of(
+                gradient(surrogate, weights, retain_graph=True) for surrogate, _, _ in measures
+            )  # (d,)
+            surrogate_before = float(sum_of(surrogate.detach() for surrogate, _, _ in measures))
+            # The gradient of the KL, to be differentiated again. F is its derivative.
+            kl_gradients = [gradient(kl, weights, create_graph=True) for _, kl, _ in measures]  # each (d,)
 
-            def fisher(vector: Tensor) -> Tensor:
-                along = (gradient(own @ vector, weights, retain_graph=True) for own in curves)
-                return sum_of(along) + c.damping * vector
+            def fisher_times(vector: Tensor) -> Tensor:
+                """Return (F + damping I) v: the gradient of (gradient of the KL) v, plus damping v."""
+                products = (gradient(own @ vector, weights, retain_graph=True) for own in kl_gradients)
+                return sum_of(products) + c.damping * vector
 
-            x = conjugate(fisher, slope, c.cg_steps)
-            size = float(x @ fisher(x))
-        if not np.isfinite(size):
+            # x = F^-1 g, and the curvature along it.
+            x = conjugate(fisher_times, g, c.cg_steps)  # (d,)
+            curvature = float(x @ fisher_times(x))  # x F x
+        if not np.isfinite(curvature):
             raise HunchError("TRPO's step is not finite; the last checkpoint is sound. Use a larger damping.")
-        step = x * (2 * c.step_kl / max(size, 1e-12)) ** 0.5
+
+        # s = sqrt(2 step_kl / x F x) x: by the quadratic approximation its KL is step_kl.
+        step = x * (2 * c.step_kl / max(curvature, 1e-12)) ** 0.5
+        # The line search: the KL itself decides, not the approximation.
         start = [weight.detach().clone() for weight in weights]
         for i in range(c.backtracks):
             move(weights, start, step * c.shrink**i)
-            gain, kl, entropy = (float(own) for own in self._total(batch, pieces))
-            if gain > before and kl <= c.step_kl:
+            surrogate, kl, entropy = self._total(batch, passes)
+            if surrogate > surrogate_before and kl <= c.step_kl:
                 return {"moved": kl, "accepted": 1.0, "entropy": entropy}
         move(weights, start, torch.zeros_like(step))
         return {"moved": 0.0, "accepted": 0.0}
 
-    def _pieces(self, batch: Batch) -> list[np.ndarray]:
-        return list(cut(np.arange(len(batch.steps)), self.config.micro))
-
     @torch.no_grad()
-    def _total(self, batch: Batch, pieces: Sequence[np.ndarray]) -> Tensor:
-        return sum_of(torch.stack(self._measured(batch, rows)) for rows in pieces)
+    def _total(self, batch: Batch, passes: Sequence[np.ndarray]) -> tuple[float, float, float]:
+        """Return surrogate, KL divergence and entropy of the whole batch."""
+        surrogate, kl, entropy = sum_of(torch.stack(self._measures(batch, rows)) for rows in passes)
+        return float(surrogate), float(kl), float(entropy)
 
-    def _measured(self, batch: Batch, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the share of some rows in the surrogate, the divergence and the entropy of all tokens."""
-        found = self._evaluate([batch.steps[i] for i in rows], "policy")
-        old = batch.cut(rows, found.mask.shape[1])
-        gained = batch.advantages.clone()
-        if self.config.whiten:
-            gained[batch.mask] = standardised(gained[batch.mask])
-        moved = found.logprobs - old.logprobs
-        surrogate = moved.exp() * gained[rows][:, : found.mask.shape[1]]
-        shares = (
-            part * found.mask / batch.mask.sum() for part in (surrogate, estimate(moved), found.entropy)
-        )
-        surrogate, kl, entropy = (share.sum() for share in shares)
-        return surrogate + self.config.entropy * entropy, kl, entropy
+    def _measures(self, batch: Batch, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the share of some decisions in the mean surrogate, KL divergence and entropy of all tokens.
+
+        Args:
+            batch: All steps of the update.
+            rows: The decisions, by their place in the batch, shape (b,).
+        """
+        c = self.config
+        new = self._evaluate([batch.steps[i] for i in rows], "policy")  # each field (b, T)
+        width = new.mask.shape[1]
+        advantages = batch.advantages.clone()
+        if c.whiten:
+            advantages[batch.mask] = standardised(advantages[batch.mask])
+
+        log_ratio = new.logprobs - batch.logprobs[rows, :width]  # log pi - log pi_old
+        surrogate = log_ratio.exp() * advantages[rows][:, :width]
+        tokens = batch.mask.sum()
+        surrogate = (surrogate * new.mask / tokens).sum()
+        kl = (k3(log_ratio) * new.mask / tokens).sum()
+        entropy = (new.entropy * new.mask / tokens).sum()
+        return surrogate + c.entropy * entropy, kl, entropy
 
 
 def conjugate(product: Callable[[Tensor], Tensor], target: Tensor, steps: int) -> Tensor:
-    """Solve A x = target for a positive definite matrix A, given its product with a vector."""
-    x, left = torch.zeros_like(target), target.clone()
-    direction, norm = left.clone(), left @ left
+    """Solve A x = target for a positive definite matrix A, given its product with a vector.
+
+    Args:
+        product: Returns A v of a vector v, shape (d,).
+        target: The right side, shape (d,).
+        steps: Maximum number of iterations; fewer where the residual is 1e-5 of the target.
+
+    Returns:
+        x, shape (d,).
+    """
+    x = torch.zeros_like(target)
+    residual = target.clone()  # target - A x
+    direction = residual.clone()
+    norm = residual @ residual
     enough = 1e-10 * norm
     for _ in range(steps):
         if norm <= enough:
             break
         along = product(direction)
-        x += (share := norm / (direction @ along)) * direction
-        left -= share * along
-        norm, earlier = left @ left, norm
-        direction = left + norm / earlier * direction
+        length = norm / (direction @ along)
+        x += length * direction
+        residual -= length * along
+        earlier = norm
+        norm = residual @ residual
+        direction = residual + norm / earlier * direction
     return x
 
 
@@ -124,6 +159,6 @@ def sum_of(parts: Iterable[Tensor]) -> Tensor:
 @torch.no_grad()
 def move(weights: Sequence[Tensor], start: Sequence[Tensor], step: Tensor) -> None:
     """Set weights to start values plus a step, which is given as one vector."""
-    own: Any = step.split([weight.numel() for weight in weights])  # type: ignore[no-untyped-call]
-    for weight, first, part in zip(weights, start, own, strict=True):
+    parts: Any = step.split([weight.numel() for weight in weights])  # type: ignore[no-untyped-call]
+    for weight, first, part in zip(weights, start, parts, strict=True):
         weight.copy_(first + part.view_as(first))

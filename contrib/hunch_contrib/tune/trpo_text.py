@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hunch.methods.tune.ppo_text import METHOD as PPO_TEXT
 from hunch.methods.tune.ppo_text import VALUED, PPOText, PPOTextConfig
 from hunch.ranges import PositiveInt
-from hunch.rl.settings import TrustRegionConfig
+from hunch_contrib.tune.trpo_settings import TrustRegionConfig
 
 if TYPE_CHECKING:
     from hunch.rl.policy_gradient import PolicyGradient

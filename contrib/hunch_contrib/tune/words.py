@@ -83,7 +83,7 @@ class WordsPolicy(ModelPolicy):
         states: Sequence[State],
         decisions: Sequence[Decision],
         part: Part = "both",
-        pulled: bool = False,
+        with_kl: bool = False,
     ) -> Evaluated:
         """Evaluate choices by the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
         scores, mask = self._scores(states)
@@ -96,7 +96,7 @@ class WordsPolicy(ModelPolicy):
         entropy = -(chance * logsigmoid(scores) + (1 - chance) * logsigmoid(-scores)) * mask
         return Evaluated(logprobs, entropy, torch.zeros_like(logprobs), mask)
 
-    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+    def reference_logprobs(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
         """Return None: there is no reference."""
         return None
 

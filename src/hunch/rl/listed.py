@@ -29,76 +29,81 @@ class ListedPolicy(ABC):
         """Return log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
 
     @abstractmethod
-    def judge(self, states: Sequence[State]) -> Tensor:
+    def state_values(self, states: Sequence[State]) -> Tensor:
         """Return the values with gradients, shape (n,)."""
 
-    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
-        """Return :meth:`logprobs` and :meth:`judge`, in one pass where that saves time."""
-        return self.logprobs(states), self.judge(states)
+    def logprobs_and_values(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
+        """Return :meth:`logprobs` and :meth:`state_values`, in one pass where that saves time."""
+        return self.logprobs(states), self.state_values(states)
 
     @torch.no_grad()
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return the probabilities of each state's actions, shape (number of actions,) per state."""
-        shares = self.logprobs(states).double().exp().cpu().numpy()
-        return [row[: len(s.options)] / row.sum() for row, s in zip(shares, states, strict=True)]
+        probs = self.logprobs(states).double().exp().cpu().numpy()  # (n, max. actions), 0 for padding
+        return [row[: len(state.options)] / row.sum() for row, state in zip(probs, states, strict=True)]
 
     def sample(self, states: Sequence[State], rngs: Sequence[np.random.Generator]) -> list[Decision]:
         """Draw an action in each state with the state's random generator; several states may share one."""
-        drawn = []
-        for state, shares, rng in zip(states, self.probabilities(states), rngs, strict=True):
-            index = int(rng.choice(len(shares), p=shares))
-            drawn.append(Decision(state.options[index], (index,), (float(np.log(shares[index])),)))
-        return drawn
+        decisions = []
+        for state, probs, rng in zip(states, self.probabilities(states), rngs, strict=True):
+            index = int(rng.choice(len(probs), p=probs))
+            logprob = float(np.log(probs[index]))
+            decisions.append(Decision(state.options[index], (index,), (logprob,)))
+        return decisions
 
-    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+    def reference_logprobs(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
         """Return None: ``evaluate`` computes the KL divergence over the whole distribution."""
         return None
 
     @torch.no_grad()
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, without gradients; shape (n,)."""
-        found: FloatArray = self.judge(states).double().cpu().numpy()
-        return found
+        values: FloatArray = self.state_values(states).double().cpu().numpy()
+        return values
 
     def evaluate(
         self,
         states: Sequence[State],
         decisions: Sequence[Decision],
         part: Part = "both",
-        pulled: bool = False,
+        with_kl: bool = False,
     ) -> Evaluated:
         """Evaluate choices by the current weights; see :meth:`TrainablePolicy.evaluate`."""
         if part == "value":
-            values = self.judge(states)[:, None]
-            nothing = torch.zeros_like(values)
-            return Evaluated(nothing, nothing, values, torch.ones_like(values, dtype=torch.bool))
+            values = self.state_values(states)[:, None]  # (n, 1)
+            zeros = torch.zeros_like(values)
+            return Evaluated(zeros, zeros, values, torch.ones_like(values, dtype=torch.bool))
         if part == "both":
-            logprobs, values = self.both(states)
+            all_logprobs, values = self.logprobs_and_values(states)  # (n, max. actions), (n,)
         else:
-            logprobs = self.logprobs(states)
-            values = logprobs.new_zeros(len(states))
-        places = [state.options.index(own.text) for state, own in zip(states, decisions, strict=True)]
-        shares = logprobs.exp()
-        taken = logprobs.gather(1, torch.tensor(places, device=logprobs.device)[:, None])
-        known = logprobs.masked_fill(logprobs == -torch.inf, 0.0)  # so that padding counts 0 instead of nan
-        return Evaluated(
-            taken,
-            -(shares * known).sum(1, keepdim=True),
-            values[:, None],
-            torch.ones_like(taken, dtype=torch.bool),
-            divergence(shares, known, self.prior(states)) if pulled and self.prior else None,
-        )
+            all_logprobs = self.logprobs(states)
+            values = all_logprobs.new_zeros(len(states))
+
+        # The order of these lines is that in which gradients are added up, so it decides their last bits.
+        probs = all_logprobs.exp()  # (n, max. actions)
+        chosen = [state.options.index(d.text) for state, d in zip(states, decisions, strict=True)]  # (n,)
+        logprobs = all_logprobs.gather(1, torch.tensor(chosen, device=all_logprobs.device)[:, None])  # (n, 1)
+
+        # H(pi) = - sum over a of pi(a) log pi(a). The 0 in place of -inf makes padding count 0, not nan.
+        known = all_logprobs.masked_fill(all_logprobs == -torch.inf, 0.0)
+        entropy = -(probs * known).sum(1, keepdim=True)  # (n, 1)
+
+        kl = None
+        if with_kl and self.prior is not None:
+            kl = divergence(probs, known, self.prior(states))
+        mask = torch.ones_like(logprobs, dtype=torch.bool)
+        return Evaluated(logprobs, entropy, values[:, None], mask, kl)
 
 
-def divergence(shares: Tensor, known: Tensor, expected: Tensor) -> Tensor:
-    """Return KL(policy || prior) of each state, shape (n, 1).
+def divergence(probs: Tensor, logprobs: Tensor, prior_logprobs: Tensor) -> Tensor:
+    """Return KL(pi || prior) = sum over a of pi(a) (log pi(a) - log prior(a)) of each state, shape (n, 1).
 
     Args:
-        shares: Probabilities of the actions, shape (n, max. actions).
-        known: Their logarithms, padded with 0.
-        expected: Log-probabilities of the prior, padded with -inf; the divergence is 0 in rows of padding.
+        probs: Probabilities of the actions, shape (n, max. actions), padded with 0.
+        logprobs: Their logarithms, padded with 0.
+        prior_logprobs: Those of the prior, padded with -inf; the divergence is 0 in rows of padding alone.
     """
-    expected = expected.to(known)
-    given = (expected > -torch.inf).any(1, keepdim=True)
-    expected = expected.masked_fill(expected == -torch.inf, 0.0)
-    return (shares * (known - expected)).sum(1, keepdim=True) * given
+    prior_logprobs = prior_logprobs.to(logprobs)
+    with_prior = (prior_logprobs > -torch.inf).any(1, keepdim=True)  # (n, 1)
+    prior_logprobs = prior_logprobs.masked_fill(prior_logprobs == -torch.inf, 0.0)
+    return (probs * (logprobs - prior_logprobs)).sum(1, keepdim=True) * with_prior

@@ -114,7 +114,7 @@ class TrainablePolicy(Policy, Protocol):
         states: Sequence[State],
         decisions: Sequence[Decision],
         part: Part = "both",
-        pulled: bool = False,
+        with_kl: bool = False,
     ) -> Evaluated:
         """Evaluate decisions by the current weights.
 
@@ -122,10 +122,10 @@ class TrainablePolicy(Policy, Protocol):
             states: The states.
             decisions: The decision in each state.
             part: Outputs to compute: all, all but the values, or only the values; the others are 0.
-            pulled: Also compute the KL divergence from the prior, if there is one.
+            with_kl: Also compute the KL divergence from the prior, if there is one.
         """
 
-    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+    def reference_logprobs(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
         """Return the log-probability of each token under a frozen reference, shape (n, T).
 
         None if there is no reference, or if ``evaluate`` computes the divergence of the whole distribution.

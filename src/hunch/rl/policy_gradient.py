@@ -1,5 +1,16 @@
 """Policy gradients: one update with settings for PPO, A2C, REINFORCE, GRPO and RLOO.
 
+One update, on the steps that were collected since the last one::
+
+    old log pi, V, log pi_ref  <- the policy and its reference on the stored decisions, without gradients
+    r   <- reward, and with kl_in="reward" minus kl_weight (log pi - log pi_ref)
+    A   <- advantage(r, V),    R  <- A + V
+    repeat epochs times, minibatch by minibatch
+        rho  <- pi / pi_old
+        step down the gradient of
+            - mean min(rho A, clip(rho, 1 - clip, 1 + clip) A)  -  entropy H  +  kl_weight KL(pi || pi_ref)
+            + value 1/2 mean (V - R)^2
+
 The clipped surrogate is from Schulman et al., "Proximal Policy Optimization Algorithms" (2017), and the
 details are from CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). The algorithms differ in the advantage
 (:mod:`hunch.rl.advantages`) and in what counts as one action, a token or a whole text;
@@ -9,12 +20,17 @@ towards a prior (Yan et al., ICLR 2025), and learn its values separately from it
 
 If a decision has no recorded log-probabilities, the policy that acted has not changed before the
 update, so they are computed here.
+
+Letters in the comments on shapes: n is the number of decisions of the update, b of one pass. T is the number
+of columns of the update: the tokens of its longest decision, or 1 with ``unit="text"``, where a whole text is
+one action. ``tokens`` is the number of tokens of the longest decision, whatever the unit. A choice from a
+list is one token.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,14 +46,23 @@ from hunch.rl.settings import UpdateConfig
 CHECKED: Final = 8
 """Number of steps that are evaluated again after an update, to check that all outputs are finite."""
 ADAPTS: Final = 0.1
-"""Step size of the adaptation of ``kl``, K_beta (Ziegler et al., 2019)."""
+"""Step size of the adaptation of ``kl_weight``, K_beta (Ziegler et al., 2019)."""
 
 
 class Batch(NamedTuple):
-    """The steps of an update, stream by stream; all fields except the steps have shape (n, T).
+    """The n steps of an update, stream by stream, with the outputs of the policy that took them.
 
-    ``expected`` is the log-probability of each token under the reference, and ``apart`` the difference of
-    the policy's and this; both have a column per token, whatever the unit, and are None without reference.
+    Attributes:
+        steps: The steps.
+        logprobs: Log-probability of each action under the policy before the update, shape (n, T).
+        values: Value before each action, shape (n, T).
+        advantages: Advantage of each action, shape (n, T).
+        returns: Target of the value, the advantage plus the value, shape (n, T).
+        mask: True where a decision has an action, shape (n, T).
+        reference_logprobs: Log-probability of each token under the reference, shape (n, tokens); None
+            without reference.
+        reference_log_ratio: Log-probability of each token under the policy before the update, minus that
+            under the reference, shape (n, tokens); None without reference.
     """
 
     steps: list[Step]
@@ -46,13 +71,8 @@ class Batch(NamedTuple):
     advantages: Tensor
     returns: Tensor
     mask: Tensor
-    expected: Tensor | None = None
-    apart: Tensor | None = None
-
-    def cut(self, rows: IntArray, width: int) -> Batch:
-        """Return some steps and their first ``width`` tokens, without the reference."""
-        own = [self.steps[i] for i in rows]
-        return Batch(own, *(part[rows, :width] for part in self[1:6] if part is not None))
+    reference_logprobs: Tensor | None = None
+    reference_log_ratio: Tensor | None = None
 
 
 class PolicyGradient:
@@ -63,6 +83,10 @@ class PolicyGradient:
         config: All settings.
 
     Attributes:
+        critic: True if a value is learnt.
+        advantage: Function that returns the advantages.
+        kl_weight: Weight of the KL divergence from the reference in the next update.
+        updates: Number of updates so far.
         extra: Returns a loss that is added at each gradient step of the policy, such as that of texts against
             forgetting; None adds nothing.
     """
@@ -70,15 +94,26 @@ class PolicyGradient:
     extra: Callable[[np.random.Generator], Tensor] | None = None
 
     def __init__(self, policy: TrainablePolicy, config: UpdateConfig) -> None:
-        self.policy, self.config, self.updates = policy, config, 0
+        self.policy = policy
+        self.config = config
         self.critic = config.advantage == "gae"
         self.advantage: Advantage = ADVANTAGES[config.advantage]
-        self.pull = config.kl
-        own = [(name, weights) for name, weights in policy.parameters().items() if weights]
-        self.weights = [weight for _, weights in own for weight in weights]
-        self.rates = [config.value_rate * (name == "value") or config.learning_rate for name, _ in own]
-        groups = [{"params": weights, "lr": r} for (_, weights), r in zip(own, self.rates, strict=True)]
-        self.optimiser = torch.optim.Adam(groups, eps=1e-5, foreach=True)
+        self.kl_weight = config.kl
+        self.updates = 0
+
+        # One group of weights for the policy and one for what the value alone uses, with their rates.
+        self.weights: list[nn.Parameter] = []
+        self.rates: list[float] = []
+        param_groups = []
+        for name, weights in policy.parameters().items():
+            if not weights:
+                continue
+            value_only = name == "value"
+            rate = config.value_rate if value_only and config.value_rate else config.learning_rate
+            self.weights += weights
+            self.rates.append(rate)
+            param_groups.append({"params": weights, "lr": rate})
+        self.optimiser = torch.optim.Adam(param_groups, eps=1e-5, foreach=True)
 
     def update(
         self,
@@ -104,206 +139,349 @@ class PolicyGradient:
         """
         c = self.config
         self._check_streams(streams, groups)
-        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
-            group["lr"] = rate * left if c.anneal else rate
-        if not c.kl_aim:
-            self.pull = c.kl if c.kl_end is None else c.kl_end + (c.kl - c.kl_end) * left
         self.updates += 1
-        with fitting(c.micro):
+
+        # Schedules. `left` falls from 1 to 0 over the run.
+        for param_group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
+            param_group["lr"] = rate * left if c.anneal else rate
+        if not c.kl_aim:  # otherwise step 4 sets the weight of the next update
+            kl_end = c.kl if c.kl_end is None else c.kl_end
+            self.kl_weight = kl_end + (c.kl - kl_end) * left
+
+        with fitting(c.micro):  # a memory error then names the settings that need less
+            # 1. Old log-probabilities, values, advantages and returns. No gradients.
             batch = self.collect(streams, groups)
-            told = _mean(list(self._steps(batch, rng, parts if self.critic else ("policy",))))
+            # 2. Gradient steps: epochs x parts x minibatches, until target_kl is passed.
+            if not self.critic:
+                parts = ("policy",)
+            steps_metrics = self._gradient_steps(batch, rng, parts)
+            # 3. Weights with outputs that are not finite must not act or reach a checkpoint.
             self._check(batch.steps[: min(c.micro, CHECKED)])
-        if batch.apart is not None:
-            told |= {"kl": (kl := float(batch.apart.sum(1).mean())), "kl_weight": self.pull}
+        metrics = mean_metrics(steps_metrics)
+
+        # 4. Move the KL weight, by at most 2 %, so that the KL approaches kl_aim
+        #    (Ziegler et al., 2019). The KL is that of the policy before the update.
+        if batch.reference_log_ratio is not None:
+            kl = float(batch.reference_log_ratio.sum(1).mean())  # (n, tokens) -> (n,) -> scalar
+            metrics["kl"] = kl
+            metrics["kl_weight"] = self.kl_weight  # the one that this update used
             if c.kl_aim:
-                self.pull *= 1 + ADAPTS * float(np.clip((kl - c.kl_aim) / c.kl_aim, -0.2, 0.2))
-        if groups:  # those whose episodes have equal returns teach nothing
-            firsts = np.cumsum([0, *map(len, streams[:-1])])
-            live = {own for own, gained in zip(groups, batch.advantages[firsts, 0], strict=True) if gained}
-            told["flat_groups"] = 1 - len(live) / len(set(groups))
-        return told
+                error = float(np.clip((kl - c.kl_aim) / c.kl_aim, -0.2, 0.2))
+                self.kl_weight *= 1 + ADAPTS * error
+
+        # 5. A group whose returns are all equal has advantage 0 and teaches nothing.
+        if groups:
+            first_step = np.cumsum([0, *map(len, streams[:-1])])  # (episodes,)
+            first_advantage = batch.advantages[first_step, 0]  # (episodes,)
+            teaching = {g for g, a in zip(groups, first_advantage, strict=True) if a != 0}
+            metrics["flat_groups"] = 1 - len(teaching) / len(set(groups))
+        return metrics
 
     def _check_streams(self, streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> None:
         """Refuse parts of episodes where the advantage needs whole ones, and groups of one."""
-        c, grouped = self.config, self.config.advantage in GROUPED
+        advantage = self.config.advantage
         if not self.critic and not all(stream[-1].transition.done for stream in streams):
-            raise UsageError(f"The advantage {c.advantage!r} needs whole episodes, but one has not ended.")
-        if grouped and any(step.transition.done for stream in streams for step in stream[:-1]):
-            raise UsageError(f"The advantage {c.advantage!r} needs one episode per stream.")
-        if grouped and (len(groups) != len(streams) or min(np.unique(groups, return_counts=True)[1]) < 2):
+            raise UsageError(f"The advantage {advantage!r} needs whole episodes, but one has not ended.")
+        if advantage not in GROUPED:
+            return
+        if any(step.transition.done for stream in streams for step in stream[:-1]):
+            raise UsageError(f"The advantage {advantage!r} needs one episode per stream.")
+        if len(groups) != len(streams) or min(np.unique(groups, return_counts=True)[1]) < 2:
             raise UsageError(
-                f"The advantage {c.advantage!r} compares the episodes of a group, so each episode needs a "
+                f"The advantage {advantage!r} compares the episodes of a group, so each episode needs a "
                 "group, and each group at least two episodes."
             )
 
-    def _steps(
-        self, batch: Batch, rng: np.random.Generator, parts: Sequence[Part]
-    ) -> Iterator[dict[str, float]]:
-        """Make the gradient steps of an update, until the policy is too far from the old one."""
-        c, n = self.config, len(batch.steps)
-        for part in [*parts] * c.epochs:
-            size = c.value_batch_size if part == "value" else c.batch_size or n
-            for rows in cut(rng.permutation(n), size):
-                rows = np.sort(rows) if c.advantage in GROUPED else rows  # neighbours share their prompt
-                yield (told := self._step(batch, rows, part, rng))
-                if c.target_kl and told.get("moved", 0.0) > c.target_kl:
-                    return
-
-    def _step(self, batch: Batch, rows: IntArray, part: Part, rng: np.random.Generator) -> dict[str, float]:
-        """Make one gradient step with the mean gradient over the tokens of some rows."""
-        c, told, mask = self.config, list[dict[str, float]](), batch.mask[rows]
-        self.optimiser.zero_grad()
-        advantages = batch.advantages[rows]
-        if c.whiten:
-            advantages[mask] = standardised(advantages[mask])
-        tokens = int(mask.sum())
-        for few, gained, own in zip(*(cut(x, c.micro) for x in (rows, advantages, mask)), strict=True):
-            loss, figures = self._loss(batch, few, gained, part)
-            (loss * (int(own.sum()) / tokens)).backward()  # type: ignore[no-untyped-call]
-            told.append(figures)
-        if self.extra and part != "value":
-            (loss := self.extra(rng)).backward()  # type: ignore[no-untyped-call]
-            told.append({"extra_loss": float(loss.detach())})
-        if not torch.isfinite(nn.utils.clip_grad_norm_(self.weights, c.max_norm)):
-            raise HunchError(_INFINITE)
-        self.optimiser.step()
-        return _mean(told)
-
-    def _loss(
-        self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Return the loss of some rows, a mean over their tokens, and figures to log."""
-        steps = [batch.steps[i] for i in rows]
-        pulled = bool(self.pull) and part != "value" and self.config.kl_in == "loss"
-        reference = None if batch.expected is None or not pulled else batch.expected[rows]
-        found = self._evaluate(steps, part, pulled, reference)
-        old = batch.cut(rows, width := found.mask.shape[1])
-        if part == "value":  # learnt separately, so the loss needs no weight
-            return self._value_loss(old, found)
-        acting, told = self._policy_loss(old, found, advantages[:, :width])
-        if part == "policy":
-            return acting, told
-        judging, also = self._value_loss(old, found)
-        return acting + self.config.value * judging, told | also
-
-    def _policy_loss(
-        self, old: Batch, found: Evaluated, advantages: Tensor
-    ) -> tuple[Tensor, dict[str, float]]:
-        """Return the clipped surrogate minus entropy plus the distance from the prior."""
-        c, mask = self.config, found.mask
-        moved = found.logprobs - old.logprobs
-        ratio = moved.exp()
-        near = ratio.clamp(1 - c.clip, 1 + (c.clip_high or c.clip))
-        gain = torch.minimum(ratio * advantages, near * advantages)
-        entropy = mean(found.entropy, mask)
-        loss = -mean(gain, mask) - c.entropy * entropy
-        told = {"entropy": entropy, "moved": mean(ratio - 1 - moved, mask)}
-        if found.kl is not None:
-            told["prior_kl"] = mean(found.kl, mask)
-            loss = loss + self.pull * told["prior_kl"]
-        return loss, {name: float(figure.detach()) for name, figure in told.items()}
-
-    def _value_loss(self, old: Batch, found: Evaluated) -> tuple[Tensor, dict[str, float]]:
-        """Return half the squared error of the clipped value."""
-        c = self.config
-        error = (found.values - old.returns) ** 2
-        if c.clip_value:
-            near = old.values + (found.values - old.values).clamp(-c.clip, c.clip)
-            error = torch.maximum(error, (near - old.returns) ** 2)
-        loss = 0.5 * mean(error, found.mask)
-        return loss, {"value_loss": float(loss.detach())}
-
-    def _evaluate(
-        self, steps: Sequence[Step], part: Part, pulled: bool = False, reference: Tensor | None = None
-    ) -> Evaluated:
-        """Judge decisions in the unit of the config."""
-        found = self.policy.evaluate(*_parts(steps), part, pulled)
-        if reference is not None and found.kl is None:
-            kl = estimate(reference[:, : found.mask.shape[1]].to(found.logprobs) - found.logprobs)
-            found = found._replace(kl=kl * found.mask)
-        return found if self.config.unit == "token" else found.whole()
-
-    @torch.no_grad()
-    def _check(self, steps: Sequence[Step]) -> None:
-        """Refuse a policy without finite outputs, before it acts and before a checkpoint holds it."""
-        found = self._evaluate(steps, "both" if self.critic else "policy")
-        if found.logprobs.isnan().any() or not found.values.isfinite().all():
-            raise HunchError(_INFINITE)
+    # ---- step 1: what the policy said before the update ---------------------------------------------------
 
     @torch.no_grad()
     def collect(self, streams: Sequence[Sequence[Step]], groups: Sequence[int] = ()) -> Batch:
-        """Return steps with the policy's outputs before the update, and their advantages."""
-        c, steps = self.config, [step for stream in streams for step in stream]
-        found, expected, apart = self._known(steps)
-        whole = found if c.unit == "token" else found.whole()
-        rows = self._rows(streams, whole.values, whole.mask, groups)
-        if apart is not None and c.kl_in == "reward":
-            paid = apart if c.unit == "token" else apart.sum(1, keepdim=True)
-            rows = rows._replace(rewards=rows.rewards - self.pull * paid[whole.mask].double().cpu().numpy())
-        gained = self.advantage(rows, c.gamma, c.gae)
-        advantages = torch.zeros_like(whole.values)
-        advantages[whole.mask] = torch.from_numpy(gained).to(whole.values)
-        returns = advantages + whole.values
-        return Batch(steps, whole.logprobs, whole.values, advantages, returns, whole.mask, expected, apart)
+        """Return the steps with the policy's outputs before the update, their advantages and returns.
 
-    def _known(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None, Tensor | None]:
-        """Return what the policy says of the tokens of steps, what the reference does, and their distance.
+        Args:
+            streams: Consecutive steps of each stream.
+            groups: Group of each episode, for advantages that compare those of a group.
+        """
+        c = self.config
+        steps = [step for stream in streams for step in stream]  # n
+        old, reference_logprobs, reference_log_ratio = self._old_outputs(steps)
+        if c.unit == "text":
+            old = old.whole()  # (n, tokens) -> (n, 1)
+
+        rows = self._rows(streams, old.values, old.mask, groups)  # the m actions one after the other
+        if reference_log_ratio is not None and c.kl_in == "reward":
+            # r <- r - kl_weight (log pi - log pi_ref), of each token or of the whole text
+            log_ratio = reference_log_ratio  # (n, tokens)
+            if c.unit == "text":
+                log_ratio = log_ratio.sum(1, keepdim=True)  # (n, 1)
+            penalty = self.kl_weight * log_ratio[old.mask].double().cpu().numpy()  # (m,)
+            rows = rows._replace(rewards=rows.rewards - penalty)
+
+        advantages = torch.zeros_like(old.values)  # (n, T)
+        advantages[old.mask] = torch.from_numpy(self.advantage(rows, c.gamma, c.gae)).to(old.values)
+        return Batch(
+            steps,
+            old.logprobs,
+            old.values,
+            advantages,
+            advantages + old.values,
+            old.mask,
+            reference_logprobs,
+            reference_log_ratio,
+        )
+
+    def _old_outputs(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None, Tensor | None]:
+        """Return what the policy says of the tokens of n steps, what the reference says, and their log-ratio.
 
         Recorded log-probabilities count, because the policy may have changed since. Where all are recorded
         and there are no values, the policy is not asked.
         """
         part: Part = "both" if self.critic else "policy"
-        pieces, references = list[Evaluated](), list[Tensor]()
+        passes: list[Evaluated] = []
+        references: list[Tensor] = []
         for few in cut(steps, self.config.micro):
-            states, decisions = _parts(few)
-            if (reference := self.policy.expected(states, decisions)) is not None:
+            states, decisions = _states_and_decisions(few)
+            reference = self.policy.reference_logprobs(states, decisions)  # (b, tokens of these)
+            if reference is not None:
                 references.append(reference)
-            if not self.critic and all(own.logprobs for own in decisions):
-                pieces.append(Evaluated.recorded(decisions, self.weights[0].device))
+            if not self.critic and all(decision.logprobs for decision in decisions):
+                passes.append(Evaluated.recorded(decisions, self.weights[0].device))
             else:
-                pieces.append(self.policy.evaluate(states, decisions, part))
-        found = Evaluated.joined(pieces)
-        expected = joined(references).to(found.logprobs) if references else None
-        own = found.logprobs if found.free is None else found.free
-        apart = None if expected is None else (own - expected) * found.mask
+                passes.append(self.policy.evaluate(states, decisions, part))
+        old = Evaluated.joined(passes)  # each field (n, tokens)
+
+        reference_logprobs = None
+        reference_log_ratio = None
+        if references:
+            reference_logprobs = joined(references).to(old.logprobs)  # (n, tokens)
+            # The reference has no mask of tokens, so the policy is compared without its own.
+            unmasked = old.logprobs if old.free is None else old.free
+            reference_log_ratio = (unmasked - reference_logprobs) * old.mask
+
         for row, step in enumerate(steps):
-            if drawn := step.decision.logprobs:
-                found.logprobs[row, found.mask[row]] = torch.tensor(drawn).to(found.logprobs)
-        return found, expected, apart
+            recorded = step.decision.logprobs
+            if recorded:
+                old.logprobs[row, old.mask[row]] = torch.tensor(recorded).to(old.logprobs)
+        return old, reference_logprobs, reference_log_ratio
 
     def _rows(
         self, streams: Sequence[Sequence[Step]], values: Tensor, mask: Tensor, groups: Sequence[int]
     ) -> Rows:
-        """Return the tokens of all steps; the reward of a step is at its last token.
+        """Return the m actions of all steps, one after the other; a step's reward is at its last one.
 
-        A token is followed by the value of the next one. That is the next token of the stream, except where
-        an episode was truncated or the stream continues only after the update.
+        An action is followed by the value of the next one. That is the next of the stream, except where an
+        episode was truncated or the stream continues only after the update: there it is the value of the
+        next state. After a terminated episode it is 0.
+
+        Args:
+            streams: Consecutive steps of each stream, n in all.
+            values: Value before each action, shape (n, T).
+            mask: True where a step has an action, shape (n, T), m in all.
+            groups: Group of each episode.
         """
         c = self.config
-        steps = [(own.transition, own is stream[-1]) for stream in streams for own in stream]
-        flat = values[mask].double().cpu().numpy()
-        at = mask.sum(1).cumsum(0).cpu().numpy() - 1  # row of the last token of each step
-        rewards, follows = np.zeros(len(flat)), np.append(flat[1:], 0.0)
-        ends = np.zeros(len(flat), dtype=bool)
-        rewards[at] = [c.scale * t.reward for t, _ in steps]
-        ends[at] = [t.done or last for t, last in steps]
-        follows[ends] = 0.0
-        open_ = [i for i, (t, last) in enumerate(steps) if not t.terminated and (t.truncated or last)]
-        for few in cut(open_ if self.critic else [], c.micro):
-            follows[at[few]] = self.policy.values([steps[i][0].next_state for i in few])
-        known = np.array(groups, dtype=np.int64), *(() if not len(groups) else anchors(streams, groups, mask))
-        return Rows(rewards, flat, follows, ends, *known)
+        transitions = [step.transition for stream in streams for step in stream]  # n
+        last_of_stream = [step is stream[-1] for stream in streams for step in stream]  # n
+        flat_values = values[mask].double().cpu().numpy()  # (m,)
+        last_row = mask.sum(1).cumsum(0).cpu().numpy() - 1  # (n,): where each step's last action is
+
+        rewards = np.zeros(len(flat_values))
+        rewards[last_row] = [c.scale * t.reward for t in transitions]
+        ends = np.zeros(len(flat_values), dtype=bool)
+        ends[last_row] = [t.done or last for t, last in zip(transitions, last_of_stream, strict=True)]
+
+        next_values = np.append(flat_values[1:], 0.0)
+        next_values[ends] = 0.0
+        if self.critic:
+            goes_on = [
+                i
+                for i, (t, last) in enumerate(zip(transitions, last_of_stream, strict=True))
+                if not t.terminated and (t.truncated or last)
+            ]
+            for few in cut(goes_on, c.micro):
+                next_values[last_row[few]] = self.policy.values([transitions[i].next_state for i in few])
+
+        if not groups:
+            return Rows(rewards, flat_values, next_values, ends)
+        step_of_row, anchor_of_step = anchors(streams, groups, mask)
+        group_of_episode = np.array(groups, dtype=np.int64)
+        return Rows(rewards, flat_values, next_values, ends, group_of_episode, step_of_row, anchor_of_step)
+
+    # ---- step 2: gradient steps ---------------------------------------------------------------------------
+
+    def _gradient_steps(
+        self, batch: Batch, rng: np.random.Generator, parts: Sequence[Part]
+    ) -> list[dict[str, float]]:
+        """Make the gradient steps of an update, and return the metrics of each.
+
+        Each epoch trains the parts in their order, each on all steps in minibatches. The update ends early
+        where the policy is further than ``target_kl`` from the one before the update.
+        """
+        c = self.config
+        n = len(batch.steps)
+        steps_metrics = []
+        for _ in range(c.epochs):
+            for part in parts:
+                size = c.value_batch_size if part == "value" else c.batch_size or n
+                for rows in cut(rng.permutation(n), size):
+                    if c.advantage in GROUPED:
+                        rows = np.sort(rows)  # neighbours share their prompt, which the model reads once
+                    metrics = self._gradient_step(batch, rows, part, rng)
+                    steps_metrics.append(metrics)
+                    if c.target_kl and metrics.get("moved", 0.0) > c.target_kl:
+                        return steps_metrics
+        return steps_metrics
+
+    def _gradient_step(
+        self, batch: Batch, rows: IntArray, part: Part, rng: np.random.Generator
+    ) -> dict[str, float]:
+        """Make one gradient step on one minibatch, and return its metrics.
+
+        Args:
+            batch: All steps of the update.
+            rows: The steps of the minibatch, by their place in the batch, at most batch_size.
+            part: The part to train.
+            rng: Random generator for ``extra``.
+        """
+        c = self.config
+        mask = batch.mask[rows]  # (batch_size, T)
+        advantages = batch.advantages[rows]  # (batch_size, T)
+        if c.whiten:
+            advantages[mask] = standardised(advantages[mask])
+
+        # The minibatch in passes of at most `micro` steps. Each pass counts by its share of the actions,
+        # so that the sum of the gradients is that of the mean over the minibatch.
+        self.optimiser.zero_grad()
+        passes_metrics = []
+        total = int(mask.sum())
+        for start in range(0, len(rows), c.micro):
+            few = slice(start, start + c.micro)
+            loss, figures = self._loss(batch, rows[few], advantages[few], part)
+            share = int(mask[few].sum()) / total
+            (loss * share).backward()  # type: ignore[no-untyped-call]
+            passes_metrics.append(figures)
+        if self.extra is not None and part != "value":
+            extra_loss = self.extra(rng)
+            extra_loss.backward()  # type: ignore[no-untyped-call]
+            passes_metrics.append({"extra_loss": float(extra_loss.detach())})
+
+        norm = nn.utils.clip_grad_norm_(self.weights, c.max_norm)  # before the clip
+        if not torch.isfinite(norm):
+            raise HunchError(_INFINITE)
+        self.optimiser.step()
+        return mean_metrics(passes_metrics)
+
+    def _loss(
+        self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Return the loss of some decisions, and figures to log. Means are over actions::
+
+            policy   -mean min(rho A, clip(rho) A)  -  entropy H  +  kl_weight KL(pi || reference)
+            value    1/2 mean max((V - R)^2, (V_clipped - R)^2)
+            both     policy + value_weight * value
+
+        Args:
+            batch: All steps of the update.
+            rows: The decisions of this pass, by their place in the batch, shape (b,).
+            advantages: Their advantages, standardised over the minibatch with ``whiten``, shape (b, T).
+            part: The loss to compute.
+
+        Returns:
+            A scalar with gradients, and metrics without.
+        """
+        c = self.config
+
+        # The current policy on the stored decisions, with gradients.
+        steps = [batch.steps[i] for i in rows]  # b
+        with_kl = c.kl_in == "loss" and self.kl_weight != 0 and part != "value"
+        reference = None
+        if with_kl and batch.reference_logprobs is not None:
+            reference = batch.reference_logprobs[rows]  # (b, tokens)
+        new = self._evaluate(steps, part, with_kl, reference)  # each field (b, width)
+        mask = new.mask
+        width = mask.shape[1]  # the batch may be wider than these rows
+
+        figures: dict[str, Tensor] = {}
+        if part != "value":
+            # rho = pi / pi_old
+            old_logprobs = batch.logprobs[rows, :width]
+            log_ratio = new.logprobs - old_logprobs
+            ratio = log_ratio.exp()
+
+            # No gain from moving a probability further than the clip range.
+            advantages = advantages[:, :width]
+            clipped_ratio = ratio.clamp(1 - c.clip, 1 + (c.clip_high or c.clip))
+            surrogate = torch.minimum(ratio * advantages, clipped_ratio * advantages)
+
+            entropy = masked_mean(new.entropy, mask)
+            loss = -masked_mean(surrogate, mask) - c.entropy * entropy
+            figures["entropy"] = entropy
+            figures["moved"] = masked_mean(ratio - 1 - log_ratio, mask)  # k3 of KL(old || new)
+
+            # Listed actions: the exact KL. Written tokens: k3, from those that were drawn.
+            if new.kl is not None:
+                kl = masked_mean(new.kl, mask)
+                loss = loss + self.kl_weight * kl
+                figures["prior_kl"] = kl
+
+        if part != "policy":
+            returns = batch.returns[rows, :width]
+            error = (new.values - returns) ** 2
+            if c.clip_value:  # the larger error counts: clipping never makes a value look better
+                old_values = batch.values[rows, :width]
+                change = (new.values - old_values).clamp(-c.clip, c.clip)
+                error = torch.maximum(error, (old_values + change - returns) ** 2)
+            value_loss = 0.5 * masked_mean(error, mask)
+            figures["value_loss"] = value_loss
+            # Learnt in a step of its own, the value needs no weight against the policy.
+            loss = value_loss if part == "value" else loss + c.value * value_loss
+
+        return loss, {name: float(figure.detach()) for name, figure in figures.items()}
+
+    def _evaluate(
+        self, steps: Sequence[Step], part: Part, with_kl: bool = False, reference: Tensor | None = None
+    ) -> Evaluated:
+        """Evaluate decisions by the current weights, in the unit of the config.
+
+        Args:
+            steps: The b steps.
+            part: Outputs to compute; the others are 0.
+            with_kl: Also return the KL divergence from the prior or the reference, if there is one.
+            reference: Log-probabilities of the tokens under the reference, shape (b, tokens). They serve to
+                estimate the divergence where the policy does not compute it exactly.
+        """
+        states, decisions = _states_and_decisions(steps)
+        new = self.policy.evaluate(states, decisions, part, with_kl)
+        if reference is not None and new.kl is None:
+            width = new.mask.shape[1]
+            log_ratio = reference[:, :width].to(new.logprobs) - new.logprobs  # log pi_ref - log pi
+            new = new._replace(kl=k3(log_ratio) * new.mask)
+        return new if self.config.unit == "token" else new.whole()
+
+    # ---- step 3, and checkpoints --------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _check(self, steps: Sequence[Step]) -> None:
+        """Refuse a policy without finite outputs, before it acts and before a checkpoint holds it."""
+        new = self._evaluate(steps, "both" if self.critic else "policy")
+        if new.logprobs.isnan().any() or not new.values.isfinite().all():
+            raise HunchError(_INFINITE)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser and counter."""
-        both = {"policy": self.policy.state_dict(), "optimiser": self.optimiser.state_dict()}
-        return {**both, "updates": self.updates, "pull": self.pull}
+        """Return weights, optimiser, number of updates, and the weight of the KL divergence."""
+        return {
+            "policy": self.policy.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "updates": self.updates,
+            "pull": self.kl_weight,  # the name in the checkpoints of all versions
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self.policy.load_state_dict(state["policy"])
         self.optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))  # it would share the tensors
-        self.updates, self.pull = state["updates"], state.get("pull", self.pull)
+        self.updates = state["updates"]
+        self.kl_weight = state.get("pull", self.kl_weight)  # old checkpoints have none
 
 
 _INFINITE = (
@@ -312,24 +490,28 @@ _INFINITE = (
 )
 
 
-def _parts(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
+def _states_and_decisions(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
 
 
-def _mean(told: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    names = dict.fromkeys(name for figures in told for name in figures)
-    return {name: float(np.mean([f[name] for f in told if name in f])) for name in names}
+def mean_metrics(several: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each metric over those that have it."""
+    names = dict.fromkeys(name for metrics in several for name in metrics)
+    return {name: float(np.mean([m[name] for m in several if name in m])) for name in names}
 
 
-def estimate(apart: Tensor) -> Tensor:
-    """Estimate the KL divergence from a reference at each token, never below 0 (Schulman's k3).
+def k3(log_ratio: Tensor) -> Tensor:
+    """Estimate KL(p || q) at each token that p drew: ``q/p - 1 - log(q/p)``, never below 0 (Schulman's k3).
 
     Args:
-        apart: Log-probabilities of the reference minus those of the policy, for tokens that the policy drew.
+        log_ratio: log q - log p of the drawn tokens, any shape.
+
+    Returns:
+        A tensor of the same shape, whose mean is an unbiased estimate.
     """
-    return apart.exp() - apart - 1
+    return log_ratio.exp() - log_ratio - 1
 
 
-def mean(each: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean over the tokens where the mask is True."""
+def masked_mean(each: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean over the actions where the mask is True, a scalar; both have shape (b, T)."""
     return (each * mask).sum() / mask.sum()

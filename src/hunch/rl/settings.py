@@ -94,19 +94,3 @@ With one pass over one batch the ratio is 1, so the clipped surrogate has the gr
 al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each
 text, which would favour long wrong texts. RLOO's paper puts the KL divergence into the reward (``kl_in``).
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrustRegionConfig(UpdateConfig):
-    """Settings of TRPO's update."""
-
-    step_kl: PositiveFloat = 0.01
-    """Maximum KL divergence from the old policy per token, in nats (paper)."""
-    cg_steps: PositiveInt = 15
-    """Iterations of the conjugate gradient method (RL4LMs; paper: 10)."""
-    damping: NonNegativeFloat = 0.1
-    """Constant that is added to the diagonal of the Fisher matrix (paper)."""
-    backtracks: PositiveInt = 10
-    """Maximum steps of the line search (paper)."""
-    shrink: Share = 0.8
-    """Factor by which each step of the line search shortens the update (RL4LMs; paper's code: 0.5)."""

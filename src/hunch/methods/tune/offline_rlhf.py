@@ -161,7 +161,7 @@ class OfflineRLHF(RecordedAgent):
 
         states = [self.examples[i].state for i in rows]
         decisions = [self.decisions[i] for i in texts or rows]
-        known = self.policy.expected(states, decisions)
+        known = self.policy.reference_logprobs(states, decisions)
         assert known is not None
         found = self.policy.evaluate(states, decisions, part="policy")
         return log_ratios(found, found._replace(logprobs=known))

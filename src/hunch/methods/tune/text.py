@@ -232,7 +232,7 @@ def divergence(
     apart = list[float]()
     with torch.no_grad():
         for few in zip(cut(states, micro), cut(decisions, micro), strict=True):
-            if (known := policy.expected(*few)) is None:
+            if (known := policy.reference_logprobs(*few)) is None:
                 return {}
             now = policy.evaluate(*few, part="policy")
             apart += log_ratios(now, now._replace(logprobs=known)).tolist()

@@ -106,10 +106,10 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         super().__init__(lm, config.start, config.width, seed)
         self.config, self.apart = config, apart
 
-    def both(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
+    def logprobs_and_values(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Return log-probabilities of the actions, shape (n, max. actions), padded with -inf, and values."""
         if self.apart:
-            return super().both(states)
+            return super().logprobs_and_values(states)
         answers = self._answers(states)
         return self._softmax(answers, states), self.head(torch.stack([a.state for a in answers]))[:, 0]
 
@@ -117,7 +117,7 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         """Return the log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
         return self._softmax(self._answers(states), states)
 
-    def judge(self, states: Sequence[State]) -> Tensor:
+    def state_values(self, states: Sequence[State]) -> Tensor:
         """Return the values with gradients, shape (n,)."""
         prompts = self._prompts(states)
         found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)

@@ -56,7 +56,7 @@ class PerceptronPolicy(ListedPolicy, Saved):
         rows = torch.split(scores, [len(own) for own in every])
         return nn.utils.rnn.pad_sequence(list(rows), True, padding_value=-torch.inf).log_softmax(1)
 
-    def judge(self, states: Sequence[State]) -> Tensor:
+    def state_values(self, states: Sequence[State]) -> Tensor:
         """Return the values with gradients, shape (n,)."""
         seen, numbers = self._seen(states)
         found: Tensor = self.critic(torch.from_numpy(seen.vectors[numbers]))[:, 0]

@@ -108,11 +108,11 @@ class TextPolicy(ModelPolicy):
         states: Sequence[State],
         decisions: Sequence[Decision],
         part: Part = "both",
-        pulled: bool = False,
+        with_kl: bool = False,
     ) -> Evaluated:
         """Evaluate texts under the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
         if _listed(states):
-            return self.chooser.evaluate(states, decisions, part, pulled)
+            return self.chooser.evaluate(states, decisions, part, with_kl)
         with torch.set_grad_enabled(torch.is_grad_enabled() and part != "value"):
             found = self._judged(self.lm, states, decisions, self.within)
         values = torch.zeros_like(found.logprobs)
@@ -121,7 +121,7 @@ class TextPolicy(ModelPolicy):
         return Evaluated(found.logprobs, found.entropy, values, found.mask, None, found.free)
 
     @torch.no_grad()
-    def expected(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
+    def reference_logprobs(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
         """Return the reference's log-probability of each token, shape (n, T); None without a reference."""
         if self.reference is None:
             return None
