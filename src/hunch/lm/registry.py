@@ -34,6 +34,11 @@ OURS: Final = {
 } | {
     "hf": "hunch.lm.backends.huggingface:BACKEND",
     "replay": "hunch.lm.answers.recorded:BACKEND",
+    "gguf": "hunch.lm.backends.llama_cpp:BACKEND",
+    "smollm2": "hunch.lm.backends.llama_cpp:SMOLLM2",
+    "gemma3-270m": "hunch.lm.backends.llama_cpp:GEMMA3",
+    "qwen-coder-0.5b": "hunch.lm.backends.llama_cpp:QWEN_SMALL",
+    "qwen-coder-1.5b": "hunch.lm.backends.llama_cpp:QWEN_LARGE",
     "systemone": "hunch.lm.backends.decisions:SYSTEMONE",
     "decisions": "hunch.lm.backends.decisions:DECISIONS",
 }

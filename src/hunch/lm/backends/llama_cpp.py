@@ -1,0 +1,297 @@
+"""Models in the format GGUF, by llama.cpp: those of the shelf by name, any other as ``gguf:<file>``.
+
+All of a user's processes share one server (:mod:`hunch.lm.backends.llama_server`), which is started by the
+first that needs it and ends with the last. It is asked through the routes of :mod:`hunch.lm.backends.openai`,
+with what llama.cpp can do besides:
+
+- Samples of one prompt are one request, which reads the prompt once. Sample i has the seed s + i, where s is
+  drawn from prompt and sampling, and llama.cpp gives text j of a request the request's seed + j. So the cut
+  into requests decides nothing but the rounding: that of a text depends on what else is computed at the
+  moment, and may turn a token into another. **The stored answer is the truth.** With one slot and nobody
+  else at the server answers repeat bit for bit.
+- A choice is restricted by a grammar that allows the options and nothing else.
+- Every sampling setting is sent. llama.cpp's own (top_k 40, min_p 0.05) would give other probabilities.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from hunch.core import HunchError, UsageError
+from hunch.lm import shelf
+from hunch.lm.answers.question import Question
+from hunch.lm.backends import llama_server
+from hunch.lm.backends.http import Line, Request, RequestError
+from hunch.lm.backends.llama_server import Settings, Use
+from hunch.lm.backends.openai import OpenAIModel
+from hunch.lm.backends.remote import account
+from hunch.lm.backends.sampling import sample_rng
+from hunch.lm.base import Backend, Verb
+from hunch.lm.prompts import Prompt
+from hunch.lm.speech import Sampling, estimate_tokens
+
+VERBS: Final[frozenset[Verb]] = frozenset({"generate", "label"})
+BACKEND: Final = Backend(
+    "gguf:<file>",
+    f"{__name__}:load",
+    VERBS,
+    "a model in a GGUF file, by llama.cpp in a process of its own",
+    check=f"{__name__}:check",
+)
+HOSTED: Final = "http://127.0.0.1/v1"
+SHORT_ANSWER: Final = 64
+"""Tokens for an answer of one line: small models do not think first, and ramble if they may."""
+EVERY_SETTING: Final = {
+    "top_k": 0,
+    "min_p": 0.0,
+    "typical_p": 1.0,
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+"""Sampling settings that are off; those of a request come besides."""
+TEMPLATE: Final = "gguf-1"
+"""Version of how a prompt is presented; part of the revision, so raise it when that changes."""
+
+
+def check(
+    file: str,
+    *,
+    context: int = 4096,
+    slots: int = 4,
+    threads: int = 0,
+    gpu_layers: int = 0,
+    lora: str = "",
+) -> Path | None:
+    """Check options and file before anything is started; see :func:`load`."""
+    settings_of(file, context=context, slots=slots, threads=threads, gpu_layers=gpu_layers, lora=lora)
+    return None
+
+
+def settings_of(file: str | Path, **options: Any) -> Settings:
+    """Return how a file is served.
+
+    Raises:
+        UsageError: if the file is no GGUF file, or an option is out of range.
+    """
+    for name, least in (("context", 64), ("slots", 1), ("threads", 0), ("gpu_layers", -1)):
+        value = options[name]
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    path = Path(file).expanduser().absolute()
+    llama_server.check_file(path)
+    lora = options["lora"]
+    if lora and not Path(lora).expanduser().is_file():
+        raise UsageError(f"There is no adapter {lora!r}: lora takes a GGUF file.")
+    adapter = str(Path(lora).expanduser().absolute()) if lora else ""
+    return Settings(str(path), **{**options, "lora": adapter})
+
+
+def load(
+    file: str,
+    *,
+    context: int = 4096,
+    slots: int = 4,
+    threads: int = 0,
+    gpu_layers: int = 0,
+    lora: str = "",
+) -> LlamaModel:
+    """Load a model from a GGUF file; the machine's llama.cpp server is found or started.
+
+    Args:
+        file: The file.
+        context: Tokens that a prompt and its answer may have together.
+        slots: Texts that are computed at once.
+        threads: Threads; 0 for the cores of the machine.
+        gpu_layers: Layers on an accelerator, if llama.cpp was built for one.
+        lora: File of a LoRA adapter, in GGUF.
+
+    Raises:
+        UsageError: for a wrong option or file, or if a package is missing.
+        HunchError: if llama.cpp cannot load the model, or serves another one that is in use.
+    """
+    options: dict[str, Any] = {"context": context, "slots": slots, "threads": threads}
+    return LlamaModel(settings_of(file, **options, gpu_layers=gpu_layers, lora=lora))
+
+
+def load_shelved(
+    name: str,
+    *,
+    context: int = 4096,
+    slots: int = 4,
+    threads: int = 0,
+    gpu_layers: int = 0,
+    lora: str = "",
+) -> LlamaModel:
+    """Load a model of the shelf; see :func:`load`.
+
+    Raises:
+        HunchError: if it is not on this machine; the message names the command that fetches it.
+    """
+    file = str(shelf.file_of(name))
+    return load(file, context=context, slots=slots, threads=threads, gpu_layers=gpu_layers, lora=lora)
+
+
+smollm2 = partial(load_shelved, "smollm2")
+gemma3_270m = partial(load_shelved, "gemma3-270m")
+qwen_coder_small = partial(load_shelved, "qwen-coder-0.5b")
+qwen_coder_large = partial(load_shelved, "qwen-coder-1.5b")
+
+
+def _shelved(name: str, loader: str) -> Backend:
+    summary = f"{shelf.SHELF[name].summary} ('hunch models get {name}')"
+    return Backend(name, f"{__name__}:{loader}", VERBS, summary)
+
+
+SMOLLM2: Final = _shelved("smollm2", "smollm2")
+GEMMA3: Final = _shelved("gemma3-270m", "gemma3_270m")
+QWEN_SMALL: Final = _shelved("qwen-coder-0.5b", "qwen_coder_small")
+QWEN_LARGE: Final = _shelved("qwen-coder-1.5b", "qwen_coder_large")
+
+
+class LlamaModel(OpenAIModel):
+    """A model that the machine's llama.cpp server holds.
+
+    Its revision is the SHA-256 of its file and of its adapter. Without a chat template it continues text.
+    """
+
+    verbs = VERBS
+    unnamed = OpenAIModel.unnamed | {"context", "slots", "threads", "gpu_layers"}
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._use: Use | None = None
+        self._connect()
+        super().__init__(Path(settings.file).stem, self.line, evidence="L3")
+        self.name = f"gguf:{settings.file}"
+        self._hashes = [shelf.sha256_of(Path(file))[:16] for file in (settings.file, settings.lora) if file]
+        self.context = settings.context
+        self.states = True
+        self.route = "chat" if self._served.chat_template else "text"
+
+    def _connect(self) -> None:
+        """Find or start the server; also after a copy of the model has reached another process."""
+        self._use = Use(self.settings, say=lambda text: print(f"hunch: {text} …", file=sys.stderr))
+        self._served = self._use.served
+        self.line = Line(
+            account("openai", self._served.address, None, HOSTED),
+            concurrency=self.settings.slots,
+            timeout=600.0,
+            retries=1,
+            patience=60.0,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_use", "line")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._connect()
+
+    @property
+    def revision(self) -> str:  # type: ignore[override]
+        """The hashes of the files, and the version of how prompts are presented."""
+        return " ".join((*self._hashes, TEMPLATE, self.route))
+
+    @property
+    def answer_tokens(self) -> int:  # type: ignore[override]
+        """Tokens for an answer of one line by a chat model; 0 for one that continues text."""
+        return SHORT_ANSWER if self.route == "chat" else 0
+
+    @property
+    def takes(self) -> frozenset[str]:  # type: ignore[override]
+        """Answers can be restricted to given options, with or without chat."""
+        return frozenset(("choices",))
+
+    # ---- asking -------------------------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        questions: Sequence[Question],
+        known: Callable[[Question], bool] | None,
+        arrived: Callable[[tuple[Question, Any]], None],
+    ) -> None:
+        """Send the questions; samples of one prompt that follow each other are one request."""
+        runs = self._in_runs(questions)
+        self._followers = {run[0]: run for run in runs}
+        try:
+            await super()._ask(
+                [run[0] for run in runs],
+                None if known is None else lambda first: self._known(known, first),
+                lambda arrival: self._several(arrival, arrived),
+            )
+        except RequestError as error:
+            if llama_server.running_server() is None:
+                why = llama_server.why_it_ended()
+                raise HunchError(
+                    f"llama.cpp ended while it answered{f' ({why})' if why else ''}: repeat the command, "
+                    "which goes on after the answers that are stored."
+                ) from error
+            raise
+
+    def _in_runs(self, questions: Sequence[Question]) -> list[list[Question]]:
+        """Put samples of one prompt with successive numbers together, at most one per slot."""
+        runs: list[list[Question]] = []
+        for question in sorted(questions, key=lambda q: (q.verb != "generate", hash(q.request), q.sample)):
+            last = runs[-1] if runs else []
+            follows = (
+                question.verb == "generate"
+                and 0 < len(last) < self.settings.slots
+                and question == last[-1]._replace(sample=last[-1].sample + 1)
+            )
+            if follows:
+                last.append(question)
+            else:
+                runs.append([question])
+        return runs
+
+    def _known(self, known: Callable[[Question], bool], first: Question) -> bool:
+        """Ask of every sample of a request whether it is known, as each has to be counted."""
+        answers = [known(question) for question in self._followers[first]]
+        return all(answers)
+
+    def _several(
+        self, arrival: tuple[Question, Any], arrived: Callable[[tuple[Question, Any]], None]
+    ) -> None:
+        first, answers = arrival
+        if first.verb != "generate":
+            arrived(arrival)
+            return
+        for question, answer in zip(self._followers[first], answers, strict=True):
+            arrived((question, answer))
+
+    def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
+        path, body = super()._prompted(prompt, sampling)
+        body |= EVERY_SETTING
+        if body.pop("response_format", None):
+            body["grammar"] = grammar(sampling.choices)
+            body.pop("stop", None)  # the grammar ends the text
+        body.setdefault("max_tokens", sampling.max_tokens)
+        return path, body
+
+    def _written(self, prompt: Prompt, sampling: Sampling, sample: int) -> Request:
+        path, body = self._prompted(prompt, sampling)
+        first = int(sample_rng(self.model, prompt, sampling, 0).integers(2**31))
+        count = len(self._followers[Question("generate", (prompt, sampling.key()), sample)])
+        body |= {"n": count, "seed": (first + sample) % 2**32}
+        return Request(path, body, partial(self._read_texts, sampling, count))
+
+    def _read_texts(self, sampling: Sampling, count: int, reply: Any) -> list[str]:
+        choices = sorted(reply["choices"], key=lambda choice: int(choice["index"]))
+        if [choice["index"] for choice in choices] != list(range(count)):
+            raise ValueError("the numbers of texts and samples differ")
+        texts = [self._read_text(sampling, {"choices": [{**choice, "index": 0}]}) for choice in choices]
+        # llama.cpp counts the tokens of one of the texts; those of the others are estimated.
+        self.tokens_written += sum(map(estimate_tokens, texts[1:]))
+        return texts
+
+
+def grammar(options: Sequence[str]) -> str:
+    """Return a grammar of llama.cpp that allows the options and nothing else."""
+    alternatives = " | ".join(json.dumps(option, ensure_ascii=False) for option in dict.fromkeys(options))
+    return f"root ::= {alternatives}"
