@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-from hunch.rl.advantages import Rows, anchored, group  # noqa: E402
+from hunch.rl.advantages import Actions, anchored, group  # noqa: E402
 
 WALKS = 'pocket?corpus=walks&end="\\n"'
 BABY = "hunch/BabyAI-GoToObj-v0"
@@ -136,7 +136,7 @@ def rows():
     rewards[last] = np.random.default_rng(0).normal(size=12).round(1)
     anchors = np.array([0, 1, 1, 0, 2, 1, 3, 4, 3, 3, 5, 6])
     nothing = np.zeros(len(steps))
-    return Rows(rewards, nothing, nothing, ends, np.array([0, 0, 1, 1]), steps, anchors)
+    return Actions(rewards, nothing, nothing, ends, np.array([0, 0, 1, 1]), steps, anchors)
 
 
 def test_equal_states_are_compared_as_the_paper_writes_it():

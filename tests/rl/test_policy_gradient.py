@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from tests.rl.texts import EPISODES, GROUPS, START, Letters, answer  # noqa: E402
 
-from hunch.rl.advantages import ADVANTAGES, Rows, standardised  # noqa: E402
+from hunch.rl.advantages import ADVANTAGES, Actions, standardised  # noqa: E402
 from hunch.rl.listed import ListedPolicy  # noqa: E402
 from hunch.rl.policy import Decision, Step  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient  # noqa: E402
@@ -245,7 +245,7 @@ def test_the_loss_of_a2c_has_the_gradient_of_its_paper():
 
 def rows(rewards, ends, groups=()):
     nothing = np.zeros(len(rewards))
-    return Rows(np.array(rewards), nothing, nothing, np.array(ends, dtype=bool), np.array(groups))
+    return Actions(np.array(rewards), nothing, nothing, np.array(ends, dtype=bool), np.array(groups))
 
 
 def test_returns_and_advantages_of_groups():

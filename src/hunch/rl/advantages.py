@@ -1,7 +1,8 @@
-"""Advantages for policy gradients: how much better a decision was than expected, computed from rewards.
+"""Advantages for policy gradients: how much better an action was than expected, computed from rewards.
 
-The functions read rows: the tokens of all decisions, stream by stream, where a choice from a list
-is one token. The reward of a decision belongs to its last token.
+The functions read all m actions of an update one after the other, stream by stream, and return one advantage
+for each. An action is a token, a whole text or a choice from a list, as the update counts them. The reward of
+a step belongs to its last action.
 """
 
 from __future__ import annotations
@@ -24,114 +25,177 @@ ROUNDING: Final = 1e-6
 """Relative difference of advantages below which they count as equal."""
 
 
-class Rows(NamedTuple):
-    """Tokens in the order in which they were drawn, one stream after the other.
+class Actions(NamedTuple):
+    """The m actions of an update in the order in which they were drawn, one stream after the other.
 
     Attributes:
-        rewards: Reward after each token, shape (m,).
-        values: Value before each token, shape (m,).
-        follows: Value after each token, shape (m,); 0 where no more reward can follow.
-        ends: True where the episode's last row is, shape (m,).
+        rewards: Reward after each action, shape (m,).
+        values: Value before each action, shape (m,).
+        next_values: Value after each action, shape (m,); 0 where no more reward can follow.
+        ends: True for the last action of an episode, or of a stream, shape (m,).
         groups: Group of each episode, shape (episodes,); only for whole episodes.
-        steps: Number of the step that each token belongs to, shape (m,); only for whole episodes.
+        steps: Number of the step that each action belongs to, shape (m,); only for whole episodes.
         anchors: For each step a number of its state, shared by equal states of a group, shape (steps,).
     """
 
     rewards: FloatArray
     values: FloatArray
-    follows: FloatArray
+    next_values: FloatArray
     ends: NDArray[np.bool_]
     groups: IntArray = np.zeros(0, dtype=np.int64)
     steps: IntArray = np.zeros(0, dtype=np.int64)
     anchors: IntArray = np.zeros(0, dtype=np.int64)
 
 
-def gae(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Return generalised advantage estimates (Schulman et al., ICLR 2016), shape (m,).
+# ---- from single steps -----------------------------------------------------------------------------------
 
-    With a decay of 1 these are the bootstrapped returns minus the values, as in A2C (Mnih et al., ICML 2016).
+
+def gae(actions: Actions, gamma: float, lam: float) -> FloatArray:
+    """Return generalised advantage estimates (Schulman et al., ICLR 2016), shape (m,)::
+
+        delta_t = r_t + gamma V(s_t+1) - V(s_t)
+        A_t     = delta_t + gamma lam A_t+1          without the second term at an end
+
+    With ``lam=1`` these are the bootstrapped returns minus the values, as in A2C (Mnih et al., ICML 2016).
     """
-    advantages, later = np.zeros(len(rows.values)), 0.0
-    for i in range(len(advantages) - 1, -1, -1):
-        error = rows.rewards[i] + gamma * rows.follows[i] - rows.values[i]
-        advantages[i] = later = error + (0.0 if rows.ends[i] else gamma * decay * later)
+    deltas = actions.rewards + gamma * actions.next_values - actions.values
+    advantages = np.zeros(len(deltas))
+    next_advantage = 0.0
+    for t in reversed(range(len(deltas))):
+        if actions.ends[t]:
+            next_advantage = 0.0
+        advantages[t] = deltas[t] + gamma * lam * next_advantage
+        next_advantage = advantages[t]
     return advantages
 
 
-def returns(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Return discounted returns of whole episodes, without baseline (Williams, 1992), shape (m,)."""
-    found, later = np.zeros(len(rows.rewards)), 0.0
-    for i in range(len(found) - 1, -1, -1):
-        found[i] = later = rows.rewards[i] + (0.0 if rows.ends[i] else gamma * later)
+def returns(actions: Actions, gamma: float, lam: float) -> FloatArray:
+    """Return discounted returns of whole episodes, without baseline (Williams, 1992), shape (m,)::
+
+        R_t = r_t + gamma R_t+1          without the second term at an end
+
+    ``lam`` has no meaning here.
+    """
+    found = np.zeros(len(actions.rewards))
+    next_return = 0.0
+    for t in reversed(range(len(found))):
+        if actions.ends[t]:
+            next_return = 0.0
+        found[t] = actions.rewards[t] + gamma * next_return
+        next_return = found[t]
     return found
 
 
-def group(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Return episode returns, standardised within each group (GRPO, Shao et al., 2024), shape (m,).
+# ---- from the episodes of a group: all actions of an episode have the same advantage ----------------------
 
-    All tokens of an episode have the same advantage, from its undiscounted return. It is 0 in groups with
-    equal returns, where the division by a rounding error would be meaningless.
+
+def group(actions: Actions, gamma: float, lam: float) -> FloatArray:
+    """Return episode returns, standardised within each group (GRPO, Shao et al., 2024), shape (m,)::
+
+        A = (R - mean of the group) / standard deviation of the group,    R = sum of r over the episode
+
+    It is 0 in groups with equal returns, where the division by a rounding error would be meaningless. The
+    return is not discounted, so ``gamma`` and ``lam`` have no meaning here.
     """
-    return _spread(_compared(_scores(rows), rows.groups), rows)
+    return _for_each_action(_standardised_in_groups(_episode_returns(actions), actions.groups), actions)
 
 
-def anchored(rows: Rows, gamma: float, decay: float, weight: float) -> FloatArray:
-    """Return :func:`group` plus the same over equal states (GiGPO, Feng et al., NeurIPS 2025), shape (m,).
+def anchored(actions: Actions, gamma: float, lam: float, weight: float) -> FloatArray:
+    """Return :func:`group` plus the same over equal states (GiGPO, Feng et al., NeurIPS 2025), shape (m,)::
 
-    The second term compares the discounted returns after those steps of a group's episodes that were taken in
-    the same state, so steps of one episode differ. For a state that occurs once the term is 0.
+        A = group + weight (R_t - mean) / standard deviation        both over the steps in the same state
+
+    R_t is the discounted return after a step. The second term compares the steps of a group's episodes that
+    were taken in the same state, so steps of one episode differ. It is 0 for a state that occurs once.
     """
-    firsts = np.flatnonzero(np.diff(rows.steps, prepend=-1))
-    paid, ends = np.add.reduceat(rows.rewards, firsts), np.logical_or.reduceat(rows.ends, firsts)
-    later = returns(Rows(paid, paid, paid, ends), gamma, decay)
-    return group(rows, gamma, decay) + weight * _compared(later, rows.anchors)[rows.steps]
+    # The actions of a step as one, which has the step's reward.
+    first_of_step = np.flatnonzero(np.diff(actions.steps, prepend=-1))  # (steps,)
+    rewards = np.add.reduceat(actions.rewards, first_of_step)  # (steps,)
+    ends = np.logical_or.reduceat(actions.ends, first_of_step)  # (steps,)
+    unused = rewards  # returns reads no values
+    step_returns = returns(Actions(rewards, unused, unused, ends), gamma, lam)  # (steps,)
+
+    step_advantages = _standardised_in_groups(step_returns, actions.anchors)  # (steps,)
+    return group(actions, gamma, lam) + weight * step_advantages[actions.steps]
 
 
-def leave_one_out(rows: Rows, gamma: float, decay: float) -> FloatArray:
-    """Return returns minus the mean of the group's others (RLOO, Ahmadian et al., ACL 2024), shape (m,)."""
-    scores = _scores(rows)
-    gained = np.zeros(len(scores))
-    for number in np.unique(rows.groups):
-        own = scores[rows.groups == number]
-        gained[rows.groups == number] = (own - own.mean()) * len(own) / (len(own) - 1)
-    return _spread(gained, rows)
+def leave_one_out(actions: Actions, gamma: float, lam: float) -> FloatArray:
+    """Return returns minus the mean of the group's others (RLOO, Ahmadian et al., ACL 2024), shape (m,)::
+
+        A_i = R_i - 1/(k-1) sum over j != i of R_j  =  (R_i - mean of the k) k / (k-1)
+
+    The return is not discounted, so ``gamma`` and ``lam`` have no meaning here.
+    """
+    episode_returns = _episode_returns(actions)
+    advantages = np.zeros(len(episode_returns))
+    for number in np.unique(actions.groups):
+        members = actions.groups == number  # (episodes,)
+        own = episode_returns[members]  # (k,)
+        advantages[members] = (own - own.mean()) * len(own) / (len(own) - 1)
+    return _for_each_action(advantages, actions)
 
 
-def self_critical(rows: Rows, gamma: float, decay: float) -> FloatArray:
+def self_critical(actions: Actions, gamma: float, lam: float) -> FloatArray:
     """Return returns minus that of the group's first, greedy episode (Rennie et al., CVPR 2017), shape (m,).
 
-    The first episode has advantage 0.
+    The first episode has advantage 0. The return is not discounted, so ``gamma`` and ``lam`` have no meaning
+    here.
     """
-    scores = _scores(rows)
-    _, firsts, own = np.unique(rows.groups, return_index=True, return_inverse=True)
-    return _spread(scores - scores[firsts][own], rows)
+    episode_returns = _episode_returns(actions)
+    _, first_of_group, group_of_episode = np.unique(actions.groups, return_index=True, return_inverse=True)
+    baseline = episode_returns[first_of_group][group_of_episode]  # (episodes,)
+    return _for_each_action(episode_returns - baseline, actions)
 
 
-Advantage: TypeAlias = "Callable[[Rows, float, float], FloatArray]"
-"""Function that returns the advantage of each token, given the discount per token and the decay (lambda)."""
+Advantage: TypeAlias = "Callable[[Actions, float, float], FloatArray]"
+"""Function that returns the advantage of each action, given the discount per action and lambda."""
 ADVANTAGES: Final[Mapping[Kind, Advantage]] = MappingProxyType(
     {
-        **{"gae": gae, "returns": returns, "group": group},
-        **{"leave_one_out": leave_one_out, "self_critical": self_critical},
+        "gae": gae,
+        "returns": returns,
+        "group": group,
+        "leave_one_out": leave_one_out,
+        "self_critical": self_critical,
     }
 )
 """The advantage functions by name."""
 
 
-def anchors(
-    streams: Sequence[Sequence[Step]], groups: Sequence[int], mask: Tensor
-) -> tuple[IntArray, IntArray]:
-    """Return the step of each token, and for each step a number of its state within the group.
+def _episode_returns(actions: Actions) -> FloatArray:
+    """Return the undiscounted return of each episode, shape (episodes,)."""
+    found: FloatArray = np.add.reduceat(actions.rewards, _first_actions(actions))
+    return found
+
+
+def _for_each_action(advantages: FloatArray, actions: Actions) -> FloatArray:
+    """Return the advantage of its episode for each action, (episodes,) -> (m,)."""
+    lengths = np.diff(_first_actions(actions), append=len(actions.rewards))
+    return np.repeat(advantages, lengths)
+
+
+def _first_actions(actions: Actions) -> IntArray:
+    """Return the place of each episode's first action, shape (episodes,)."""
+    return np.append(0, np.flatnonzero(actions.ends)[:-1] + 1)
+
+
+def _standardised_in_groups(scores: FloatArray, groups: IntArray) -> FloatArray:
+    """Return scores standardised among those of the same group; 0 where they are equal, or alone.
 
     Args:
-        streams: The steps of each episode.
-        groups: The group of each episode.
-        mask: True for the tokens of each step, shape (steps, T).
+        scores: Shape (k,).
+        groups: The number of each score's group, shape (k,).
     """
-    met: dict[tuple[Any, ...], int] = {}
-    pairs = [(own, t.state) for own, stream in zip(groups, streams, strict=True) for t, _ in stream]
-    found = [met.setdefault((own, s.observation, s.actions), len(met)) for own, s in pairs]
-    return np.repeat(np.arange(len(pairs)), mask.sum(1).cpu().numpy()), np.array(found)
+    found = np.zeros(len(scores))
+    order = np.argsort(groups, kind="stable")  # the members of a group side by side
+    borders = np.flatnonzero(np.diff(groups[order])) + 1
+    for members in np.split(order, borders):
+        if len(members) < 2:
+            continue
+        own = scores[members]
+        deviation = own.std(ddof=1)
+        if deviation > ROUNDING * np.abs(own).max():
+            found[members] = (own - own.mean()) / deviation
+    return found
 
 
 def standardised(advantages: Tensor) -> Tensor:
@@ -140,34 +204,33 @@ def standardised(advantages: Tensor) -> Tensor:
     Equal advantages differ from their mean only by a rounding error. Dividing that error by an
     equally small deviation would raise or lower the probability of every action of the batch.
     """
-    spread = advantages.std(correction=0)
-    if spread <= ROUNDING * advantages.abs().max():
+    deviation = advantages.std(correction=0)
+    if deviation <= ROUNDING * advantages.abs().max():
         return torch.zeros_like(advantages)
-    return (advantages - advantages.mean()) / (spread + 1e-8)
+    return (advantages - advantages.mean()) / (deviation + 1e-8)
 
 
-def _compared(scores: FloatArray, owners: IntArray) -> FloatArray:
-    """Return scores standardised among those of the same owner; 0 where they are equal, or alone."""
-    gained = np.zeros(len(scores))
-    order = np.argsort(owners, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(owners[order])) + 1):
-        own = scores[rows]
-        spread = own.std(ddof=1) if len(own) > 1 else 0.0
-        if spread > ROUNDING * np.abs(own).max():
-            gained[rows] = (own - own.mean()) / spread
-    return gained
+def anchors(
+    streams: Sequence[Sequence[Step]], groups: Sequence[int], mask: Tensor
+) -> tuple[IntArray, IntArray]:
+    """Return the step of each action, and for each step a number of its state within the group.
 
+    Args:
+        streams: The steps of each episode.
+        groups: The group of each episode.
+        mask: True for the actions of each step, shape (steps, T), m in all.
 
-def _scores(rows: Rows) -> FloatArray:
-    """Return the undiscounted return of each episode."""
-    found: FloatArray = np.add.reduceat(rows.rewards, _starts(rows))
-    return found
-
-
-def _spread(gained: FloatArray, rows: Rows) -> FloatArray:
-    """Return the advantage of each episode at each of its rows."""
-    return np.repeat(gained, np.diff(_starts(rows), append=len(rows.rewards)))
-
-
-def _starts(rows: Rows) -> IntArray:
-    return np.append(0, np.flatnonzero(rows.ends)[:-1] + 1)
+    Returns:
+        Two arrays of shape (m,) and (steps,). States are equal if observation and admissible actions are;
+        earlier steps do not matter, as in the code of Feng et al.
+    """
+    numbers: dict[tuple[Any, ...], int] = {}  # of each state of a group, in the order of appearance
+    anchor_of_step = []
+    for number, stream in zip(groups, streams, strict=True):
+        for step in stream:
+            state = step.transition.state
+            key = (number, state.observation, state.actions)
+            anchor_of_step.append(numbers.setdefault(key, len(numbers)))
+    actions_of_step = mask.sum(1).cpu().numpy()  # (steps,)
+    step_of_action = np.repeat(np.arange(len(anchor_of_step)), actions_of_step)
+    return step_of_action, np.array(anchor_of_step)

@@ -38,7 +38,7 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import HunchError, IntArray, State, UsageError
-from hunch.rl.advantages import ADVANTAGES, GROUPED, Advantage, Rows, anchors, standardised
+from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, Advantage, anchors, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
@@ -208,23 +208,26 @@ class PolicyGradient:
         if c.unit == "text":
             old = old.whole()  # (n, tokens) -> (n, 1)
 
-        rows = self._rows(streams, old.values, old.mask, groups)  # the m actions one after the other
+        actions = self._actions(streams, old.values, old.mask, groups)  # m, one after the other
         if reference_log_ratio is not None and c.kl_in == "reward":
             # r <- r - kl_weight (log pi - log pi_ref), of each token or of the whole text
             log_ratio = reference_log_ratio  # (n, tokens)
             if c.unit == "text":
                 log_ratio = log_ratio.sum(1, keepdim=True)  # (n, 1)
             penalty = self.kl_weight * log_ratio[old.mask].double().cpu().numpy()  # (m,)
-            rows = rows._replace(rewards=rows.rewards - penalty)
+            actions = actions._replace(rewards=actions.rewards - penalty)
 
+        # A by GAE or what else the algorithm takes, and R = A + V.
+        flat_advantages = self.advantage(actions, c.gamma, c.gae)  # (m,)
         advantages = torch.zeros_like(old.values)  # (n, T)
-        advantages[old.mask] = torch.from_numpy(self.advantage(rows, c.gamma, c.gae)).to(old.values)
+        advantages[old.mask] = torch.from_numpy(flat_advantages).to(old.values)
+        returns = advantages + old.values
         return Batch(
             steps,
             old.logprobs,
             old.values,
             advantages,
-            advantages + old.values,
+            returns,
             old.mask,
             reference_logprobs,
             reference_log_ratio,
@@ -264,9 +267,9 @@ class PolicyGradient:
                 old.logprobs[row, old.mask[row]] = torch.tensor(recorded).to(old.logprobs)
         return old, reference_logprobs, reference_log_ratio
 
-    def _rows(
+    def _actions(
         self, streams: Sequence[Sequence[Step]], values: Tensor, mask: Tensor, groups: Sequence[int]
-    ) -> Rows:
+    ) -> Actions:
         """Return the m actions of all steps, one after the other; a step's reward is at its last one.
 
         An action is followed by the value of the next one. That is the next of the stream, except where an
@@ -283,12 +286,12 @@ class PolicyGradient:
         transitions = [step.transition for stream in streams for step in stream]  # n
         last_of_stream = [step is stream[-1] for stream in streams for step in stream]  # n
         flat_values = values[mask].double().cpu().numpy()  # (m,)
-        last_row = mask.sum(1).cumsum(0).cpu().numpy() - 1  # (n,): where each step's last action is
+        last_action = mask.sum(1).cumsum(0).cpu().numpy() - 1  # (n,): the place of each step's last action
 
         rewards = np.zeros(len(flat_values))
-        rewards[last_row] = [c.scale * t.reward for t in transitions]
+        rewards[last_action] = [c.scale * t.reward for t in transitions]
         ends = np.zeros(len(flat_values), dtype=bool)
-        ends[last_row] = [t.done or last for t, last in zip(transitions, last_of_stream, strict=True)]
+        ends[last_action] = [t.done or last for t, last in zip(transitions, last_of_stream, strict=True)]
 
         next_values = np.append(flat_values[1:], 0.0)
         next_values[ends] = 0.0
@@ -299,13 +302,15 @@ class PolicyGradient:
                 if not t.terminated and (t.truncated or last)
             ]
             for few in cut(goes_on, c.micro):
-                next_values[last_row[few]] = self.policy.values([transitions[i].next_state for i in few])
+                next_values[last_action[few]] = self.policy.values([transitions[i].next_state for i in few])
 
         if not groups:
-            return Rows(rewards, flat_values, next_values, ends)
-        step_of_row, anchor_of_step = anchors(streams, groups, mask)
+            return Actions(rewards, flat_values, next_values, ends)
+        step_of_action, anchor_of_step = anchors(streams, groups, mask)
         group_of_episode = np.array(groups, dtype=np.int64)
-        return Rows(rewards, flat_values, next_values, ends, group_of_episode, step_of_row, anchor_of_step)
+        return Actions(
+            rewards, flat_values, next_values, ends, group_of_episode, step_of_action, anchor_of_step
+        )
 
     # ---- step 2: gradient steps ---------------------------------------------------------------------------
 
