@@ -1,15 +1,17 @@
-"""Cheap checks of the results of environments and agents during a run."""
+"""Cheap checks of what environments and agents return during a run, and messages for what they raise."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite, isnan
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, InadmissibleActionError, UsageError
 from hunch.rl.action_texts import same_to_a_reader
 
 
@@ -91,11 +93,13 @@ def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any]
     for name, text in said:
         if not isinstance(text, str) or not (text.isascii() or _is_unicode(text)):
             raise UsageError(f"The environment's {name} has to be a text, and is {text!r}.")
-    if not isinstance(success := info.get("success", False), bool | np.bool_):
+    success = info.get("success", False)
+    if not isinstance(success, bool | np.bool_):
         raise UsageError(f"The environment's success has to be True or False, and is {success!r}.")
     if actions and not _are_texts(actions):
         raise UsageError(f"The environment's actions have to be different, non-empty texts, not {actions!r}.")
-    if actions and (alike := _alike(actions)):
+    alike = _alike(actions) if actions else None
+    if alike:
         raise UsageError(
             f"The environment's actions {alike[0]!a} and {alike[1]!a} cannot be told apart: they look "
             "the same. Give them different names."
@@ -118,6 +122,38 @@ def _are_texts(actions: Sequence[Any]) -> bool:
 _alike = lru_cache(maxsize=4096)(same_to_a_reader)
 
 
+def blamed(what: str, error: BaseException) -> str:
+    """Return what failed, and the class and method that raised the error, if these belong to another part."""
+    raiser = _raiser(error)
+    if raiser is None or what.startswith(raiser[0]):
+        return what
+    return f"{what}, in {'.'.join(raiser)}"
+
+
+def _raiser(error: BaseException) -> tuple[str, str] | None:
+    """Return class and method in which an error came up, where they are neither ours nor a library's."""
+    for frame, _ in reversed(list(walk_tb(error.__traceback__))):
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        ours = package.startswith("hunch")
+        library = package in sys.stdlib_module_names or "site-packages" in frame.f_code.co_filename
+        me = frame.f_locals.get("self")
+        if me is not None and not ours and not library:
+            return type(me).__name__, frame.f_code.co_name
+    return None
+
+
+def raised(error: BaseException, calls: Sequence[tuple[Any, ...]]) -> BaseException:
+    """Return the error to raise in place of an environment's exception, with the calls that led to it."""
+    if isinstance(error, InadmissibleActionError):  # of an action that the environment listed
+        return UsageError(f"The environment refused an action that it lists as admissible: {error}")
+    if isinstance(error, HunchError):
+        return error
+    asked = ", ".join(dict.fromkeys(f"{verb}({', '.join(map(repr, rest))})" for verb, *rest in calls))
+    message = f"The environment raised {type(error).__name__} in {asked}"
+    reason = " ".join(str(error).split())[:300]
+    return HunchError(f"{message}: {reason}" if reason else message)
+
+
 class Failing:
     """A context that turns an exception of an agent or callback into a HunchError, unless it is one."""
 
@@ -129,6 +165,4 @@ class Failing:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if isinstance(error, (Exception, SystemExit)) and not isinstance(error, HunchError):
-            from hunch.rl.blame import blamed
-
             raise HunchError(f"{blamed(self.what, error)}: {type(error).__name__}: {error}") from error

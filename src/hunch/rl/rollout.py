@@ -12,7 +12,7 @@ its own last state to its own next one, or to the end, with the rewards in betwe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ import numpy as np
 
 from hunch.core import HunchError, InadmissibleActionError, State, Transition, UsageError
 from hunch.rl import faults
-from hunch.rl.fleet import Call, Fleet
+from hunch.rl.workers import Call, Fleet, Workers
 
 TextEnvironment: TypeAlias = gym.Env[Any, Any]
 
@@ -73,6 +73,15 @@ class Finished:
 
 
 @dataclass
+class _Move:
+    """An action of a player that awaits the player's next state, and what happened since then."""
+
+    state: State
+    action: str
+    events: list[str] = field(default_factory=list)
+
+
+@dataclass
 class _Running:
     """The unfinished episode of one environment; ``state`` awaits an action."""
 
@@ -80,10 +89,9 @@ class _Running:
     seed: int
     state: State = field(default_factory=lambda: State(""))
     actions: list[str] = field(default_factory=list)
-    total: float = 0.0
-    # by stream: the last move, and events since then
-    open: dict[int, tuple[State, str, list[str]]] = field(default_factory=dict)
-    due: dict[int, float] = field(default_factory=dict)  # by stream: rewards since its last transition
+    episode_return: float = 0.0
+    moves: dict[int, _Move] = field(default_factory=dict)  # by stream: its last one, until its next state
+    rewards: dict[int, float] = field(default_factory=dict)  # by stream: their sum since its last transition
 
 
 class Rollout:
@@ -133,20 +141,27 @@ class Rollout:
             raise UsageError(f"A lifetime has at least one episode, not {lifetime}.")
         if not envs:
             raise UsageError("A rollout needs at least one environment.")
-        self.fleet = Fleet(envs)
-        if processes:
-            from hunch.rl.workers import Workers
+        self.fleet = Workers(envs, processes) if processes else Fleet(envs)
+        self.raw = raw
+        self.group = group
+        self.seed = seed
+        self.task_seed = task_seed
+        self.lifetime = lifetime
 
-            self.fleet = Workers(envs, processes)
-        self.raw, self.group = raw, group
-        self.seed, self.task_seed, self.lifetime = seed, task_seed, lifetime
-        self.limited = None if seeds is None else deque(zip(numbers or count(), seeds, strict=False))
+        # Which episodes come. Without `seeds` each environment counts its own, without end.
         self.begun = [0] * len(envs)
-        self.planned: list[deque[tuple[int, int]]] = [deque() for _ in envs]  # what is left of a lifetime
-        self.forgotten: list[int] = []
-        self.steps = self.players = 0
+        # With `seeds`: the (number, seed) of those that no environment has taken yet; each environment
+        # takes as many as make a lifetime, because these share its task.
+        self.limited: deque[tuple[int, int]] | None = None
+        if seeds is not None:
+            self.limited = deque(zip(numbers or count(), seeds, strict=False))
+        self.planned: list[deque[tuple[int, int]]] = [deque() for _ in envs]
+
+        self.steps = 0
+        self.players = 0  # known after the first reset
         self.finished: list[Finished] = []
-        self.running: dict[int, _Running] = {}
+        self.forgotten: list[int] = []
+        self.running: dict[int, _Running] = {}  # by environment, in order
         self._begin(range(len(envs)))
         if group > 1 and self.players > 1:
             raise UsageError("Groups need environments of a single player: set group to 1.")
@@ -165,20 +180,144 @@ class Rollout:
         """Stop the worker processes, if there are any."""
         self.fleet.close()
 
-    def _begin(self, indices: Sequence[int]) -> None:
-        """Begin the next episode of some environments, if there is one."""
-        self._reset({i: plan for i in indices if (plan := self._next(i)) is not None})
+    # ---- a step -------------------------------------------------------------------------------------------
 
-    def _next(self, i: int) -> tuple[int, int] | None:
-        """Return number and seed of the environment's next episode."""
+    def step(self, actions: Sequence[str]) -> list[Transition]:
+        """Take one action in each state, and start a new episode where one ended.
+
+        Raises:
+            UsageError: if the number of actions is wrong.
+            InadmissibleActionError: if an action is not admissible. In both cases no environment is stepped.
+        """
+        self._require_admissible(actions)
+        action_of = dict(zip(self.running, actions, strict=True))  # by environment
+        outcomes = self._ask({i: ("step", (action,), {}) for i, action in action_of.items()})
+        transitions: list[Transition] = []
+        over: list[int] = []
+        self.forgotten = []
+        for i, action in action_of.items():
+            self.steps += 1
+            completed = self._advance(i, action, outcomes[i])
+            transitions += completed
+            if completed and completed[-1].done:
+                over.append(i)
+                if (self.running[i].number + 1) % self.lifetime == 0:
+                    self.forgotten += range(i * self.players, (i + 1) * self.players)
+                self._finish(i, completed[-1].success)
+        self._begin(over)
+        return transitions
+
+    def _require_admissible(self, actions: Sequence[str]) -> None:
+        states = self.states
+        if len(actions) != len(states):
+            raise UsageError(f"There are {len(actions)} actions for {len(states)} states.")
+        for state, action in zip(states, actions, strict=True):
+            if not isinstance(action, str):
+                raise InadmissibleActionError(f"An action must be text, not {action!r}.")
+            if state.actions is not None and action not in state.actions:
+                raise InadmissibleActionError(
+                    f"The action {action!r} is not admissible here; admissible are: "
+                    f"{', '.join(state.actions)}."
+                )
+
+    def _advance(self, i: int, action: str, outcome: Any) -> list[Transition]:
+        """Record the outcome of an action; return the transitions that it completes.
+
+        A player's transition is complete when it is the player's turn again, or the episode ends.
+        """
+        observation, reward, terminated, truncated, info = outcome
+        running = self.running[i]
+        first_stream = i * self.players
+        running.moves[running.state.stream] = _Move(running.state, action)
+        running.actions.append(action)
+
+        # Rewards and events count for every player since its last move.
+        running.episode_return += faults.finite(reward, action, info)
+        for player, share in enumerate(faults.shares(info, reward, self.players)):
+            stream = first_stream + player
+            earlier = running.rewards.get(stream, 0.0)
+            running.rewards[stream] = earlier + faults.finite(share, action, info)
+        event = info.get("event", "")
+        if event:
+            for move in running.moves.values():
+                move.events.append(event)
+
+        done = bool(terminated or truncated)
+        if done:
+            info = faults.at_the_end(info, running.state.actions)
+            if info["actions"] == ():  # nothing can follow, even if a limit ended the episode
+                terminated, truncated = True, False
+            complete = sorted(running.moves)
+        else:
+            player = faults.seat(info, self.players)
+            running.state = self._read(i, observation, info, player)
+            complete = [stream for stream in (first_stream + player,) if stream in running.moves]
+
+        transitions = []
+        for stream in complete:
+            move = running.moves.pop(stream)
+            next_state = running.state
+            if done:  # the end as this player sees it
+                next_state = self._read(i, observation, info, stream - first_stream, over=True)
+            transition = Transition(
+                move.state,
+                move.action,
+                running.rewards.pop(stream),
+                next_state,
+                bool(terminated),
+                bool(truncated),
+                bool(info.get("success", False)),
+                "\n".join(move.events),
+            )
+            transitions.append(transition)
+        return transitions
+
+    def _read(self, i: int, observation: Any, info: dict[str, Any], player: int, over: bool = False) -> State:
+        """Return what an environment showed as the state of a player.
+
+        Raises:
+            UsageError: if it breaks the contract, or lists no action although the episode is not over.
+        """
+        shown = info if self.raw else {**info, "raw": None}
+        state = State.read(observation, shown, i * self.players + player, player)
+        if state.actions == () and not over:
+            raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
+        faults.require_texts(observation, info, state.actions)
+        return state
+
+    def _ask(self, calls: dict[int, Call]) -> dict[int, Any]:
+        """Call environments; one that fails is named as the cause."""
+        try:
+            answers = self.fleet.ask(calls)
+        except (Exception, SystemExit) as error:
+            asked = [(method, *arguments) for method, arguments, _ in calls.values()]
+            raise faults.raised(error, asked) from error
+        for i, (method, _, _) in calls.items():
+            faults.require_shape(method, answers[i])
+        return answers
+
+    # ---- beginnings and ends of episodes ------------------------------------------------------------------
+
+    def _begin(self, environments: Iterable[int]) -> None:
+        """Begin the next episode of some environments, if there is one."""
+        episodes = {}
+        for i in environments:
+            episode = self._next_episode(i)
+            if episode is not None:
+                episodes[i] = episode
+        self._reset(episodes)
+
+    def _next_episode(self, i: int) -> tuple[int, int] | None:
+        """Return number and seed of the environment's next episode; None if there is none."""
         if self.limited is None:
             number = self.begun[i]
             self.begun[i] += 1
             return number, episode_seed(self.seed, i // self.group, number)
-        own = self.planned[i]
-        if not own:
-            own.extend(self.limited.popleft() for _ in range(min(self.lifetime, len(self.limited))))
-        return own.popleft() if own else None
+        planned = self.planned[i]
+        if not planned:
+            for _ in range(min(self.lifetime, len(self.limited))):
+                planned.append(self.limited.popleft())
+        return planned.popleft() if planned else None
 
     def _task_seed(self, i: int, number: int) -> int | None:
         """Return the seed of an episode's task; None if its own seed decides the task."""
@@ -188,123 +327,54 @@ class Rollout:
         env = i // self.group if self.limited is None else 0
         return lifetime_seed(self.seed, env, number // self.lifetime)
 
-    def _options(self, i: int, number: int) -> dict[str, int]:
-        task_seed = self._task_seed(i, number)
-        return {"episode": number} if task_seed is None else {"episode": number, "task_seed": task_seed}
-
-    def _reset(self, due: dict[int, tuple[int, int]]) -> None:
-        calls = {i: ("reset", (), {"seed": s, "options": self._options(i, n)}) for i, (n, s) in due.items()}
+    def _reset(self, episodes: dict[int, tuple[int, int]]) -> None:
+        """Begin episodes, given the number and the seed of each by environment."""
+        calls: dict[int, Call] = {}
+        for i, (number, seed) in episodes.items():
+            options = {"episode": number}
+            task_seed = self._task_seed(i, number)
+            if task_seed is not None:
+                options["task_seed"] = task_seed
+            calls[i] = ("reset", (), {"seed": seed, "options": options})
         answers = self._ask(calls)
-        players = [self._players(i, info) for i, (_, info) in answers.items()]
-        self.players = self.players or max(players, default=1)
+
+        if not self.players:
+            self.players = max((self._players_of(i, info) for i, (_, info) in answers.items()), default=1)
         for i, (observation, info) in answers.items():
-            running = self.running[i] = _Running(*due[i])
-            running.state = self._read(i, observation, info, faults.seat(info, self.players))
+            number, seed = episodes[i]
+            state = self._read(i, observation, info, faults.seat(info, self.players))
+            self.running[i] = _Running(number, seed, state)
         self.running = dict(sorted(self.running.items()))
         if len({state.actions is None for state in self.states}) > 1:
             raise UsageError("Some of these environments list admissible actions and others accept any text.")
 
-    def _ask(self, calls: dict[int, Call]) -> dict[int, Any]:
-        """Call environments; one that fails is named as the cause."""
-        try:
-            answers = self.fleet.ask(calls)
-        except (Exception, SystemExit) as error:
-            asked = [(verb, *arguments) for verb, arguments, _ in calls.values()]
-            from hunch.rl.blame import raised
+    def _players_of(self, i: int, info: dict[str, Any]) -> int:
+        """Return the number of an environment's players: what it says, or two if it names who moves."""
+        default = 2 if "player" in info else 1
+        return int(self.fleet.envs[i].metadata.get("players", default))
 
-            raise raised(error, asked) from error
-        for i, (verb, *_) in calls.items():
-            faults.require_shape(verb, answers[i])
-        return answers
-
-    def _players(self, i: int, info: dict[str, Any]) -> int:
-        return int(self.fleet.envs[i].metadata.get("players", 2 if "player" in info else 1))
-
-    def _read(self, i: int, observation: Any, info: dict[str, Any], player: int, over: bool = False) -> State:
-        shown = info if self.raw else {**info, "raw": None}
-        state = State.read(observation, shown, i * self.players + int(player), int(player))
-        if state.actions == () and not over:
-            raise UsageError(f"The environment offers no admissible action after: {state.observation!r}.")
-        faults.require_texts(observation, info, state.actions)
-        return state
-
-    def step(self, actions: Sequence[str]) -> list[Transition]:
-        """Take one action in each state, and start a new episode where one ended.
-
-        Raises:
-            UsageError: if the number of actions is wrong.
-            InadmissibleActionError: if an action is not admissible. In both cases no environment is stepped.
-        """
-        live = list(self.running)
-        self._check(actions)
-        outcomes = self._ask({i: ("step", (a,), {}) for i, a in zip(live, actions, strict=True)})
-        transitions: list[Transition] = []
-        over, self.forgotten = list[int](), []
-        for i, action in zip(live, actions, strict=True):
-            self.steps += 1
-            own = self._advance(i, action, outcomes[i])
-            transitions += own
-            if own and own[-1].done:
-                over.append(i)
-                if (self.running[i].number + 1) % self.lifetime == 0:
-                    self.forgotten += range(i * self.players, (i + 1) * self.players)
-                self.finished.append(self._end(i, own[-1].success))
-        self._begin(over)
-        return transitions
-
-    def _check(self, actions: Sequence[str]) -> None:
-        states = self.states
-        if len(actions) != len(states):
-            raise UsageError(f"There are {len(actions)} actions for {len(states)} states.")
-        for state, action in zip(states, actions, strict=True):
-            if not isinstance(action, str):
-                raise InadmissibleActionError(f"An action must be text, not {action!r}.")
-            if state.actions is not None and action not in state.actions:
-                said = f"The action {action!r} is not admissible here"
-                raise InadmissibleActionError(f"{said}; admissible are: {', '.join(state.actions)}.")
-
-    def _advance(self, i: int, action: str, outcome: Any) -> list[Transition]:
-        """Record the outcome of an action; return the transitions that it completes."""
-        observation, reward, terminated, truncated, info = outcome
-        running, first = self.running[i], i * self.players
-        running.open[running.state.stream] = (running.state, action, [])
-        running.actions.append(action)
-        running.total += faults.finite(reward, action, info)
-        for player, gained in enumerate(faults.shares(info, reward, self.players)):
-            due = running.due.get(first + player, 0.0)
-            running.due[first + player] = due + faults.finite(gained, action, info)
-        for _, _, events in running.open.values():
-            events += [event] if (event := info.get("event", "")) else []
-        turn = 0
-        done = bool(terminated or truncated)
-        if done:
-            info = faults.at_the_end(info, running.state.actions)
-            if info["actions"] == ():  # nothing can follow, even if a limit ended the episode
-                terminated, truncated = True, False
-        else:
-            turn = faults.seat(info, self.players)
-            running.state = self._read(i, observation, info, turn)
-        complete = sorted(running.open) if done else [s for s in (first + turn,) if s in running.open]
-        ends = bool(terminated), bool(truncated), bool(info.get("success", False))
-        transitions = []
-        for stream in complete:
-            before, taken, events = running.open.pop(stream)
-            after = self._read(i, observation, info, stream - first, done) if done else running.state
-            gained, told = running.due.pop(stream), "\n".join(events)
-            transitions.append(Transition(before, taken, gained, after, *ends, told))
-        return transitions
-
-    def _end(self, i: int, success: bool) -> Finished:
+    def _finish(self, i: int, success: bool) -> None:
+        """Move the episode of an environment from the unfinished to the finished ones."""
         ended = self.running.pop(i)
-        actions, task_seed = tuple(ended.actions), self._task_seed(i, ended.number)
-        return Finished(
-            ended.seed, self.steps, ended.total, len(actions), success, actions, ended.number, task_seed
+        finished = Finished(
+            seed=ended.seed,
+            step=self.steps,
+            episode_return=ended.episode_return,
+            length=len(ended.actions),
+            success=success,
+            actions=tuple(ended.actions),
+            number=ended.number,
+            task_seed=self._task_seed(i, ended.number),
         )
+        self.finished.append(finished)
 
     def take_finished(self) -> list[Finished]:
         """Return the episodes that ended since the last call, in the order in which they ended."""
-        finished, self.finished = self.finished, []
+        finished = self.finished
+        self.finished = []
         return finished
+
+    # ---- checkpoints --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Return counters, and the seeds and actions of the unfinished episodes."""
@@ -317,12 +387,17 @@ class Rollout:
         Raises:
             HunchError: if the replay of an episode differs from the original.
         """
-        self.steps, self.begun = state["steps"], list(state["begun"])
-        self.finished, self.running = [], {}
-        self._reset({i: (number, seed) for i, (number, seed, _, _) in state["running"].items()})
-        for t in range(max((len(actions) for _, _, actions, _ in state["running"].values()), default=0)):
-            due = {i: actions[t] for i, (_, _, actions, _) in state["running"].items() if t < len(actions)}
-            for i, outcome in self._ask({i: ("step", (a,), {}) for i, a in due.items()}).items():
+        self.steps = state["steps"]
+        self.begun = list(state["begun"])
+        self.finished = []
+        self.running = {}
+        episodes = {i: (number, seed) for i, (number, seed, _, _) in state["running"].items()}
+        actions = {i: taken for i, (_, _, taken, _) in state["running"].items()}
+        self._reset(episodes)
+        for t in range(max(map(len, actions.values()), default=0)):
+            due = {i: taken[t] for i, taken in actions.items() if t < len(taken)}
+            outcomes = self._ask({i: ("step", (action,), {}) for i, action in due.items()})
+            for i, outcome in outcomes.items():
                 self._advance(i, due[i], outcome)
         for i, (_, _, _, observation) in state["running"].items():
             if self.running[i].state.observation != observation:

@@ -1,4 +1,4 @@
-"""Worker processes for environments whose steps are slow.
+"""Calls several environments together: one after the other, or in worker processes if their steps are slow.
 
 A program that uses worker processes needs
 ``if __name__ == "__main__":`` around its code, as usual for processes in Python.
@@ -15,13 +15,31 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeAlias
 
 from hunch.core import HunchError, UsageError
-from hunch.rl.fleet import Fleet
 
 PATIENCE = 5.0
 """Seconds in which a worker must exit before it is killed."""
+Call: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""Name of a method of an environment, with its arguments."""
+
+
+class Fleet:
+    """Several environments that are called together, one after the other in this process."""
+
+    def __init__(self, envs: Sequence[Any]) -> None:
+        self.envs = list(envs)
+
+    def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
+        """Call one method of each given environment, by index; return the results. Errors pass unchanged."""
+        answers = {}
+        for i, (method, arguments, options) in calls.items():
+            answers[i] = getattr(self.envs[i], method)(*arguments, **options)
+        return answers
+
+    def close(self) -> None:
+        """Do nothing: there are no worker processes here, and the environments stay open."""
 
 
 @contextmanager
@@ -102,19 +120,23 @@ class Workers(Fleet):
             self.close()
             raise
 
-    def ask(self, calls: Mapping[int, Any]) -> dict[int, Any]:
+    def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
         """Call one method of each given environment; errors are raised after all have answered."""
         n = len(self.workers)
-        shares = [{i // n: call for i, call in calls.items() if i % n == number} for number in range(n)]
-        asked = [(number, share) for number, share in enumerate(shares) if share]
-        for number, share in asked:
-            self.workers[number].send(share)
-        answers = [self.workers[number].receive() for number, _ in asked]
+        # Worker k has the environments k, k + n, k + 2 n, ..., which it numbers 0, 1, 2, ...
+        shares: dict[int, dict[int, Call]] = {}
+        for i, call in calls.items():
+            shares.setdefault(i % n, {})[i // n] = call
+        asked = sorted(shares)
+        for k in asked:
+            self.workers[k].send(shares[k])
+        answers = [self.workers[k].receive() for k in asked]
         _raise_first(answers)
-        found = {
-            i * n + k: answer for (k, _), own in zip(asked, answers, strict=True) for i, answer in own.items()
-        }
-        return {i: found[i] for i in calls}
+        by_environment = {}
+        for k, share in zip(asked, answers, strict=True):
+            for place, answer in share.items():
+                by_environment[place * n + k] = answer
+        return {i: by_environment[i] for i in calls}
 
     def close(self) -> None:
         """Stop the worker processes."""
