@@ -20,7 +20,7 @@ pytest.importorskip("transformers")
 
 from hunch import lm  # noqa: E402
 from hunch.methods.tune.offline_rlhf import pairs as pairs_of  # noqa: E402
-from hunch.methods.tune.text import Example  # noqa: E402
+from hunch.methods.tune.recorded import Example  # noqa: E402
 from hunch.roles.reward.model import RewardModel  # noqa: E402
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled  # noqa: E402
 from hunch.roles.reward.settings import RewardModelConfig  # noqa: E402
@@ -260,10 +260,10 @@ def test_selection_raises_the_learned_reward(writer):
     agent = made("best-of-n", lm=f"hf:{writer}", pairs=40, noise=0.0, n=8)
     hunch.train(agent, [hunch.make(ENV) for _ in range(8)], steps=160)
     states, rng = [State(str(own)) for own in recipes.requests("training")], np.random.default_rng(0)
-    best = agent.judge(states, agent.write(states, rng))
+    best = agent.text_metrics(states, agent.write(states, rng))
     assert best["kl"] == pytest.approx(np.log(8) - 7 / 8)
     agent.config = methods.settings.configure(type(agent), agent.config, {"n": 1})
-    assert best["proxy"] > agent.judge(states, agent.write(states, rng))["proxy"]
+    assert best["proxy"] > agent.text_metrics(states, agent.write(states, rng))["proxy"]
 
 
 # ---- recorded texts ---------------------------------------------------------------------------------------
@@ -302,6 +302,34 @@ def test_a_conditioned_model_writes_at_the_level_that_is_asked_for():
     low = agent.act([ASKED] * 10)
     assert [text.strip() for text in high].count(GOOD) > 7
     assert [text.strip() for text in low].count(BAD) > 7
+
+
+LOSSES = ("likelihood", "filter", "weighted", "conditioned", "dpo", "kto")
+
+
+@pytest.mark.parametrize(("name", "loss"), [("sft", None), *(("offline-rlhf", loss) for loss in LOSSES)])
+def test_micro_accumulates_the_gradients_of_a_batch(name, loss):
+    """Passes hold at most so many texts, or pairs, and the weights are those of whole batches."""
+    options = {"loss": loss} if loss else {}
+    every = []
+    for micro in (64, 3):
+        agent = made(name, lm=SCRATCH, batch_size=10, micro=micro, learning_rate=1e-3, **options)
+        agent.begin(World(steps=20, data=recorded(12)), 0)
+        sizes, evaluate = [], agent.policy.evaluate
+
+        def noted(states, decisions, sizes=sizes, evaluate=evaluate, **how):
+            sizes.append(len(states))
+            return evaluate(states, decisions, **how)
+
+        agent.policy.evaluate = noted
+        losses = [agent.learn()["loss"] for _ in range(3)]
+        every.append((losses, {key: own.clone() for key, own in agent.lm.state_dict().items()}))
+        per_item = 2 if loss == "dpo" else 1
+        assert max(sizes) == min(10, micro) * per_item
+    (whole, one), (parts, other) = every
+    np.testing.assert_allclose(whole, parts, rtol=1e-5)
+    for key, weight in one.items():
+        torch.testing.assert_close(other[key], weight, atol=2e-5, rtol=1e-4)
 
 
 def test_pairs_are_of_one_group_and_differ():

@@ -125,7 +125,7 @@ def test_direct_preference_optimisation():
     policy, start = Letters(seed=1), Letters(seed=2)
     decisions = [step.decision for step in EPISODES]
     found = policy.judged(decisions)
-    ratios = log_ratios(found, start.judged(decisions))
+    ratios = log_ratios(found, start.judged(decisions).logprobs)
     own = trainer_of_pairs(
         answered(start, decisions),
         f_divergence_type="reverse_kl",
@@ -142,7 +142,7 @@ def test_kahneman_tversky_optimisation():
     policy, start = Letters(seed=1), Letters(seed=2)
     decisions = [step.decision for step in EPISODES]
     found = policy.judged(decisions)
-    ratios = log_ratios(found, start.judged(decisions))
+    ratios = log_ratios(found, start.judged(decisions).logprobs)
     good = torch.tensor([True, False] * (len(decisions) // 2))
     own = trainer_of_pairs(
         answered(start, decisions),

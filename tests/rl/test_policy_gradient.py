@@ -343,7 +343,7 @@ def test_losses_of_preferences():
     s = 1 / (1 + np.exp(-0.5 * np.array([1, -1, -1]) * (ratios - 0.3)))
     assert float(found) == pytest.approx(np.mean(np.array([2, 3, 3]) * (1 - s)))
     same = Letters().judged([step.decision for step in EPISODES])
-    nothing = log_ratios(same, same).detach()
+    nothing = log_ratios(same, same.logprobs).detach()
     assert not nothing.any()
     assert float(dpo(nothing, nothing)) == pytest.approx(np.log(2))
     assert float(kto(nothing, torch.tensor([True] * 8), nothing)) == pytest.approx(0.5)

@@ -33,6 +33,7 @@ from hunch.methods.decode.best_of_n import METHOD as BEST_OF_N
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.rl.policy import Decision
+from hunch.roles.policy.settings import Start
 from hunch_contrib.tune.constitutional import question
 
 ASK: Final = "\nDoes the answer keep the principle?"
@@ -44,6 +45,9 @@ Search: TypeAlias = "Generator[str, tuple[Decision, float], Decision]"
 class RAINConfig(TextConfig):
     """Settings of search with self-evaluation and rewind."""
 
+    start: Start = "weights"
+    """Initial weights: those of the model, the same with shuffled vocabulary, or random. The last two are
+    controls."""
     judge: str = "uniform"
     """Model that judges whether an answer follows the principle (paper: the writer itself)."""
     principle: str = "The answer does well what was asked."

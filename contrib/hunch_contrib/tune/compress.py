@@ -30,7 +30,7 @@ from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.agent import Groups, WritingAgent, WritingConfig
 from hunch.methods.tune.grpo import COMPARES
-from hunch.methods.tune.text import examples
+from hunch.methods.tune.recorded import examples
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step
 
@@ -125,7 +125,7 @@ class Compress(WritingAgent):
                 if t.reward > self.known.get(asked, ((), -np.inf))[1]:
                     self.known[asked] = places_of(words_of(t.state), t.action), float(t.reward)
 
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return the mean number of kept words, as a metric."""
         return {"kept": float(np.mean([len(own.text.split()) for own in decisions]))}
 

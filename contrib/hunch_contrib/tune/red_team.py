@@ -22,7 +22,7 @@ import numpy as np
 
 from hunch.core import State, Transition, UsageError, World
 from hunch.lm.speech import text_of
-from hunch.methods.tune.text import examples
+from hunch.methods.tune.recorded import examples
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision
 from hunch_contrib.tune.a2c_text import METHOD as A2C_METHOD

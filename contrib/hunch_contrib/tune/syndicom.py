@@ -4,7 +4,8 @@ Algorithm (Richardson et al., "SYNDICOM: Improving Conversational Commonsense wi
 Language Feedback", SIGDIAL 2023)::
 
     demonstrations  <- a request with an invalid answer, the feedback on it, and the repaired answer
-    ascend on  log p(feedback | request, answer) + log p(repair | request, answer, feedback)
+    examples        <- (request, answer -> feedback), (request, answer, feedback -> repair)
+    repeat: the update of supervised fine-tuning on these examples (:mod:`hunch.methods.tune.sft`)
     to answer:  feedback ~ p(. | request, answer);   repair ~ p(. | request, answer, feedback)
 
 Feedback and repair are one model with two prompts; in the paper they are two. Controls: ``feedback=none``
@@ -21,8 +22,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import State, UsageError, World
-from hunch.methods.tune.sft import METHOD as SFT
-from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
+from hunch.methods.tune.recorded import Example, RecordedConfig
+from hunch.methods.tune.sft import METHOD as SFT_METHOD
+from hunch.methods.tune.sft import SFT
 from hunch.rl.policy import Decision
 
 
@@ -34,10 +36,15 @@ class SYNDICOMConfig(RecordedConfig):
     """Feedback that the repair reads: predicted, or a control: none, or that on another answer (shuffled)."""
 
 
-class SYNDICOM(RecordedAgent):
-    """The agent of SYNDICOM; arguments as for :class:`~hunch.methods.tune.sft.SFT`."""
+class SYNDICOM(SFT):
+    """The agent of SYNDICOM; arguments as for :class:`~hunch.methods.tune.sft.SFT`, whose update it makes."""
 
     config_class: ClassVar[type[Any]] = SYNDICOMConfig
+
+    @classmethod
+    def check(cls, config: Any, specs: Any) -> None:
+        """Check before loading that a model is named."""
+        super(SFT, cls).check(config, specs)
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and keep the demonstrations as two examples each.
@@ -48,49 +55,47 @@ class SYNDICOM(RecordedAgent):
         how, shown = self.config.feedback, world.examples
         if any(len(texts) != 2 for _, texts in shown):
             raise UsageError("syndicom learns from demonstrations with two texts, feedback and repair.")
-        told = [texts[0] for _, texts in shown]
+        notes = [texts[0] for _, texts in shown]
         if how == "shuffled":
-            told = [told[i] for i in np.random.default_rng([seed, 5]).permutation(len(told))]
-        both = list[Example]()
-        for (request, (_, repair)), note in zip(shown, told, strict=True):
-            own = State(request, world.task)
-            both += [Example(with_feedback(own, None), note)] * (how != "none")
-            both.append(Example(with_feedback(own, "" if how == "none" else note), repair))
-        self.pairs = both
+            order = np.random.default_rng([seed, 5]).permutation(len(notes))
+            notes = [notes[i] for i in order]
+        self.both: list[Example] = []
+        for (request, (_, repair)), note in zip(shown, notes, strict=True):
+            state = State(request, world.task)
+            if how != "none":
+                self.both.append(Example(with_feedback(state, None), note))
+            self.both.append(Example(with_feedback(state, "" if how == "none" else note), repair))
         super().begin(replace(world, data=(), examples=()), seed)
 
     def chosen(self, known: list[Example]) -> list[Example]:
         """Return the examples of both prompts."""
-        return self.pairs
+        return self.both
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write feedback on each answer, and then the repair."""
         notes = [""] * len(states)
         if self.config.feedback != "none":
-            notes = [own.text.strip() for own in super().write([with_feedback(s, None) for s in states], rng)]
+            asked = [with_feedback(state, None) for state in states]
+            notes = [decision.text.strip() for decision in super().write(asked, rng)]
         if self.config.feedback == "shuffled":
             notes = [notes[i] for i in rng.permutation(len(notes))]
-        return super().write([with_feedback(s, own) for s, own in zip(states, notes, strict=True)], rng)
-
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return no metrics: a divergence from the initial model says little here."""
-        return {}
-
-    def loss(self) -> Any:
-        """Return the negative log-likelihood of a batch."""
-        from hunch.rl.preference_losses import likelihood  # loads torch
-
-        return likelihood(self.judged(self.draw()))
+        repairs = [with_feedback(state, note) for state, note in zip(states, notes, strict=True)]
+        return super().write(repairs, rng)
 
 
 def with_feedback(state: State, note: str | None) -> State:
     """Return a state that asks for feedback (note None), or for a repair by this feedback."""
-    more = "feedback :" if note is None else f"feedback : {note} repair :" if note else "repair :"
-    return replace(state, observation=f"{state.observation} {more}")
+    if note is None:
+        request = "feedback :"
+    elif note:
+        request = f"feedback : {note} repair :"
+    else:
+        request = "repair :"
+    return replace(state, observation=f"{state.observation} {request}")
 
 
 METHOD = replace(
-    SFT,
+    SFT_METHOD,
     name="syndicom",
     agent_class=SYNDICOM,
     summary="a model learns to criticise an answer, and to repair the answer by this feedback",

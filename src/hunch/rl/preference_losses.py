@@ -13,15 +13,15 @@ from torch.nn.functional import logsigmoid
 from hunch.rl.policy import Evaluated
 
 
-def likelihood(found: Evaluated, weights: Tensor | None = None) -> Tensor:
+def likelihood(texts: Evaluated, weights: Tensor | None = None) -> Tensor:
     """Return the negative log-likelihood of texts: a mean over the tokens of all texts.
 
     Args:
-        found: The policy's outputs for the texts.
+        texts: The policy's outputs for the texts.
         weights: Weight of each text, shape (n,); by default 1.
     """
-    each = found.logprobs if weights is None else found.logprobs * weights[:, None]
-    return -(each * found.mask).sum() / found.mask.sum()
+    logprobs = texts.logprobs if weights is None else texts.logprobs * weights[:, None]  # (n, T)
+    return -(logprobs * texts.mask).sum() / texts.mask.sum()
 
 
 def pairs(chosen: Tensor, rejected: Tensor, shares: Tensor | None = None, centre: float = 0.0) -> Tensor:
@@ -39,14 +39,20 @@ def pairs(chosen: Tensor, rejected: Tensor, shares: Tensor | None = None, centre
     Returns:
         The mean loss.
     """
-    apart, share = chosen - rejected, torch.ones_like(chosen) if shares is None else shares
-    loss = -(share * logsigmoid(apart) + (1 - share) * logsigmoid(-apart)).mean()
+    margin = chosen - rejected  # (n,)
+    share = torch.ones_like(chosen) if shares is None else shares
+    loss = -(share * logsigmoid(margin) + (1 - share) * logsigmoid(-margin)).mean()
     return loss + centre * ((chosen + rejected) ** 2).mean()
 
 
-def log_ratios(found: Evaluated, reference: Evaluated) -> Tensor:
-    """Return the log-ratio of each text, shape (n,), with the gradients of ``found``."""
-    return ((found.logprobs - reference.logprobs.detach()) * found.mask).sum(1)
+def log_ratios(texts: Evaluated, reference: Tensor) -> Tensor:
+    """Return log p(text) - log p_reference(text) of each text, shape (n,), with the gradients of ``texts``.
+
+    Args:
+        texts: The policy's outputs for the texts.
+        reference: Log-probability of each token under the reference, shape (n, T).
+    """
+    return ((texts.logprobs - reference.detach()) * texts.mask).sum(1)
 
 
 def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1) -> Tensor:

@@ -31,16 +31,24 @@ class Learner:
 
     def update(self, loss: Tensor, rate: float | None = None) -> float:
         """Make one gradient step on a loss, optionally with another learning rate; return the loss."""
+        self.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.step(rate)
+        return float(loss.detach())
+
+    def zero_grad(self) -> None:
+        """Forget all gradients. Those of several backward passes are then added until :meth:`step`."""
         for optimiser in self.optimisers:
             optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+
+    def step(self, rate: float | None = None) -> None:
+        """Clip the gradients, and make one step, optionally with another learning rate."""
         if self.clip:
             torch.nn.utils.clip_grad_norm_(self.clip, 1.0)
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = group["lr"] if rate is None else rate
             optimiser.step()
-        return float(loss.detach())
 
     def state_dict(self) -> list[dict[str, Any]]:
         """Return the state of each optimiser."""

@@ -26,6 +26,7 @@ from hunch.methods.tune.rlhf import METHOD as RLHF
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveInt
 from hunch.rl.policy import Decision
+from hunch.roles.policy.settings import Start
 from hunch.roles.reward.preferences import check_labels, preferences_of
 from hunch.roles.reward.settings import RewardModelConfig
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 class BestOfNConfig(RewardModelConfig, TextConfig):
     """Settings of best of n."""
 
+    start: Start = "weights"
+    """Initial weights: those of the model, the same with shuffled vocabulary, or random. The last two are
+    controls."""
     n: PositiveInt = 16
     """Number of texts from which the best is chosen (WebGPT: 64)."""
 
@@ -104,7 +108,7 @@ class BestOfN(TextAgent):
         rewards = self.source.score(many, [own.text for own in drawn]).reshape(len(states), n)
         return [drawn[i * n + int(best)] for i, best in enumerate(rewards.argmax(1))]
 
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return the learned reward of texts, and the bound on the KL divergence, as metrics."""
         if not self.source.fitted:
             return {}

@@ -31,6 +31,7 @@ from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import GROUPED, UpdateConfig
+from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import WORDING
 from hunch.roles.reward.rewarded import Rewarded, named_source
 
@@ -53,7 +54,7 @@ FLAT: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingConfig(TextConfig, UpdateConfig):
+class WritingConfig(TextConfig, TextPolicyConfig, UpdateConfig):
     """Settings of a language model that writes and is trained."""
 
     group: PositiveInt = 1
@@ -96,6 +97,7 @@ class WritingAgent(TextAgent, PolicyAgent):
         super().__init__(config, lm=lm, **options)
         c = self.config
         self.group: int = c.group
+        self.listed = c.listed
         if c.reference != "start":
             self.reference = None if c.reference == "none" else trainable(c.reference)
         if self.reference not in (None, "start"):
@@ -130,6 +132,11 @@ class WritingAgent(TextAgent, PolicyAgent):
     def wording(self) -> str:
         """The version of the prompts."""
         return WORDING
+
+    def policy_settings(self) -> TextPolicyConfig:
+        """Return the settings of the policy, which has a value."""
+        c = self.config
+        return TextPolicyConfig(max_tokens=c.max_tokens, start=c.start, width=c.width)
 
     def make_memory(self) -> Groups:
         """Return the memory of unfinished episodes, and of finished ones by group."""

@@ -7,8 +7,11 @@ all minimise a loss over the log-probabilities of recorded texts y after prompts
     filter       -log p(y | x), where r(x, y) is in the top share
     weighted     -exp(z(r) / beta) log p(y | x), weights of mean 1          reward-weighted regression
     conditioned  -log p(y | level of r, x); write after the highest level   decision transformer
-    dpo          -log sigmoid(beta (g(better) - g(worse))),  g = log p / p_ref        (Rafailov et al., 2023)
-    kto          1 - sigmoid(+-beta (g - its mean for other prompts))            (Ethayarajh et al., 2024)
+    dpo          -log sigmoid(beta (g(better) - g(worse)))                     (Rafailov et al., 2023)
+    kto          1 - sigmoid(+-beta (g - z)),  + for good texts, - for others  (Ethayarajh et al., 2024)
+
+    g = log p(y | x) - log p_ref(y | x),  p_ref the model before training
+    z = max(0, mean of g over the batch, each text after the prompt of another one)
 
 Rewards are the recorded ones. dpo compares texts that answer the same prompt. For kto, texts with a
 reward above the mean are good. No code with thresholds, temperatures or levels is published:
@@ -25,10 +28,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import numpy as np
 
 from hunch.core import State, UsageError, World
+from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.methods.tune.sft import METHOD as SFT
-from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, Share
-from hunch.rl.policy import Decision
+from hunch.rl.policy import Decision, cut, fitting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,31 +76,40 @@ class OfflineRLHF(RecordedAgent):
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and select the texts for the loss."""
-        self.pairs: list[tuple[int, int]] = []
-        self.weights = np.ones(0)
+        self.pairs: list[tuple[int, int]] = []  # dpo: better and worse example
+        self.weights = np.ones(0)  # weighted: weight of each example
+        self.good = np.zeros(0, dtype=bool)  # kto: whether each example is good
         super().begin(replace(world, examples=()), seed)  # demonstrations have no rewards
         if self.config.loss == "conditioned" and self.examples:
             self._require_levels()
 
     def chosen(self, known: list[Example]) -> list[Example]:
         """Return the texts that the loss uses; with levels, their prompts name one."""
-        c, rewards = self.config, np.array([own.reward for own in known])
+        c = self.config
         if not known:
             return []
+        rewards = np.array([example.reward for example in known])  # (n,)
         if c.loss != "likelihood" and (np.isnan(rewards).any() or np.ptp(rewards) == 0):
             raise UsageError(f"--loss {c.loss} needs recorded texts whose rewards differ: give --data.")
         if c.shuffle:
             rewards = self.rng.permutation(rewards)
-            known = [own._replace(reward=float(r)) for own, r in zip(known, rewards, strict=True)]
-        scaled = (rewards - rewards.mean()) / (rewards.std() or 1.0)
+            known = [example._replace(reward=float(r)) for example, r in zip(known, rewards, strict=True)]
+
         if c.loss == "filter":
-            return [own for own in known if own.reward >= np.quantile(rewards, 1 - c.top)]
+            least = np.quantile(rewards, 1 - c.top)
+            return [example for example in known if example.reward >= least]
         if c.loss == "weighted":
-            self.weights = np.exp(scaled / c.spread) / np.exp(scaled / c.spread).mean()
+            # exp(z / spread) / its mean, where z is the standardised reward.
+            z = (rewards - rewards.mean()) / (rewards.std() or 1.0)
+            weights = np.exp(z / c.spread)
+            self.weights = weights / weights.mean()
         if c.loss == "conditioned":
             edges = np.quantile(rewards, np.arange(1, LEVELS) / LEVELS)
             levels = np.searchsorted(edges, rewards, side="right")
-            return [own._replace(state=at(own.state, int(k))) for own, k in zip(known, levels, strict=True)]
+            return [
+                example._replace(state=at(example.state, int(level)))
+                for example, level in zip(known, levels, strict=True)
+            ]
         if c.loss == "dpo":
             self.pairs = pairs(known)
         if c.loss == "kto":
@@ -106,8 +118,8 @@ class OfflineRLHF(RecordedAgent):
 
     def _require_levels(self) -> None:
         """Refuse a tokenizer to which all levels are the same."""
-        told = {self.lm.spelled([""], [str(level)])[0].tokens for level in range(LEVELS)}
-        if len(told) < LEVELS:
+        tokens = {self.lm.spelled([""], [str(level)])[0].tokens for level in range(LEVELS)}
+        if len(tokens) < LEVELS:
             raise UsageError(
                 f"{self.lm.name} has no words for the levels 0 to {LEVELS - 1} of conditioned: use a model "
                 "whose tokenizer has them, or scratch."
@@ -119,52 +131,107 @@ class OfflineRLHF(RecordedAgent):
             states = [at(state, self.config.request) for state in states]
         return super().write(states, rng)
 
-    # ---- losses ---------------------------------------------------------------------------------------
+    # ---- the update -----------------------------------------------------------------------------------
 
-    def loss(self) -> Tensor:
-        """Return the loss of a random batch."""
-        if self.config.loss == "dpo":
-            return self.dpo()
-        if self.config.loss == "kto":
-            return self.kto()
+    def learn(self) -> dict[str, float]:
+        """Make one update by the loss of the config.
+
+        Raises:
+            HunchError: if the loss is not finite, or memory runs out.
+        """
+        if not self.examples:
+            return {}
+        self.learner.zero_grad()
+        with fitting(self.config.micro):
+            if self.config.loss == "dpo":
+                loss = self.dpo()
+            elif self.config.loss == "kto":
+                loss = self.kto()
+            else:
+                loss = self.likelihood()
+        self.step(loss)
+        return {"loss": loss}
+
+    # Each of these adds the gradients of its loss, `micro` texts or pairs at a time, and returns the loss.
+
+    def likelihood(self) -> float:
+        """Descend on  - sum over texts y of w(y) log p(y | x) / number of tokens;  w is 1 but in weighted."""
         import torch
 
-        from hunch.rl.preference_losses import likelihood  # loads torch
+        rows = self.draw()  # batch_size
+        tokens = self.tokens(rows)
+        loss = 0.0
+        for few in cut(rows, self.config.micro):
+            texts = self.evaluate(few)  # log-probabilities and mask: (few, longest text)
+            logprobs = texts.logprobs
+            if self.config.loss == "weighted":
+                weights = torch.tensor(self.weights[few]).float()  # (few,)
+                logprobs = logprobs * weights.to(logprobs)[:, None]
+            part = -(logprobs * texts.mask).sum() / tokens
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += float(part.detach())
+        return loss
 
-        rows = self.draw()
-        weights = torch.tensor(self.weights[rows]).float() if self.config.loss == "weighted" else None
-        return likelihood(self.judged(rows), weights)
-
-    def dpo(self) -> Tensor:
-        """Return the DPO loss of a random batch of pairs."""
+    def dpo(self) -> float:
+        """Descend on the mean of  - log sigmoid(beta (g(better) - g(worse)))  over random pairs."""
         from hunch.rl.preference_losses import dpo  # loads torch
 
-        drawn = [self.pairs[i] for i in self.rng.integers(len(self.pairs), size=self.config.batch_size)]
-        better, worse = zip(*drawn, strict=True)
-        ratios = self.ratios([*better, *worse])
-        return dpo(ratios[: len(drawn)], ratios[len(drawn) :], self.config.beta)
+        c = self.config
+        drawn = self.rng.integers(len(self.pairs), size=c.batch_size)
+        batch = [self.pairs[i] for i in drawn]  # batch_size
+        loss = 0.0
+        for few in cut(batch, c.micro):
+            better, worse = zip(*few, strict=True)
+            g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
+            g_better, g_worse = g[: len(few)], g[len(few) :]
+            part = dpo(g_better, g_worse, c.beta) * (len(few) / len(batch))
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += float(part.detach())
+        return loss
 
-    def kto(self) -> Tensor:
-        """Return the KTO loss of a random batch; the divergence is estimated on texts of other prompts."""
+    def kto(self) -> float:
+        """Descend on the mean of  1 - sigmoid(+-beta (g - z))  over random texts."""
         import torch
 
         from hunch.rl.preference_losses import kto  # loads torch
 
-        rows = self.draw()
-        with torch.no_grad():
-            others = self.ratios(rows, texts=[*rows[1:], rows[0]])
-        return kto(self.ratios(rows), torch.tensor(self.good[rows]), others, self.config.beta)
+        c = self.config
+        rows = self.draw()  # batch_size
 
-    def ratios(self, rows: Sequence[int], texts: Sequence[int] | None = None) -> Tensor:
-        """Return log p / p_ref of texts (default: the examples') after the examples' prompts, shape (n,)."""
+        # z, the divergence from the reference: g of each text after the prompt of the one before it.
+        others = [*rows[1:], rows[0]]
+        with torch.no_grad():
+            g_others = torch.cat(
+                [
+                    self.log_ratios(prompts, texts)
+                    for prompts, texts in zip(cut(rows, c.micro), cut(others, c.micro), strict=True)
+                ]
+            )  # (batch_size,)
+
+        loss = 0.0
+        for few in cut(rows, c.micro):
+            g = self.log_ratios(few)  # (few,)
+            good = torch.tensor(self.good[few], device=g.device)
+            part = kto(g, good, g_others, c.beta) * (len(few) / len(rows))
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += float(part.detach())
+        return loss
+
+    def log_ratios(self, rows: Sequence[int], texts: Sequence[int] | None = None) -> Tensor:
+        """Return g = log p(y | x) - log p_ref(y | x), shape (n,), with gradients of the first term.
+
+        Args:
+            rows: Examples whose prompts are x.
+            texts: Examples whose texts are y. Default: the same.
+        """
         from hunch.rl.preference_losses import log_ratios  # loads torch
 
         states = [self.examples[i].state for i in rows]
-        decisions = [self.decisions[i] for i in texts or rows]
-        known = self.policy.reference_logprobs(states, decisions)
-        assert known is not None
-        found = self.policy.evaluate(states, decisions, part="policy")
-        return log_ratios(found, found._replace(logprobs=known))
+        decisions = [self.decisions[i] for i in (rows if texts is None else texts)]
+        reference = self.policy.reference_logprobs(states, decisions)  # (n, tokens), without gradients
+        assert reference is not None
+        current = self.policy.evaluate(states, decisions, part="policy")
+        return log_ratios(current, reference)
 
 
 def at(state: State, level: int) -> State:
@@ -179,20 +246,20 @@ def pairs(known: Sequence[Example]) -> list[tuple[int, int]]:
         UsageError: if there are no such pairs.
     """
     groups: dict[int, list[int]] = {}
-    for i, own in enumerate(known):
-        if own.group is not None:
-            groups.setdefault(own.group, []).append(i)
+    for i, example in enumerate(known):
+        if example.group is not None:
+            groups.setdefault(example.group, []).append(i)
     if not groups:
         raise UsageError("--loss dpo compares texts of one prompt, and the data have no groups.")
-    found = [
-        (i, j) if known[i].reward > known[j].reward else (j, i)
-        for rows in groups.values()
-        for i, j in combinations(rows, 2)
-        if known[i].reward != known[j].reward and known[i].text != known[j].text
-    ]
-    if not found:
+    compared: list[tuple[int, int]] = []
+    for rows in groups.values():
+        for i, j in combinations(rows, 2):
+            if known[i].reward == known[j].reward or known[i].text == known[j].text:
+                continue
+            compared.append((i, j) if known[i].reward > known[j].reward else (j, i))
+    if not compared:
         raise UsageError("No group of the data has two different texts with different rewards to compare.")
-    return found
+    return compared
 
 
 METHOD = replace(

@@ -35,7 +35,8 @@ from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
 from hunch.methods.tune.agent import WRITES, WritingAgent
 from hunch.methods.tune.ppo_text import PPOTextConfig
-from hunch.methods.tune.text import Writer, examples
+from hunch.methods.tune.recorded import examples
+from hunch.methods.tune.text import Writer
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision
 from hunch.roles.reward.preferences import check_labels, preferences_of
@@ -229,14 +230,14 @@ class RLHF(Rewarded):
 
     def player(self, seed: int) -> Player:
         """Return a player that writes with the same weights, and reports the learned reward."""
-        return Writer(self.agent.write, self.judge, seed)
+        return Writer(self.agent.write, self.text_metrics, seed)
 
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return the mean KL divergence and the mean learned reward of texts."""
         if not self.source.fitted:
-            return self.agent.judge(states, decisions)
+            return self.agent.text_metrics(states, decisions)
         proxy = self.source.score(states, [own.text for own in decisions])
-        return {**self.agent.judge(states, decisions), "proxy": float(proxy.mean())}
+        return {**self.agent.text_metrics(states, decisions), "proxy": float(proxy.mean())}
 
     # ---- state ----------------------------------------------------------------------------------------
 

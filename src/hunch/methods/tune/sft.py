@@ -5,8 +5,9 @@ section 3.5)::
 
     demonstrations  <- pairs of a prompt and a text: recorded ones, or those of the environment
     repeat
-        draw a batch of demonstrations
-        ascend on log p(text | prompt), a mean over the tokens of the texts, with end tokens
+        draw a batch of demonstrations (x, y), with replacement
+        loss <- - sum over y, t of log p(y_t | x, y_<t) / number of tokens     end tokens included
+        a step of Adam, whose learning rate falls linearly to 0
 
 LIMA (Zhou et al., "LIMA: Less Is More for Alignment", NeurIPS 2023) learns from few texts of high quality:
 ``curated`` keeps the best by recorded reward, and ``drawn``, the control, as many at random.
@@ -20,19 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hunch.core import State, UsageError
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.tune.text import Example, RecordedAgent, RecordedConfig
+from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt
-from hunch.rl.policy import Decision
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from hunch.rl.policy import Decision, cut, fitting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,26 +57,48 @@ class SFT(RecordedAgent):
 
     def chosen(self, known: list[Example]) -> list[Example]:
         """Return the best demonstrations, randomly drawn ones, or all."""
-        c, n = self.config, len(known)
-        if n < max(1, c.curated, c.drawn):
-            raise UsageError(f"Too few demonstrations: {n:,}. Give --data, or prompts with a 'completion'.")
-        if c.curated and np.isnan([own.reward for own in known]).any():
+        c = self.config
+        if len(known) < max(1, c.curated, c.drawn):
             raise UsageError(
-                "The best demonstrations are those of highest reward: give recorded ones, --data."
+                f"Too few demonstrations: {len(known):,}. Give --data, or prompts with a 'completion'."
             )
         if c.curated:
-            return sorted(known, key=lambda own: -own.reward)[: c.curated]
-        return [known[i] for i in self.rng.permutation(n)[: c.drawn]] if c.drawn else known
+            if np.isnan([example.reward for example in known]).any():
+                raise UsageError(
+                    "The best demonstrations are those of highest reward: give recorded ones, --data."
+                )
+            return sorted(known, key=lambda example: -example.reward)[: c.curated]
+        if c.drawn:
+            return [known[i] for i in self.rng.permutation(len(known))[: c.drawn]]
+        return known
 
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+    def learn(self) -> dict[str, float]:
+        """Make one update: raise the mean log-likelihood of the tokens of a batch.
+
+        Raises:
+            HunchError: if the loss is not finite, or memory runs out.
+        """
+        if not self.examples:
+            return {}
+        c = self.config
+        rows = self.draw()  # batch_size
+        tokens = self.tokens(rows)
+
+        # Gradients of  - sum log p(y_t | x, y_<t) / tokens,  accumulated over `micro` texts at a time.
+        self.learner.zero_grad()
+        loss = 0.0
+        with fitting(c.micro):
+            for few in cut(rows, c.micro):
+                texts = self.evaluate(few)  # log-probabilities and mask: (few, longest text)
+                part = -(texts.logprobs * texts.mask).sum() / tokens
+                part.backward()  # type: ignore[no-untyped-call]
+                loss += float(part.detach())
+        self.step(loss)
+        return {"loss": loss}
+
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return no metrics: a divergence from the initial model says little here."""
         return {}
-
-    def loss(self) -> Tensor:
-        """Return the mean negative log-likelihood of a batch."""
-        from hunch.rl.preference_losses import likelihood  # loads torch
-
-        return likelihood(self.judged(self.draw()))
 
 
 METHOD = Method(

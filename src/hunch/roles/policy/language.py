@@ -36,7 +36,7 @@ class ModelPolicy:
     Args:
         lm: The model; it is reset and trained.
         start: Its initial weights.
-        width: Width of the perceptron's two layers.
+        width: Width of the perceptron's two layers; 0 for no perceptron, and no value.
         seed: Seed of the perceptron's weights, and of shuffled or random initial weights.
     """
 
@@ -144,7 +144,12 @@ class LMPolicy(ModelPolicy, ListedPolicy):
 
 
 def value_head(dim: int, width: int) -> nn.Sequential:
-    """Return a three-layer perceptron with one output, whose initial outputs are near 0."""
+    """Return a three-layer perceptron with one output, whose initial outputs are near 0.
+
+    With a width of 0 it has no layers, for policies whose update learns no value.
+    """
+    if width == 0:
+        return nn.Sequential()
     last = nn.Linear(width, 1)
     with torch.no_grad():
         last.weight.mul_(0.1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from hunch.lm.base import Normalisation
-from hunch.ranges import LATER, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeInt, PositiveFloat, PositiveInt
 
 Start: TypeAlias = Literal["weights", "shuffled", "random"]
 
@@ -31,12 +31,12 @@ class LMPolicyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TextPolicyConfig:
-    """Settings of a language model that writes actions."""
+    """Settings of a policy that writes its actions."""
 
     max_tokens: PositiveInt = 32
     """Maximum number of tokens per text, including the end token."""
-    width: PositiveInt = 128
-    """Width of the two hidden layers of the value's perceptron (ours)."""
+    width: NonNegativeInt = 128
+    """Width of the two hidden layers of the value's perceptron (ours); 0 for a policy without a value."""
     start: Start = "weights"
     """Initial weights: those of the model, the same with shuffled vocabulary, or random. The last two are
     controls."""
