@@ -94,7 +94,7 @@ def test_candidates_drawn_on_arrival_are_in_the_rows_only(table, lake):
     agent = begun(DQNPrior(UniformPrior(), table, k=3, **SMALL))
     hunch.train(agent, lake, 200)
     batch = agent.learner.replay.sample(100, np.random.default_rng(0))
-    assert batch.candidates.shape == batch.following.shape == (100, 3)
+    assert batch.candidates.shape == batch.next_candidates.shape == (100, 3)
     assert not agent.proposals.kept
     assert len(agent.proposals.here) <= 1
 
@@ -154,7 +154,9 @@ def test_truncation_still_bootstraps(table):
 def test_learning_solves_a_one_step_choice(table, explore, hard):
     """A bandit in words: after learning, the posterior is on the rewarded action."""
     agent = begun(DQNPrior(UniformPrior(), table, DQNPriorConfig(explore=explore, **EAGER)))
-    agent.learner.moves = (1.0, 20) if hard else agent.learner.moves
+    if hard:
+        agent.learner.target_rate = 1.0
+        agent.learner.target_every = 20
     s = State("A coin lies on the table.", "take the coin", ("take the coin", "leave"))
     for _ in range(600):
         action = agent.act([s])[0]

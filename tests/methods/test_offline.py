@@ -42,7 +42,7 @@ def q_values(agent, network, i):
 def _columns(agent, batch):
     sets = (
         agent.candidates(batch.state, batch.candidates),
-        agent.candidates(batch.next_state, batch.following),
+        agent.candidates(batch.next_state, batch.next_candidates),
     )
     return zip(*batch[:5], *sets, strict=True)
 

@@ -33,7 +33,7 @@ def test_replay_keeps_the_last(capacity, n):
     if n:
         batch = replay.sample(200, np.random.default_rng(0))
         assert set(batch.state) <= set(range(max(0, n - capacity), n))
-        sets = [*batch.candidates.T, *batch.following.T]
+        sets = [*batch.candidates.T, *batch.next_candidates.T]
         for distance, column in enumerate((*batch[:3], sets[0], *sets[2:])):
             assert (column == batch.state + distance).all()
         assert (sets[1] == -1).all()

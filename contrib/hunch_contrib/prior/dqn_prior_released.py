@@ -120,14 +120,15 @@ class DQNPriorReleased(DQNPrior):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=c.gamma,
-            clip=1.0,
+            max_norm=1.0,
             k=self.proposals.stored,
             data=recorded,
         )
         learner.reduction = "sum"
         learner.optimiser = AdamW(learner.network.parameters(), lr=c.learning_rate, foreach=True)
         if c.script == "alfworld":
-            learner.moves = (1.0, 20)
+            learner.target_rate = 1.0
+            learner.target_every = 20
         return learner
 
     def explore(self, proposal: Proposal, q: FloatArray) -> int:

@@ -106,7 +106,7 @@ class PromptOIRL(DQN):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=0.0,
-            clip=c.clip,
+            max_norm=c.clip,
             data=recorded,
         )
 

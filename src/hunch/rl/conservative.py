@@ -1,4 +1,10 @@
-"""Conservative Q-learning lowers the values of actions that are not in the data (Kumar et al., 2020)."""
+"""Conservative Q-learning lowers the values of actions that are not in the data.
+
+The loss of a batch of recorded transitions (Kumar et al., "Conservative Q-Learning for Offline Reinforcement
+Learning", NeurIPS 2020)::
+
+    L  <-  1/2 mean (Q(s, a) - y)^2  +  beta mean [ log sum over a' in C(s) of exp Q(s, a')  -  Q(s, a) ]
+"""
 
 from __future__ import annotations
 
@@ -14,43 +20,43 @@ from hunch.rl.q_learning import Batch, Candidates, Features, QLearner, forward
 
 
 class ConservativeLearner(QLearner):
-    """A Q-learner with the conservative term log sum exp Q(s, .) - Q(s, a).
+    """A Q-learner with the conservative term.
 
     Args:
         features: Vectors of the numbered states.
         seed: Seed of the weights.
         beta: Weight of the conservative term.
         floor: Include the recorded action in the candidates of the term, so that it is never negative.
-        bellman: Add the Bellman error. Without it, this is behaviour cloning: the values are logits.
-        **rule: Further settings of the update; see :class:`~hunch.rl.q_learning.QLearner`.
+        **options: Further settings of the update; see :class:`~hunch.rl.q_learning.QLearner`.
     """
 
     def __init__(
-        self,
-        features: Features,
-        seed: int,
-        *,
-        beta: float,
-        floor: bool = False,
-        bellman: bool = True,
-        **rule: Any,
+        self, features: Features, seed: int, *, beta: float, floor: bool = False, **options: Any
     ) -> None:
-        super().__init__(features, seed, **rule)
-        self.beta, self.floor, self.bellman = beta, floor, bellman
+        super().__init__(features, seed, **options)
+        self.beta = beta
+        self.floor = floor
 
     def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
-        """Return the loss of each transition of a batch; ``q`` is Q(s, a), shape (n,)."""
-        loss = super().loss(q, batch, candidates) if self.bellman else torch.zeros(())
-        if self.beta:
-            own = candidates(batch.state, batch.candidates)
-            if self.floor:
-                own = [np.union1d(listed, action) for listed, action in zip(own, batch.action, strict=True)]
-            loss = loss + self.beta * (torch.logsumexp(self.padded(batch.state, own), dim=1) - q).mean()
-        return loss
+        """Return the loss, the Bellman error plus the conservative term, as a scalar.
+
+        Args:
+            q: Q(s, a) with gradients, shape (n,).
+            batch: The n transitions.
+            candidates: Returns their candidate sets.
+        """
+        bellman_loss = super().loss(q, batch, candidates)
+        if not self.beta:
+            return bellman_loss
+        sets = candidates(batch.state, batch.candidates)  # C(s) of each state
+        if self.floor:  # C(s) and a
+            sets = [np.union1d(own, action) for own, action in zip(sets, batch.action, strict=True)]
+        log_sum_exp = torch.logsumexp(self.padded(batch.state, sets), dim=1)  # (n,)
+        return bellman_loss + self.beta * (log_sum_exp - q).mean()
 
     def padded(self, states: IntArray, candidates: Sequence[IntArray]) -> Tensor:
         """Return Q of each state's candidates, shape (n, max. candidates), padded with -inf."""
-        lengths = torch.tensor([len(own) for own in candidates])
-        there = torch.arange(int(lengths.max())) < lengths[:, None]
-        q = forward(self.network, self.features, states, candidates)
-        return torch.full(there.shape, -torch.inf).masked_scatter(there, q)
+        lengths = torch.tensor([len(own) for own in candidates])  # (n,)
+        mask = torch.arange(int(lengths.max())) < lengths[:, None]  # (n, max. candidates)
+        q = forward(self.network, self.features, states, candidates)  # (total candidates,)
+        return torch.full(mask.shape, -torch.inf).masked_scatter(mask, q)

@@ -1,8 +1,15 @@
 """Q-learning over candidate actions.
 
 States and actions are vectors, Q(s, a) is a perceptron on both, and only the candidates C(s) of a state
-count: all admissible actions, or those that a prior proposes. The loss is the squared Bellman error (Mnih et
-al., Nature 2015). :mod:`hunch.rl.conservative` adds a term to it.
+count: all admissible actions, or those that a prior proposes. One update on a batch of n transitions (Mnih et
+al., "Human-level control through deep reinforcement learning", Nature 2015)::
+
+    y         <- r + gamma max over a' in C(s') of Q_target(s', a')         r alone if s' is terminal
+    L         <- 1/2 mean (Q(s, a) - y)^2
+    Q         <- Q - Adam(gradient of L)
+    Q_target  <- (1 - target_rate) Q_target + target_rate Q                 after every target_every updates
+
+:mod:`hunch.rl.conservative` adds a term to L.
 """
 
 from __future__ import annotations
@@ -64,15 +71,26 @@ class QNetwork(nn.Module):
 
 
 class Batch(NamedTuple):
-    """Transitions as columns of shape (n,): states by number, actions by index."""
+    """The n transitions of an update, by columns.
+
+    Attributes:
+        state: Number of the state s, shape (n,).
+        action: Index of the action a among the actions of s, shape (n,).
+        next_state: Number of the next state s', shape (n,).
+        reward: Reward r, shape (n,).
+        terminated: 1 if s' is terminal, else 0, shape (n,).
+        candidates: C(s) as indices of the actions of s, shape (n, k), padded with -1; k is 0 if the sets are
+            stored elsewhere.
+        next_candidates: C(s') in the same way.
+    """
 
     state: IntArray
     action: IntArray
     next_state: IntArray
     reward: FloatArray
     terminated: FloatArray
-    candidates: IntArray  # C(s) as indices of a state's actions, shape (n, k), padded with -1
-    following: IntArray  # C(s') in the same way
+    candidates: IntArray
+    next_candidates: IntArray
 
 
 Row: TypeAlias = tuple[int, int, int, float, bool, Sequence[int], Sequence[int]]
@@ -88,28 +106,33 @@ class Replay:
     """
 
     def __init__(self, capacity: int, k: int = 0) -> None:
-        self.capacity, self.k, self.added = capacity, k, 0
-        self.rows = np.zeros((1024, 5 + 2 * k))
+        self.capacity = capacity
+        self.k = k
+        self.added = 0
+        self.rows = np.zeros((1024, 5 + 2 * k))  # s, a, s', r, terminated, C(s), C(s'); grows when full
 
     def __len__(self) -> int:
         return min(self.added, self.capacity)
 
     def add(self, row: Row) -> None:
         """Add one transition."""
-        place, sets = self.added % self.capacity, np.full((2, self.k), -1)
+        place = self.added % self.capacity
         if place == len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
-        for own, drawn in zip(sets, row[5:], strict=True):
-            own[: len(drawn)] = drawn
-        self.rows[place] = [*row[:5], *sets.flat]
+        *columns, candidates, next_candidates = row
+        sets = np.full((2, self.k), -1)
+        sets[0, : len(candidates)] = candidates
+        sets[1, : len(next_candidates)] = next_candidates
+        self.rows[place] = [*columns, *sets.flat]
         self.added += 1
 
     def sample(self, n: int, rng: np.random.Generator) -> Batch:
         """Draw n transitions."""
-        drawn = self.rows[rng.integers(len(self), size=n)]
-        state, action, following = drawn[:, :3].T.astype(np.int64)
-        sets = np.split(drawn[:, 5:].astype(np.int64), 2, axis=1)
-        return Batch(state, action, following, drawn[:, 3], drawn[:, 4], *sets)
+        rows = self.rows[rng.integers(len(self), size=n)]  # (n, 5 + 2 k)
+        state, action, next_state = rows[:, :3].T.astype(np.int64)
+        reward, terminated = rows[:, 3], rows[:, 4]
+        candidates, next_candidates = np.split(rows[:, 5:].astype(np.int64), 2, axis=1)
+        return Batch(state, action, next_state, reward, terminated, candidates, next_candidates)
 
     def state_dict(self) -> tuple[int, Tensor]:
         """Return the number of transitions added so far, and the rows."""
@@ -138,7 +161,13 @@ class QLearner(Saved):
         gamma: Discount per step.
         data: Number of recorded transitions, for which there is room besides 50,000 others (our choice).
         k: Maximum number of candidates stored with a state.
-        clip: Maximum gradient norm; 0 for no limit.
+        max_norm: Maximum gradient norm; 0 for no limit.
+
+    Attributes:
+        target_rate: Share by which the target network moves towards Q (code of Yan et al.); 1 copies Q.
+        target_every: Number of updates after which it moves.
+        reduction: What the loss does with the squared errors of a batch: their ``mean``, or their ``sum``.
+        updates: Number of updates so far.
     """
 
     saved = ("network", "target", "optimiser", "replay", "updates")
@@ -153,11 +182,15 @@ class QLearner(Saved):
         gamma: float = 0.9,
         data: int = 0,
         k: int = 0,
-        clip: float = 0.0,
+        max_norm: float = 0.0,
     ) -> None:
-        self.features, self.gamma, self.clip, self.updates = features, gamma, clip, 0
-        self.moves = (0.005, 1)  # how far the target moves (code of Yan et al.), and after how many updates
-        self.reduction = "mean"  # of the squared errors of a batch, or their "sum"
+        self.features = features
+        self.gamma = gamma
+        self.max_norm = max_norm
+        self.target_rate = 0.005
+        self.target_every = 1
+        self.reduction = "mean"
+        self.updates = 0
         self.replay = Replay(50_000 + data, k)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -166,34 +199,56 @@ class QLearner(Saved):
         self.optimiser = torch.optim.Adam(self.network.parameters(), lr=learning_rate, foreach=True)
 
     def update(self, batch: Batch, candidates: Candidates) -> float:
-        """Make one gradient step, and return the loss."""
-        q = forward(self.network, self.features, batch.state, batch.action[:, None])
+        """Make one gradient step, and return the loss.
+
+        Args:
+            batch: n transitions.
+            candidates: Returns the sets C(s) and C(s') of the batch.
+        """
+        # 1. The loss of Q(s, a).
+        q = forward(self.network, self.features, batch.state, batch.action[:, None])  # (n,)
         loss = self.loss(q, batch, candidates)
+
+        # 2. Q <- Q - Adam(gradient of the loss).
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        if self.clip:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
+        if self.max_norm:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.max_norm)
         self.optimiser.step()
         self.updates += 1
-        rate, every = self.moves
-        if self.updates % every == 0:
+
+        # 3. Q_target <- (1 - target_rate) Q_target + target_rate Q.
+        if self.updates % self.target_every == 0:
+            target_weights = list(self.target.parameters())
+            weights = list(self.network.parameters())
             with torch.no_grad():
-                torch._foreach_lerp_(list(self.target.parameters()), list(self.network.parameters()), rate)
+                torch._foreach_lerp_(target_weights, weights, self.target_rate)
         return float(loss.detach())
 
     def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
-        """Return half the squared Bellman error of each transition, shape (n,); ``q`` is Q(s, a)."""
-        return 0.5 * nn.functional.mse_loss(q, self._target(batch, candidates), reduction=self.reduction)
+        """Return the loss, 1/2 mean (Q(s, a) - y)^2, as a scalar; the sum with ``reduction="sum"``.
 
-    def _target(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """Return y = r + gamma max over a' in C(s') of Q_target(s', a'); r alone at a terminal s'."""
-        y, alive = torch.from_numpy(batch.reward).float(), np.flatnonzero(batch.terminated == 0)
-        if len(alive):
-            following = candidates(batch.next_state[alive], batch.following[alive])
-            with torch.no_grad():
-                q = forward(self.target, self.features, batch.next_state[alive], following).numpy()
-            starts = np.cumsum([0, *map(len, following[:-1])])
-            y[alive] += self.gamma * torch.from_numpy(np.maximum.reduceat(q, starts))
+        Args:
+            q: Q(s, a) with gradients, shape (n,).
+            batch: The n transitions.
+            candidates: Returns their candidate sets.
+        """
+        y = self._bellman_target(batch, candidates)
+        return 0.5 * nn.functional.mse_loss(q, y, reduction=self.reduction)
+
+    @torch.no_grad()
+    def _bellman_target(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """Return y = r + gamma max over a' in C(s') of Q_target(s', a'), r at a terminal s'; shape (n,)."""
+        y = torch.from_numpy(batch.reward).float()
+        alive = np.flatnonzero(batch.terminated == 0)  # (m,): the transitions with a future
+        if not len(alive):
+            return y
+        next_states = batch.next_state[alive]
+        next_candidates = candidates(next_states, batch.next_candidates[alive])
+        # All pairs in one pass, the candidates of a state side by side; then the maximum over each state's.
+        q = forward(self.target, self.features, next_states, next_candidates).numpy()
+        first = np.cumsum([0, *map(len, next_candidates[:-1])])  # (m,)
+        y[alive] += self.gamma * torch.from_numpy(np.maximum.reduceat(q, first))
         return y
 
     @torch.no_grad()
@@ -204,25 +259,33 @@ class QLearner(Saved):
         if not states:
             return []
         q = forward(self.network, features, np.array(states), candidates).numpy().astype(np.float64)
-        return np.split(q, np.cumsum([len(own) for own in candidates])[:-1])
+        ends = np.cumsum([len(own) for own in candidates])
+        return np.split(q, ends[:-1])
 
 
 def forward(
     network: nn.Module, features: Features, states: IntArray, candidates: Sequence[IntArray] | IntArray
 ) -> Tensor:
-    """Return Q of numbered states with action indices, state by state, shape (total candidates,)."""
+    """Return a network's output for each state with each of its candidates, shape (total candidates,).
+
+    Args:
+        network: Called as :class:`QNetwork` is.
+        features: Vectors of the numbered states and their actions.
+        states: Numbers of the states, shape (n,).
+        candidates: Indices of actions, an array for each state; the output has the same order.
+    """
     rows = features.rows(states, candidates)  # first, because it may replace the matrix by a larger one
     owner = np.repeat(np.arange(len(states)), [len(own) for own in candidates])
-    # The order of rows decides the last bits of a product. The order of appearance belongs to the run, while
-    # the numbers of texts depend on what else the process has embedded.
+    # Each distinct action once. The order of rows decides the last bits of a product. The order of appearance
+    # belongs to the run, while the numbers of texts depend on what else the process has embedded.
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    q: Tensor = network(
+    outputs: Tensor = network(
         torch.from_numpy(features.vectors[states]),
         torch.from_numpy(features.matrix[rows[first[order]]]),
         torch.from_numpy(owner),
         torch.from_numpy(rank[index]),
     )
-    return q
+    return outputs

@@ -172,7 +172,7 @@ class DQNPrior(Agent):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=c.gamma,
-            clip=c.clip,
+            max_norm=c.clip,
             k=self.proposals.stored,
             data=recorded,
         )
