@@ -23,10 +23,19 @@ def test_probabilities_never_fall_and_are_never_certain(told):
 
 @given(episodes)
 def test_pools_keep_every_success(told):
-    """Isotonic regression keeps the mean, but for the success and the failure added to each pool."""
+    """Isotonic regression keeps the mean, but for the success and the failure added to each pool.
+
+    w successes of n become n (w + 1) / (n + 2), which differs by (n - 2 w) / (n + 2): less than 1.
+    """
     values, successes = zip(*told, strict=True)
     fitted = Calibration.fit(values, successes)
     assert abs(fitted(np.array(values)).mean() - np.mean(successes)) <= len(fitted.values) / len(values)
+
+
+def test_a_single_failure_does_not_raise_what_comes_after_it():
+    """The smoothed rates are 1/3 and 2/1002, so the pools are joined."""
+    fitted = Calibration.fit([0.0] + [0.5] * 1000, [False] + [True] + [False] * 999)
+    assert fitted(np.array([0.0, 0.5])).tolist() == [2 / 1003, 2 / 1003]
 
 
 def test_a_value_that_tells_everything_is_trusted():

@@ -219,8 +219,8 @@ class QLearner(Saved):
 
         # 3. Q_target <- (1 - target_rate) Q_target + target_rate Q.
         if self.updates % self.target_every == 0:
-            target_weights = list(self.target.parameters())
-            weights = list(self.network.parameters())
+            target_weights = tuple(self.target.parameters())
+            weights = tuple(self.network.parameters())
             with torch.no_grad():
                 torch._foreach_lerp_(target_weights, weights, self.target_rate)
         return float(loss.detach())
