@@ -10,6 +10,8 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import HunchError, UsageError
+from hunch.envs.design.code import flaw
+from hunch.envs.design.plain import plain_policy
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
@@ -33,6 +35,8 @@ class PolicyCode(DesignProblem):
         episodes: Number of episodes per program.
         split: ``train`` or ``test``: different episodes.
         max_steps: Step limit of an episode. Default: that of the environment.
+        about: With ``--request plain``: the task, and what the numbers of an observation mean. Default: from
+            the environment's own text.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -47,6 +51,7 @@ class PolicyCode(DesignProblem):
         episodes: int = 10,
         split: Literal["train", "test"] = "train",
         max_steps: int | None = None,
+        about: str = "",
         trials: str = "",
         render_mode: str | None = None,
     ) -> None:
@@ -63,6 +68,7 @@ class PolicyCode(DesignProblem):
             function="act",
             parameters=("observation", "memory"),
             start=_start(env),
+            plain=plain_policy(base, inspect.getdoc(type(env.unwrapped)) or "", env, about),
             target=np.inf if threshold is None else threshold,
             trials=trials,
             render_mode=render_mode,
@@ -87,16 +93,23 @@ class PolicyCode(DesignProblem):
         box()
 
     def run(self, program: str, seed: int) -> Trial:
-        """Play all episodes in parallel, with one call of the program per step."""
+        """Play all episodes in parallel, with one call of the program per step.
+
+        A program whose function takes the observation alone returns the action alone.
+        """
+        remembers = not flaw(program, "act", ("observation", "memory"))
         games = [_Game(self._made(), seed) for seed in self.seeds]
         with box().load(program, "act", total=TOTAL) as policy:
             while live := [game for game in games if not game.over]:
                 try:
-                    answers = policy.map([(game.observation, game.memory) for game in live])
+                    given = [
+                        (game.observation, game.memory) if remembers else (game.observation,) for game in live
+                    ]
+                    answers = policy.map(given)
                 except ArgumentError as error:
                     raise ValueError(f"the memory is too large: {error}") from None
                 for game, answer in zip(live, answers, strict=True):
-                    game.step(answer)
+                    game.step(answer if remembers else (answer, None))
         returns = [game.total for game in games]
         worst = games[int(np.argmin(returns))]
         told = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)

@@ -18,6 +18,7 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.design.code import canonical, flaw, quoted
+from hunch.envs.design.plain import Plain
 from hunch.envs.design.trials import Trials
 from hunch.sandbox import ProgramError, ProgramTimeout
 from hunch.sandbox.errors import printable
@@ -35,6 +36,8 @@ class Problem:
         parameters: Parameters of the function, in order.
         start: An initial program for a search; may be empty.
         also: Further functions that the program must define, with their parameters.
+        plain: The problem in the fewest words, for ``--request plain``; None if it has no other form. Its
+            parameters are accepted, too.
     """
 
     task: str
@@ -44,6 +47,7 @@ class Problem:
     parameters: tuple[str, ...] = ()
     start: str = ""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    plain: Plain | None = None
 
     @property
     def requested_functions(self) -> str:
@@ -61,6 +65,8 @@ class Problem:
     def flaw(self, program: str) -> str:
         """Return why a program cannot be run, without running it; empty if nothing is found."""
         wanted = {self.function: self.parameters, **self.also} if self.function else {}
+        if self.plain is not None and not flaw(program, self.function, self.plain.parameters):
+            wanted[self.function] = self.plain.parameters
         return next(filter(None, (flaw(program, *function) for function in wanted.items())), "")
 
 
@@ -104,6 +110,7 @@ class DesignProblem(TextEnv):
         parameters: Parameters of the function.
         start: An initial program.
         also: Further functions that the program must define, with their parameters.
+        plain: The problem in the fewest words; see :class:`~hunch.envs.design.plain.Plain`.
         trials: File with finished trials, so that none is run twice; empty for no file, ``"user"`` for
             the user's file.
         version: Version of ``evaluate``, in your own words. Change it with the function, so that trials of
@@ -132,6 +139,7 @@ class DesignProblem(TextEnv):
         parameters: tuple[str, ...] = (),
         start: str = "",
         also: Mapping[str, tuple[str, ...]] | None = None,
+        plain: Plain | None = None,
         trials: str = "",
         version: str = "",
         render_mode: str | None = None,
@@ -139,7 +147,7 @@ class DesignProblem(TextEnv):
         super().__init__(1, render_mode)
         self.version = version or self.version
         self.evaluate, self.target = evaluate, target
-        self.problem = Problem(task, interface, source, function, tuple(parameters), start, also or {})
+        self.problem = Problem(task, interface, source, function, tuple(parameters), start, also or {}, plain)
         self.task, self.code = task, source
         self.trial: Trial | None = None
         self.trial_seed = 0

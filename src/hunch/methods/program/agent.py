@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +20,10 @@ import numpy as np
 from hunch.core import Explanation, Memoryless, Player, State, Transition, World
 from hunch.envs.design.problem import Problem, Trial
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
-from hunch.ranges import NonNegativeInt
+from hunch.ranges import LATER, NonNegativeInt
 from hunch.rl.rollout import StoppedError
 from hunch.roles.writer.programs import Attempt, Feedback, Request, Search, best, same, shown
+from hunch.roles.writer.search import RepairFirst
 
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
@@ -46,6 +47,9 @@ class ProgramConfig(WritingConfig):
     without feedback), shuffled (the feedback of another program) or fresh (neither parents nor feedback)."""
     retries: NonNegativeInt = 2
     """Rewrites of a program that cannot run or repeats an earlier one, before it is evaluated (ours)."""
+    repair: NonNegativeInt = field(default=0, metadata=LATER)
+    """How often in a row a program that fails goes back to the writer with its error, before the search goes
+    on (ours; 2 suits small models)."""
     give_up: NonNegativeInt = 50
     """Consecutive failed programs after which the run stops with an error; 0 for never (ours)."""
 
@@ -65,6 +69,11 @@ class ProgramAgent(WritingAgent):
         """Return a new search object, which chooses parents by the rule of the method."""
         raise NotImplementedError
 
+    def _new_search(self) -> Search:
+        """Return a new search, with repairs first if the settings say so."""
+        search = self.search()
+        return RepairFirst(search, self.config.repair) if self.config.repair else search
+
     def begin(self, world: World, seed: int) -> None:
         """Forget all programs."""
         told = world.problem if isinstance(world.problem, Problem) else None
@@ -74,7 +83,7 @@ class ProgramAgent(WritingAgent):
         self.pending: dict[int, Attempt] = {}
         self.known: set[str] = set()
         self.requested = self.drawn = self.seen = self.failing = 0
-        self.searching = self.search()
+        self.searching = self._new_search()
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Write one program for each state."""
@@ -186,7 +195,7 @@ class ProgramAgent(WritingAgent):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.attempts, self.pending, self.searching = [], {}, self.search()
+        self.attempts, self.pending, self.searching = [], {}, self._new_search()
         for line in state["attempts"]:
             self._tell(Attempt.read(line))
         self.known = {same(attempt.program) for attempt in self.attempts}

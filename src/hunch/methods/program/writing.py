@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Final, Literal
 
 from hunch import extras, plugins
 from hunch.core import Agent, EvidenceLevel
@@ -12,11 +12,13 @@ from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig, ask_config
 from hunch.methods.settings import configure, models_of
-from hunch.ranges import NonNegativeFloat, PositiveInt
-from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt
+from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
+from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt, plain_prompt
 
 GROUP = "hunch.writers"
 """Entry-point group of writers without prompts; the entry ``rewards`` makes one from an embedding model."""
+PLAIN_WORDING: Final = "plain-1"
+"""Version of the words of :func:`~hunch.roles.writer.programs.plain_prompt`. Change it with them."""
 SPACING = 1_000_000
 """Number of draws between the seeds of two successive sessions of a writer."""
 
@@ -29,6 +31,9 @@ class WritingConfig(AskConfig):
     """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
     """Maximum tokens per answer of the model, including thoughts (ours)."""
+    request: Literal["paper", "plain"] = field(default="paper", metadata=LATER)
+    """The request to the model: that of the paper, or a plain one in the fewest words, which small models
+    understand better."""
 
 
 class WritingAgent(Agent):
@@ -64,7 +69,8 @@ class WritingAgent(Agent):
                 )
             writer: Writer = made.load()(lm)
             return writer
-        return ModelWriter(lm, type(self).prompt, asks=ask_config(self.config))
+        prompt = plain_prompt if self.config.request == "plain" else type(self).prompt
+        return ModelWriter(lm, prompt, asks=ask_config(self.config))
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
@@ -80,7 +86,7 @@ class WritingAgent(Agent):
     def settings(self) -> dict[str, Any]:
         """The config and the writer, with the version of its prompt."""
         named = {name: model.name for name, model in self.models.items()}
-        words = {"wording": self.wording}
+        words = {"wording": PLAIN_WORDING if self.config.request == "plain" else self.wording}
         return {
             **asdict(self.config),
             **({**named, **words} if named else {"writer": type(self.writer).__name__}),

@@ -144,6 +144,31 @@ def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> 
     return "\n\n".join([*parts, f"{ask} Answer with one block of Python code that is complete in itself."])
 
 
+def plain_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
+    """Return the request that small models understand: few words, the smallest interface, no first program.
+
+    It shows a program only where one is to be changed, since a small model copies what it is shown.
+    """
+    plain = problem.plain
+    if plain is None:
+        told = [problem.task, problem.interface.split("```")[0].strip()]
+        call = f"{problem.function}({', '.join(problem.parameters)})"
+        ask = f"the Python function {call}" if problem.function else "the Python program"
+    else:
+        told = [plain.text]
+        ask = f"the Python function {problem.function}({', '.join(plain.parameters)})"
+    returns = f" {plain.returns}" if plain is not None else ""
+    if parents:
+        told.append(f"This program was tried:\n\n```python\n{parents[-1].program.strip()}\n```")
+        if feedback:
+            told.append(f"What became of it:\n{feedback}")
+        ask = f"Write a better version of {ask}."
+    else:
+        ask = f"Write {ask}."
+    modules = "Only numpy and Python's standard library can be imported. Answer with the code only."
+    return "\n\n".join([*(part for part in told if part), f"{ask}{returns} {modules}"])
+
+
 ASKS = AskConfig()
 
 

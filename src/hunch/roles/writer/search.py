@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from hunch.numbers import softmax
-from hunch.roles.writer.programs import Attempt, Request, best
+from hunch.roles.writer.programs import Attempt, Request, Search, best
 
 Within = Literal["short", "any", "latest"]
 """Which program is drawn from a cluster of equal scores: preferably short, any, or the latest."""
@@ -78,6 +78,41 @@ class HillClimbing(OneParent):
 
 def _fitness(attempt: Attempt | None) -> float:
     return -np.inf if attempt is None or attempt.fitness is None else attempt.fitness
+
+
+class RepairFirst:
+    """A search around another one: a program that failed goes back to the writer with its error first.
+
+    The repaired program is an attempt of its own with its own score; the failed one keeps none. Repairs are
+    chosen from what was told alone, so a resumed run makes the same requests.
+
+    Args:
+        search: Chooses the parents when nothing is to be repaired.
+        times: Maximum number of repairs of one program, one after the other.
+    """
+
+    def __init__(self, search: Search, times: int) -> None:
+        self.search = search
+        self.times = times
+        self.broken: list[Attempt] = []  # oldest first
+        self.repairs: dict[int, int] = {}  # by the number of an attempt: how many repairs led to it
+
+    def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
+        """Return requests to repair what is broken, then those of the other search."""
+        repairs = [Request((broken,), broken.group) for broken in self.broken[:n]]
+        return repairs + self.search.ask(n - len(repairs), rng)
+
+    def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
+        """Note what failed, and tell the other search everything."""
+        for attempt in attempts:
+            waiting = {broken.number for broken in self.broken}
+            repaired = attempt.parents[-1] if attempt.parents and attempt.parents[-1] in waiting else None
+            self.broken = [broken for broken in self.broken if broken.number != repaired]
+            made = 0 if repaired is None else self.repairs.get(repaired, 0) + 1
+            self.repairs[attempt.number] = made
+            if attempt.fitness is None and attempt.program.strip() and made < self.times:
+                self.broken.append(attempt)
+        self.search.tell(attempts, rng)
 
 
 SCRATCH = -1

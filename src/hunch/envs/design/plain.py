@@ -1,0 +1,131 @@
+"""A problem in the fewest words: what a small model needs in order to write a program, and nothing else.
+
+Small models copy what a request shows them, and lose the thread in long texts. So the plain statement has
+the task in a few sentences, the meaning of each number, and the smallest interface: no starting program, no
+arguments that the problem can do without, no word on strategy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+
+SENTENCES: Final = 3
+"""Sentences of the environment's description that say what the task is (ours)."""
+SENTENCES_OF_RULES: Final = 3
+"""Sentences on rewards, and on the end of an episode (ours)."""
+_SECTION: Final = re.compile(r"^ *#+ +(.+)$", re.MULTILINE)
+_ROW: Final = re.compile(r"^ *\| *(\d+) *\|([^|\n]+)\|(.*)\|? *$", re.MULTILINE)
+_ITEM: Final = re.compile(r"^ *[-*] *(\d+): *(.+)$", re.MULTILINE)
+_POWER: Final = re.compile(r"<sup>(.*?)</sup>")
+_DANGLING: Final = re.compile(r"\s+(?:\d+\.|-)\s*$")
+_LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<[^>]+>")
+_BLOCK: Final = re.compile(r"```.*?```|^ {4,}\S.*$", re.DOTALL | re.MULTILINE)
+_HISTORY: Final = re.compile(
+    r"\b(?:described by|based on|first appeared|adapted from|from \"|see )", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The plain statement of a problem.
+
+    Attributes:
+        text: The task, and what each number means.
+        parameters: Parameters of the function in its smallest form, in order.
+        returns: What the function returns, in a sentence.
+    """
+
+    text: str
+    parameters: tuple[str, ...]
+    returns: str
+
+
+def plain_policy(name: str, doc: str, env: gym.Env[Any, Any], about: str = "") -> Plain:
+    """Return the plain statement of writing a policy.
+
+    Args:
+        name: Id of the environment.
+        doc: The environment's own text, in which Gymnasium's headings are found.
+        env: The environment.
+        about: Text in place of what is taken from ``doc``.
+    """
+    sections = sections_of(doc)
+    told = about.strip() or _about(name, sections)
+    parts = [told]
+    if not about:
+        parts.append(_observation(env.observation_space, sections.get("Observation Space", "")))
+        parts.append(_ending(sections))
+    parts = [part for part in parts if part]
+    return Plain("\n\n".join(parts), ("observation",), _action(env.action_space, sections, bool(about)))
+
+
+def sections_of(doc: str) -> Mapping[str, str]:
+    """Return the text below each heading."""
+    parts = _SECTION.split(doc)
+    return {name.strip(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=False)}
+
+
+def _about(name: str, sections: Mapping[str, str]) -> str:
+    """Return the first sentences that say what the task is, without where it comes from."""
+    text = _BLOCK.sub(" ", sections.get("Description", ""))
+    sentences = [
+        sentence
+        for sentence in re.split(r"(?<=[.!?])\s+", " ".join(text.split()))
+        if sentence and not _HISTORY.search(sentence)
+    ]
+    told = _LINK.sub(r"\1", " ".join(sentences[:SENTENCES]))
+    return f"This is the environment {name} of Gymnasium. {told}".strip()
+
+
+def _observation(space: gym.Space[Any], section: str) -> str:
+    rows = {int(number): (what.strip(), rest) for number, what, rest in _ROW.findall(section)}
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+        size = space.shape[0]
+        lines = [f"observation is an array of {size} numbers:"]
+        for i in range(size):
+            what = rows[i][0].replace("`", "") if i in rows else "a number"
+            low, high = float(space.low[i]), float(space.high[i])
+            limits = f", from {low:.3g} to {high:.3g}" if max(abs(low), abs(high)) < 1e6 else ""
+            lines.append(f"- observation[{i}]: {what}{limits}")
+        return "\n".join(lines)
+    text = _LINK.sub(r"\1", " ".join(_BLOCK.sub(" ", section).split()))
+    if isinstance(space, gym.spaces.Discrete):
+        return f"observation is a whole number from {space.start} to {space.start + space.n - 1}. {text}"
+    return f"observation is of {space}. {text}"
+
+
+def _ending(sections: Mapping[str, str]) -> str:
+    """Return when an episode ends and what is rewarded, where the text says so briefly."""
+    parts = []
+    for name in ("Rewards", "Episode End"):
+        text = " ".join(_LINK.sub(r"\1", _POWER.sub(r"^\1", sections.get(name, ""))).split())
+        sentences = re.split(r"(?<=[.!?])\s+", text)
+        brief = " ".join(sentences[:SENTENCES_OF_RULES])
+        while _DANGLING.search(brief):  # the number of an item that did not fit
+            brief = _DANGLING.sub("", brief)
+        if brief:
+            parts.append(f"{name}: {brief}")
+    return "\n".join(parts)
+
+
+def _action(space: gym.Space[Any], sections: Mapping[str, str], brief: bool) -> str:
+    section = sections.get("Action Space", "")
+    if isinstance(space, gym.spaces.Discrete):
+        items = {int(n): what for n, what in _ITEM.findall(section)}
+        items |= {int(n): what.strip() for n, what, _ in _ROW.findall(section)}
+        numbers = range(int(space.start), int(space.start + space.n))
+        if items and not brief:
+            told = "; ".join(f"{n}: {items.get(n, 'an action').strip()}" for n in numbers)
+            return f"It returns one whole number, the action ({told})."
+        return f"It returns one whole number from {numbers[0]} to {numbers[-1]}, the action."
+    assert isinstance(space, gym.spaces.Box)
+    low, high = float(np.min(space.low)), float(np.max(space.high))
+    size = int(np.prod(space.shape))
+    what = "a list of one number" if size == 1 else f"a list of {size} numbers"
+    return f"It returns {what}, each from {low:.3g} to {high:.3g}: the action."

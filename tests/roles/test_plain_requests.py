@@ -1,0 +1,134 @@
+"""The plain request to a writer, and repairs before the search goes on."""
+
+from __future__ import annotations
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import hunch  # noqa: F401 - registers the environments
+from hunch.envs.design.plain import Plain
+from hunch.envs.design.policy import PolicyCode
+from hunch.envs.design.problem import Problem
+from hunch.roles.writer.programs import Attempt, plain_prompt
+from hunch.roles.writer.search import BestOfN, HillClimbing, RepairFirst
+
+BASES = (
+    *("CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Pendulum-v1"),
+    *("FrozenLake8x8-v1", "Taxi-v4", "CliffWalking-v1", "MountainCarContinuous-v0", "Blackjack-v1"),
+)
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_every_number_has_a_meaning_and_nothing_can_be_copied(base: str) -> None:
+    problem = PolicyCode(base=base).problem
+    request = plain_prompt(problem, (), "")
+    assert "def act" not in request
+    assert "memory" not in request
+    assert "http" not in request
+    assert "act(observation)" in request
+    assert len(request.split()) < 400
+    env = gym.make(base)
+    if isinstance(env.observation_space, gym.spaces.Box):
+        for i in range(env.observation_space.shape[0]):
+            assert f"observation[{i}]: " in request
+        assert "a number" not in request
+    if isinstance(env.action_space, gym.spaces.Discrete) and base != "Blackjack-v1":
+        assert f"({env.action_space.start}: " in request
+
+
+def test_the_users_own_words() -> None:
+    problem = PolicyCode(base="CartPole-v1", about="Keep the pole up. observation[2] is its angle.").problem
+    request = plain_prompt(problem, (), "")
+    assert request.startswith("Keep the pole up.")
+    assert "from 0 to 1" in request
+
+
+@pytest.mark.parametrize(
+    ("program", "mean"),
+    [
+        ("def act(observation):\n    return int(observation[2] > 0)\n", 43.4),
+        ("def act(observation, memory):\n    return int(observation[2] > 0), memory\n", 43.4),
+    ],
+)
+def test_both_interfaces_are_scored_alike(program: str, mean: float) -> None:
+    env = PolicyCode(base="CartPole-v1", episodes=5)
+    env.reset(seed=0)
+    _, reward, *_ = env.step(program)
+    assert reward == pytest.approx(mean, abs=15)
+    other = PolicyCode(base="CartPole-v1", episodes=5)
+    other.reset(seed=0)
+    again = "def act(observation):\n    # the same\n    return int(observation[2] > 0)\n"
+    assert other.step(again)[1] == reward
+
+
+def test_a_program_with_another_interface_fails_with_a_sentence() -> None:
+    env = PolicyCode(base="CartPole-v1", episodes=1)
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step("def act(a, b, c):\n    return 0\n")
+    assert math.isnan(reward)
+    assert "cannot be called as act(observation, memory)" in info["event"]
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step("def act(observation):\n    return 0, None\n")
+    assert math.isnan(reward)
+    assert "is no integer" in info["event"]
+
+
+def test_a_problem_without_a_plain_form_keeps_its_interface_and_loses_its_code() -> None:
+    problem = Problem(
+        "Pack bins.",
+        "priority(item, bins) scores bins.\n```python\nSECRET\n```",
+        "",
+        "priority",
+        ("item", "bins"),
+        "def priority(item, bins):\n    return bins",
+    )
+    request = plain_prompt(problem, (), "")
+    assert "SECRET" not in request
+    assert "priority(item, bins)" in request
+    assert "return bins" not in request
+
+
+def test_a_parent_and_its_end_are_shown_where_there_is_one() -> None:
+    problem = Problem(
+        "Act.", function="act", plain=Plain("Act well.", ("observation",), "It returns 0 or 1.")
+    )
+    parent = Attempt(3, "def act(observation):\n    return 7", None, error="7 is no action")
+    request = plain_prompt(problem, (parent,), parent.outcome_text())
+    assert "return 7" in request
+    assert "7 is no action" in request
+    assert "Write a better version" in request
+
+
+def attempt(number: int, fitness: float | None, *parents: int) -> Attempt:
+    error = "" if fitness is not None else "it broke (line 2)"
+    return Attempt(number, f"program {number}", fitness, error=error, parents=parents)
+
+
+def test_what_failed_is_repaired_first_and_at_most_so_often() -> None:
+    rng = np.random.default_rng(0)
+    search = RepairFirst(HillClimbing(), 2)
+    assert [request.parents for request in search.ask(1, rng)] == [()]
+    search.tell([attempt(0, 1.0)], rng)
+    search.tell([attempt(1, None, 0)], rng)
+    (request,) = search.ask(1, rng)
+    assert request.parents[-1].number == 1
+    search.tell([attempt(2, None, 1)], rng)
+    assert search.ask(1, rng)[0].parents[-1].number == 2
+    search.tell([attempt(3, None, 2)], rng)  # the second repair failed, too: the search goes on
+    assert search.ask(1, rng)[0].parents[-1].number == 0
+    search.tell([attempt(4, 5.0, 0)], rng)
+    assert search.ask(1, rng)[0].parents[-1].number == 4
+
+
+def test_several_streams_repair_several_programs_once_each() -> None:
+    rng = np.random.default_rng(0)
+    search = RepairFirst(BestOfN(), 1)
+    search.tell([attempt(0, None), attempt(1, None), attempt(2, 3.0)], rng)
+    asked = [tuple(p.number for p in request.parents) for request in search.ask(4, rng)]
+    assert asked == [(0,), (1,), (), ()]
+    search.tell([attempt(3, None, 0), attempt(4, 2.0, 1), attempt(5, 1.0), attempt(6, 1.0)], rng)
+    assert [request.parents for request in search.ask(2, rng)] == [(), ()]
