@@ -19,6 +19,7 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.envs.invalid import is_invalid
 from hunch.rl.rollout import Rollout
 
 openenv = pytest.importorskip("openenv", reason="needs the extra 'openenv'")
@@ -71,7 +72,10 @@ def served():
 
 def test_a_served_environment_is_the_environment(served):
     """Two routes: the same seeds and texts here, and through a server and its client."""
-    there, here = hunch.make(f"openenv:{served}"), hunch.make(ENV, **OPTIONS, written=True, history=0)
+    there, here = (
+        hunch.make(f"openenv:{served}", listed=False),
+        hunch.make(ENV, **OPTIONS, written=True, history=0),
+    )
     for seed in (1, 2):
         far, near = there.reset(seed=seed), here.reset(seed=seed)
         assert (far[0], far[1]["task"]) == (near[0], near[1]["task"])
@@ -79,6 +83,26 @@ def test_a_served_environment_is_the_environment(served):
             far, near = there.step(text), here.step(text)
             assert far[:4] == near[:4]
             assert all(far[4][name] == near[4][name] for name in ("success", "event", "free_text"))
+    there.close()
+
+
+def test_listed_actions_of_a_served_environment_are_the_admissible_ones(served):
+    there, here = hunch.make(f"openenv:{served}"), hunch.make(ENV, **OPTIONS, history=0)
+    for seed in (1, 2):
+        far, near = there.reset(seed=seed), here.reset(seed=seed)
+        assert far[1]["actions"] == near[1]["actions"]
+        for _ in range(OPTIONS["max_steps"]):
+            action = here.get_wrapper_attr("action_space").actions[seed]
+            far, near = there.step(action), here.step(action)
+            assert far[:4] == near[:4]
+            assert far[4]["actions"] == near[4]["actions"]
+        there.reset(seed=seed)
+        with pytest.raises(UsageError, match="'fly away' is not admissible here"):
+            there.step("fly away")
+    with pytest.warns(HunchWarning, match="does not repeat its episodes"):
+        result = hunch.train("zero-shot", there, 8, lm="uniform")
+    assert result.complete
+    assert [episode.length for episode in result.episodes] == [4, 4]
     there.close()
 
 
@@ -95,7 +119,7 @@ def test_another_client_reads_what_is_declared(served):
 
 
 def test_a_method_trains_on_a_server(served):
-    envs = [hunch.make(f"openenv:{served}") for _ in range(2)]
+    envs = [hunch.make(f"openenv:{served}", listed=False) for _ in range(2)]
     made = methods.find("grpo").agent_class(lm=model("walks"), group=2, episodes=4, max_tokens=4)
     with pytest.warns(HunchWarning, match="does not repeat its episodes"):  # what they do not promise
         result = hunch.train(made, envs, steps=16)
@@ -170,7 +194,7 @@ def test_a_server_that_is_gone_or_late_or_another_is_said(served):
     env.reset(seed=0)
     running.stop()
     with pytest.raises(HunchError, match=r"The OpenEnv server at .* failed"):
-        env.step("look")
+        env.step("Go Left")
 
 
 # ---- TextArena --------------------------------------------------------------------------------------------
@@ -192,6 +216,21 @@ def test_games_of_textarena_for_one_and_for_two():
     rollout = Rollout([hunch.make("textarena:TicTacToe-v0")])
     taken = [rollout.step([move]) for move in ("[0]", "[4]", "[1]", "[5]", "[2]")]
     assert [(t.stream, t.reward, t.terminated) for t in taken[-1]] == [(0, 1.0, True), (1, -1.0, True)]
+
+
+def test_a_move_that_a_game_refuses_is_named():
+    """Once by a question for another, then by the end; in a game of two with the player."""
+    pytest.importorskip("textarena", reason="needs the extra 'textarena'")
+    one = hunch.make("textarena:GuessTheNumber-v0")
+    one.reset(seed=0)
+    events = [one.step(move)[4]["event"].splitlines() for move in ("[3]", "none", "none")]
+    assert events[:2] == [[], ["Invalid move"]]
+    assert events[2][0] == "Invalid move"
+    two = Rollout([hunch.make("textarena:TicTacToe-v0")])
+    refused = [
+        [(t.stream, is_invalid(t)) for t in two.step([move])] for move in ("[0]", "none", "[4]", "[1]")
+    ]
+    assert refused == [[], [(1, True)], [(0, False)], [(1, False)]]
 
 
 def test_games_of_textarena_that_are_odd():

@@ -34,6 +34,7 @@ ROLES = {
     "goal": "ellm",
     "planner": "saycan",
     "policy": "spring",
+    "actor": "zero-shot",
     "world-model": "icpi",
     "writer": "funsearch",
     "encoder": "dqn",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 from urllib.request import urlopen
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.offers import Offer
 from hunch.extras import library
 from hunch.ranges import PositiveFloat, PositiveInt
 
@@ -23,7 +24,8 @@ OURS = {"text", "actions", *FIELDS}
 class OpenEnv(TextEnv):
     """An environment on a server of OpenEnv.
 
-    Any text is an action. The connection is a session of the server. Servers use the contract's names for
+    Any text is an action, except where a server of Hunch's own (``hunch serve``) lists actions: these are the
+    admissible ones here, too. The connection is a session of the server. Servers use the contract's names for
     other things (``success`` of a command, a ``task`` as a number), so that of an observation's fields only
     those go on that ``info`` names; a server of Hunch's own (``hunch serve``) means what the contract means.
     Whether the same seed gives the same episode depends on the server; a resumed run fails with a message
@@ -37,6 +39,7 @@ class OpenEnv(TextEnv):
         task: The task in a sentence.
         info: Fields of an observation to take over, separated by commas, out of ``task``, ``success``,
             ``event`` and ``truncated``. Without ``success``, a positive reward at the end is one.
+        listed: False if any text is to be an action, although a server of Hunch's own lists actions.
         seconds: Time limit in seconds for each answer of the server.
         max_steps: Step limit of an episode, in addition to that of the server.
         render_mode: ``"ansi"`` or none.
@@ -47,7 +50,7 @@ class OpenEnv(TextEnv):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0, "reproducible": False}  # type: ignore[misc]
-    offers = ("free_text", "events")
+    offers: Sequence[Offer] | None = ("free_text", "events")  # type: ignore[misc]
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class OpenEnv(TextEnv):
         text: str = "",
         task: str = "",
         info: str = "",
+        listed: bool = True,
         seconds: PositiveFloat = 60.0,
         max_steps: PositiveInt = 1000,
         render_mode: str | None = None,
@@ -67,14 +71,20 @@ class OpenEnv(TextEnv):
         if unknown := sorted({*self.passed} - {*FIELDS}):
             raise UsageError(f"info takes {', '.join(FIELDS)}, separated by commas, not {unknown[0]!r}.")
         self._client: Any = None
+        self._ours = self._listed = False
+        self._answered: Mapping[str, Any] = {}  # the last observation of the server
         self.action = action or self._required()
+        self._listed = listed and self._lists()
+        self.offers = ("events",) if self._listed else ("free_text", "events")
 
     def _required(self) -> str:
-        """Return the field of an action that has to be given."""
+        """Return the field of an action that has to be given, and learn whether the server is one of ours."""
         try:
             with urlopen(f"{self.url}/schema", timeout=self.seconds) as answer:
-                schema = json.load(answer)["action"]
+                schemas = json.load(answer)
+            schema = schemas["action"]
             required = list(schema.get("required", ()))
+            self._ours = schemas.get("observation", {}).get("properties", {}).keys() >= OURS
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"No OpenEnv server answers at {self.url}: {_said(error)}.") from error
         if len(required) != 1 or schema["properties"][required[0]].get("type") != "string":
@@ -83,6 +93,17 @@ class OpenEnv(TextEnv):
                 f"An action of {self.url} is not a single text: name one of its fields ({named}) as action."
             )
         return str(required[0])
+
+    def _lists(self) -> bool:
+        """Return whether the server lists actions: one of ours is asked in a session that is closed again."""
+        if not self._ours:
+            return False
+        try:
+            self._asked: dict[str, int | None] = {"seed": 0}
+            self._begin({})
+            return self._answered.get("actions") is not None
+        finally:
+            self.close()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -118,15 +139,18 @@ class OpenEnv(TextEnv):
         shown = result.observation
         if not isinstance(shown, dict):
             raise HunchError(f"The server at {self.url} uses another version of OpenEnv: it sent {shown!r}.")
+        self._answered = shown
         ours = shown.keys() >= OURS
         told = {name: shown[name] for name in FIELDS if name in shown and (ours or name in self.passed)}
         self.task = self.given_task or str(told.get("task") or "")
         reward = float(result.reward or 0.0)
+        listed = shown.get("actions") if self._listed else None
+        actions = None if listed is None else tuple(map(str, listed))
         late = bool(result.done and told.get("truncated"))
         success = bool(told.get("success", result.done and reward > 0))
         return Outcome(
             self._text(shown),
-            None,
+            actions,
             reward,
             bool(result.done) and not late,
             success,

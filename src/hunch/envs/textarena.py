@@ -13,6 +13,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.invalid import INVALID
 from hunch.extras import library
 from hunch.ranges import PositiveInt
 
@@ -50,9 +51,9 @@ class TextArena(TextEnv):
     """A game of TextArena, for one player or several.
 
     Any text is an action, which the game judges. Rewards come at the end, one for each player; success is a
-    reward above 0, in games of several players that of the first. The game draws from Python's and NumPy's
-    global generators, which are seeded for it alone, so that the same seed gives the same episode unless a
-    game draws elsewhere or asks a model.
+    reward above 0, in games of several players that of the first. The event says whether the game refused a
+    move. The game draws from Python's and NumPy's global generators, which are seeded for it alone, so that
+    the same seed gives the same episode unless a game draws elsewhere or asks a model.
 
     Args:
         game: Id of the game, such as ``TicTacToe-v0``.
@@ -111,9 +112,23 @@ class TextArena(TextEnv):
             return self._seen(False)
 
     def _move(self, action: str) -> Outcome:
+        mover = self.mover
         with self.chance.drawn():
             done, _ = self.game.step(action=action)
-            return self._seen(bool(done))
+            outcome = self._seen(bool(done))
+        if self._refused(mover, bool(done)):
+            of = f" of player {mover}" if self.players > 1 else ""
+            outcome = outcome._replace(event=f"{INVALID}{of}\n{outcome.event}".rstrip())
+        return outcome
+
+    def _refused(self, mover: int, done: bool) -> bool:
+        """Return whether the game refused the last move; it may ask once more, or end."""
+        state = getattr(self.game, "state", None)
+        if done:
+            told = getattr(state, "game_info", None) or {}
+            return bool(told.get(mover, {}).get("invalid_move", False))
+        # A valid move sets the number of errors back to 0.
+        return int(getattr(state, "error_count", 0) or 0) > 0
 
     def _seen(self, done: bool) -> Outcome:
         self.paid, event = [0.0] * self.players, ""
