@@ -96,6 +96,33 @@ def test_an_update_bootstraps_from_the_best_candidate_of_the_next_state():
     assert loss == pytest.approx(0.5 * np.mean((own - wanted) ** 2), abs=1e-6)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_losses_of_a_batch_are_scalars(reduction):
+    """Half the squared Bellman error, and the same plus beta times the mean conservative term."""
+    features, candidates = three_states(), [np.array([2, 0]), np.array([0]), np.array([0, 1])]
+    state, action, following = np.array([0, 2, 1]), np.array([2, 1, 0]), np.array([1, 0, 2])
+    reward, ended = np.array([0.5, -1.0, 2.0]), np.ones(3)  # so y = r
+    batch = Batch(state, action, following, reward, ended, state[:, None], following[:, None])
+    plain = QLearner(features, 0, hidden=8)
+    conservative = ConservativeLearner(features, 0, beta=0.5, hidden=8)
+    plain.reduction = conservative.reduction = reduction
+
+    def listed(_, sets):
+        return [candidates[i] for i in sets[:, 0]]
+
+    chosen = plain.values(features, list(state), [np.array([a]) for a in action])
+    q = np.concatenate(chosen)
+    error = 0.5 * (q - reward) ** 2
+    bellman = error.mean() if reduction == "mean" else error.sum()
+    of_candidates = plain.values(features, list(state), [candidates[i] for i in state])
+    log_sums = np.array([np.log(np.exp(each).sum()) for each in of_candidates])
+    wanted = {plain: bellman, conservative: bellman + 0.5 * (log_sums - q).mean()}
+    for learner, value in wanted.items():
+        loss = learner.loss(torch.from_numpy(q).float(), batch, listed)
+        assert loss.shape == ()
+        assert float(loss.detach()) == pytest.approx(value, abs=1e-5)
+
+
 def test_candidates_of_several_states_have_the_values_that_they_have_alone():
     """Whatever stands beside them, and in padded tables too."""
     features = three_states()
