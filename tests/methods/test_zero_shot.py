@@ -202,3 +202,83 @@ def test_equal_prompts_get_samples_of_their_own():
 def test_a_refused_move_is_known_by_its_event(event, seat, invalid):
     state = State("", seat=seat)
     assert is_invalid(Transition(state, "x", 0.0, state, False, False, event=event)) is invalid
+
+
+# ---- playing and evaluating -------------------------------------------------------------------------------
+
+
+def typed(monkeypatch, *lines):
+    left = iter(lines)
+
+    def answer(self, *_, **__):
+        try:
+            return next(left)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("rich.console.Console.input", answer)
+
+
+def test_any_text_is_played_by_hand_and_a_command_has_a_slash(monkeypatch, capsys):
+    typed(monkeypatch, "quit", "/undo", "0", "/help", "/nothing", "", "1", "2")
+    main(["play", ID])
+    shown = capsys.readouterr().out
+    assert "That is no number." in shown
+    assert "/undo" in shown
+    assert "There is no command '/nothing'" in shown
+    assert "Solved; 3 actions, return 1." in shown
+
+
+def test_a_model_plays_and_knows_what_it_did_also_after_undo(talker, monkeypatch, capsys):
+    talker.answer = opener
+    main(["play", ID, "--lm", spec(talker), "--auto", "--pause", "0"])
+    assert "Solved; 4 actions, return 1." in capsys.readouterr().out
+    talker.asked.clear()
+    typed(monkeypatch, "", "/undo", "0", "")
+    main(["play", ID, "--lm", spec(talker)])
+    said = [
+        [m["content"] for m in messages if m["role"] == "assistant"] for messages in conversations(talker)
+    ]
+    assert said[-1] == ["0"], "the answer that was taken back is forgotten"
+
+
+def test_a_run_of_a_model_that_writes_is_evaluated_and_played(talker, tmp_path, capsys):
+    talker.answer = opener
+    out = str(tmp_path / "run")
+    main(
+        [
+            "run",
+            "zero-shot",
+            "--env",
+            ID,
+            "--lm",
+            spec(talker),
+            "--steps",
+            "4",
+            "--eval-episodes",
+            "1",
+            "--out",
+            out,
+        ]
+    )
+    main(["evaluate", out, "--episodes", "2", "--turns", "3"])
+    assert "success 1.00" in " ".join(capsys.readouterr().out.split())
+    main(["play", "--run", out, "--auto", "--pause", "0"])
+    assert "Solved; 4 actions" in capsys.readouterr().out
+
+
+def test_a_model_is_the_opponent_in_a_game_of_two(talker, monkeypatch, capsys):
+    pytest.importorskip("textarena", reason="needs the extra 'textarena'")
+    moves = iter(["[4]", "[5]", "[7]"])
+
+    def opponent(path, body):
+        told = str(body.get("messages", ""))
+        return chat(next(moves), read=len(told) // 3) if "Current Board" in told else only_chat(path, body)
+
+    talker.answer = opponent
+    typed(monkeypatch, "[0]", "[1]", "[2]")
+    main(["play", "textarena:TicTacToe-v0", "--lm", spec(talker)])
+    shown = capsys.readouterr().out
+    assert "Solved; 5 actions, returns 1, -1." in shown
+    with pytest.raises(SystemExit):
+        main(["play", "textarena:TicTacToe-v0", "--seat", "2"])
