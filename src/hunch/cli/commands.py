@@ -106,7 +106,7 @@ def describe(name: str, does: str) -> None:
     if name == "lm":
         from rich.console import Console
 
-        from hunch.cli import help, lists
+        from hunch.cli import help, lists  # only for help
 
         help.lines(Console(highlight=False), "SPEC is one of", lists.kinds())
 

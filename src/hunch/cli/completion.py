@@ -47,8 +47,8 @@ def completion(arguments: Sequence[str]) -> None:
 
 def _next(before: Sequence[str], current: str) -> Iterable[str]:
     """Return the words that may stand after these; none where a file or a free value is due."""
-    from hunch import envs, lm, methods
-    from hunch.cli import commands
+    from hunch import envs, lm, methods  # a press of the tab key that needs it waits for it, no other
+    from hunch.cli import commands  # a press of the tab key that needs it waits for it, no other
 
     if not before or before == ["help"]:
         return [*commands.COMMANDS, *commands.added()]
@@ -73,8 +73,8 @@ SECOND = {"data": ("collect", "import", "show"), "cache": ("stats", "export", "c
 
 def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Return the methods that a command line names, and its options with the form of their values."""
-    from hunch import envs, methods
-    from hunch.cli import commands, help
+    from hunch import envs, methods  # a press of the tab key that needs it waits for it, no other
+    from hunch.cli import commands, help  # a press of the tab key that needs it waits for it, no other
 
     if command not in commands.COMMANDS:
         return [], {}

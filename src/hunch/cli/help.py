@@ -184,7 +184,7 @@ def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
     own |= {"gamma", "learning_rate", "hidden"}
     unseen = [*method.fixed, "lm"]
     if hasattr(cls, "learner"):
-        from hunch.cli import learner
+        from hunch.cli import learner  # only for methods with a choice of learner
 
         unseen += learner.unseen(learner.chosen(method, arguments))
     hidden = set(map(_typed, unseen))

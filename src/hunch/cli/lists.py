@@ -143,7 +143,7 @@ def lm(arguments: Sequence[str]) -> None:
     Options of the role's method follow, such as --prior.prompt FILE or --judge.max-tokens N.
     """
     if any(argument.partition("=")[0] == "--ask" for argument in arguments):
-        from hunch.cli.ask import ask
+        from hunch.cli.ask import ask  # only with --ask
 
         ask(arguments)
         return

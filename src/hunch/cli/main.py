@@ -35,7 +35,7 @@ def command(name: str) -> Callable[[Sequence[str]], None]:
         UsageError: if there is no such command; the message suggests similar names.
     """
     if name not in BUILT_IN:
-        from hunch.cli import commands
+        from hunch.cli import commands  # only for the overview, help and wrong names
 
         return commands.of_another_package(name)
     module = "lists" if name in ("methods", "envs", "lm") else name
@@ -89,7 +89,7 @@ def _run(arguments: list[str]) -> None:
         print(f"hunch {version('hunch-rl')}")
         sys.exit(0)
     if arguments[0] in PLAIN and {"-h", "--help"} & set(arguments[1:]):
-        from hunch.cli.commands import describe
+        from hunch.cli.commands import describe  # only for the overview, help and wrong names
 
         describe(arguments[0], str(command(arguments[0]).__doc__))
     else:

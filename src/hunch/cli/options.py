@@ -53,7 +53,7 @@ def read(cls: Any, **options: Any) -> Any:
     except SystemExit as end:
         if not end.code:
             raise
-        from hunch.cli.wrong import problem
+        from hunch.cli.wrong import problem  # it reads these options, too
 
         wrong = problem(cls, arguments) or " ".join(said.getvalue().split())
         raise UsageError(f"{wrong}. {help_text} lists the options.") from None
@@ -149,7 +149,7 @@ def split_config(arguments: Sequence[str]) -> tuple[list[str], list[str], dict[s
     names = list(takewhile(lambda token: not token.startswith("-"), arguments))
     if not any(token.partition("=")[0] == "--config" for token in arguments):
         return names, list(arguments[len(names) :]), {}
-    from hunch.cli.config_file import read_line
+    from hunch.cli.config_file import read_line  # only with --config
 
     return read_line(names, arguments[len(names) :])
 
@@ -158,7 +158,7 @@ def with_defaults(cls: Any, values: Mapping[str, Any]) -> Any:
     """Return a dataclass of options with values of a file as defaults."""
     if not values:
         return cls
-    from hunch.cli.config_file import with_values_of
+    from hunch.cli.config_file import with_values_of  # only with --config
 
     return with_values_of(cls, values)
 
@@ -177,12 +177,12 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
     """
     given, hidden = given or {}, [*method.fixed, "lm"]
     if hasattr(method.config_class, "learner"):
-        from hunch.cli.learner import unseen_by
+        from hunch.cli.learner import unseen_by  # it reads these options, too
 
         hidden += unseen_by(method, arguments, given)
     start = usual = replace(method.config_class(), **method.fixed)
     if given:
-        from hunch.runs.settings_file import changed
+        from hunch.runs.settings_file import changed  # only with --config
 
         start = changed(usual, given, method.name)
         check_settings(start)

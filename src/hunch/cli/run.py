@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from hunch import methods
 from hunch.cli import options
+from hunch.cli.environment import split_environment
+from hunch.cli.help import of_run
 from hunch.core import HunchError, UsageError
 from hunch.runs.resolve import resolve
 
@@ -25,8 +27,6 @@ def run(arguments: Sequence[str]) -> None:
     """Train one agent. The same command resumes a stopped run; with more steps it extends a finished one."""
     names, rest, given = options.split_config(arguments)
     if {"-h", "--help", "--help-all"} & set(rest):
-        from hunch.cli.help import of_run
-
         return of_run(RunOptions, str(run.__doc__), [*names, *rest])
     if not names:
         known = ", ".join(methods.names())
@@ -34,8 +34,6 @@ def run(arguments: Sequence[str]) -> None:
     method = methods.find(names[0])
     env_options, rest = given.pop("env_options", {}), [*names[1:], *rest]
     if any(token.startswith(("--env.", "--reader")) for token in rest):  # most runs leave them out
-        from hunch.cli.environment import split_environment
-
         rest, more = split_environment(rest)
         env_options |= more
     own = options.options_of(method, rest, given.pop("options", {}))
@@ -46,13 +44,13 @@ def run(arguments: Sequence[str]) -> None:
     resolved = resolve(config, where.board)
     budget = options.budget_of(where.budget)
     if where.dry_run:
-        from hunch.cli.estimate import dry_run
+        from hunch.cli.estimate import dry_run  # it loads what runs need
 
         return dry_run([method.name], [config])
     # A wrong option is told before these are read.
-    from hunch.runs.callbacks import Watch
-    from hunch.runs.execute import execute, interruptible
-    from hunch.runs.progress import RunProgress
+    from hunch.runs.callbacks import Watch  # as said
+    from hunch.runs.execute import execute, interruptible  # as said
+    from hunch.runs.progress import RunProgress  # as said
 
     out = where.out or options.default_folder([config])
     try:

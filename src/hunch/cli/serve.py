@@ -46,8 +46,8 @@ def serve(arguments: Sequence[str]) -> None:
     if not options.env:
         raise UsageError("Name an environment, as in 'hunch serve hunch/Household-Pick-v0'.")
     library("openenv", "Serving an environment needs openenv", "openenv")
-    from hunch.ext import openenv
-    from hunch.ext.turns import Turns
+    from hunch.ext import openenv  # needs the extra, which was asked for above
+    from hunch.ext.turns import Turns  # needs the extra, which was asked for above
 
     turns = Turns(options.env, **env_options)
     with openenv.listen(options.host, options.port) as socket:

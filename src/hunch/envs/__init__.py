@@ -19,7 +19,9 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from hunch import lazy, plugins
 from hunch.core import UsageError
+from hunch.extras import of_studies
 from hunch.ranges import NonNegativeInt, check_value
+from hunch.suggest import suggest
 
 if TYPE_CHECKING:
     from hunch.envs.classes import *  # noqa: F403 - a stub, for type checkers
@@ -121,8 +123,8 @@ def make(
         UsageError: if there is no such environment, it has no such option, an option's
             value is invalid, or it is not a text environment.
     """
-    from hunch.envs.text_wrapper import require_text
-    from hunch.envs.wrappers import History, Pictured, Written
+    from hunch.envs.text_wrapper import require_text  # the first environment that is made loads them
+    from hunch.envs.wrappers import History, Pictured, Written  # as above
 
     spec = _spec(id)
     foreign = id if spec.id in _FOREIGN else ""
@@ -161,7 +163,7 @@ def make(
 
 def _read(env: gymnasium.Env[str, str | int], spec: str) -> gymnasium.Env[str, str | int]:
     """Let a model read the pictures; it is loaded once for all environments."""
-    from hunch.envs.reading import Read, schema_of, shared
+    from hunch.envs.reading import Read, schema_of, shared  # only with a model that reads pictures
 
     schema_of(env)
     return Read(env, shared(spec), spec)
@@ -223,11 +225,7 @@ def _spec(id: str) -> EnvSpec:
             said = f"{module} has no class or function {name!r} and registers no such environment."
             raise UsageError(said) from None
         if name.removeprefix("hunch/").removesuffix("-v0") in _OF_STUDIES:
-            from hunch.extras import of_studies
-
             raise of_studies(name) from None
-        from hunch.suggest import suggest
-
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 
@@ -274,8 +272,6 @@ def _check_options(id: str, options: Mapping[str, Any]) -> None:
         return
     for option, value in options.items():
         if option not in parameters:
-            from hunch.suggest import suggest
-
             raise UsageError(f"{id} has no option {option!r}; {suggest(option, parameters.keys())}")
         check_value(f"The option {option} of {id}", value, parameters[option].annotation)
 

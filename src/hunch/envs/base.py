@@ -251,7 +251,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             raise UsageError("Set a render_mode when you make the environment, such as 'ansi'.")
         if self.render_mode == "ansi":
             return "\n".join([*self._grid(), self._shown])
-        from hunch.envs.drawing import draw
+        from hunch.envs.drawing import draw  # only where a picture is wanted
 
         return draw(self._grid())
 

@@ -95,7 +95,7 @@ class Pictured(Rewording):
         self, observation: str, info: dict[str, Any], action: str | int | None
     ) -> tuple[str, dict[str, Any]]:
         """Add the picture of the state to the info."""
-        from hunch.lm.pictures import png
+        from hunch.lm.pictures import png  # only where an environment shows pictures
 
         return observation, {**info, "pictures": (png(self.env.render()),)}
 

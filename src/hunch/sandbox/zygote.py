@@ -55,7 +55,7 @@ def main() -> None:
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may ignore it, and that is inherited
     _our_package()
-    from hunch.sandbox import child, lock, namespaces, seccomp
+    from hunch.sandbox import child, lock, namespaces, seccomp  # after the folders to import from are set
 
     null = os.open(os.devnull, os.O_RDWR)
     handles = namespaces.handles()
@@ -180,7 +180,7 @@ def _become(end: int, memory: int, *, test: bool) -> Any:
         os.setsid()
         os.dup2(end, 3)
         os.closerange(4, 1_024)
-        from hunch.sandbox import child, lock
+        from hunch.sandbox import child, lock  # after the folders to import from are set
 
         if test:
             lock.lock(memory)
