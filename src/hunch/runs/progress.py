@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from hunch.lm.waiting import shown_by
 
 PLAIN_SECONDS = 15.0
 
@@ -29,19 +31,28 @@ class Bars:
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
             TaskProgressColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),  # ":m:" in a name is no picture
             TimeRemainingColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
         )
         self.tasks = {label: self.progress.add_task(label, total=total, note=waiting) for label in labels}
         self.printed = time.monotonic()
+        self.line = ExitStack()  # while it is open, a wait for a model is a line below the bars
+        self.wait = self.progress.add_task("", total=None, note="", visible=False)
 
     def __enter__(self) -> Self:
         self.progress.start()
+        if self.console.is_terminal:
+            self.line.enter_context(shown_by(self._show_wait))
         return self
 
+    def _show_wait(self, text: str) -> None:
+        """Show how long a model is waited for; nothing if the text is empty."""
+        self.progress.update(self.wait, visible=bool(text), note=text)
+
     def __exit__(self, *_: object) -> None:
+        self.line.close()
         with suppress(OSError):  # the terminal may be closed
             self.progress.stop()
         if self.console.is_jupyter:

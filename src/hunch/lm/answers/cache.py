@@ -27,6 +27,7 @@ from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.base import LanguageModel, OptionScores
 from hunch.lm.usage import Metered, Usage, counters
+from hunch.lm.waiting import Wait, waiting
 
 if TYPE_CHECKING:
     from hunch.lm.answers.store import Store
@@ -101,9 +102,10 @@ class Cached(Answering, Metered):
         most = getattr(self.model, "at_once", {}).get(missing[0].verb, REQUESTS_A_COMMIT)
         if hasattr(self.model, "stream"):
             most = REQUESTS_OVER_A_NETWORK
-        for start in range(0, len(missing), most):
-            with self._mine(missing[start : start + most]) as mine:
-                answers |= self._fresh(mine)
+        with waiting(self.name, len(missing), lambda: getattr(self.model, "tokens_written", 0)) as wait:
+            for start in range(0, len(missing), most):
+                with self._mine(missing[start : start + most]) as mine:
+                    answers |= self._fresh(mine, wait)
         return answers
 
     @contextmanager
@@ -129,8 +131,13 @@ class Cached(Answering, Metered):
         values = self.store.read(list(keys))
         return self._remember({keys[key]: decode(keys[key].verb, value) for key, value in values.items()})
 
-    def _fresh(self, questions: list[Question]) -> dict[Question, Any]:
-        """Ask the model; questions that another process answered in the meantime are skipped."""
+    def _fresh(self, questions: list[Question], wait: Wait) -> dict[Question, Any]:
+        """Ask the model; questions that another process answered in the meantime are skipped.
+
+        Args:
+            questions: The questions.
+            wait: Counts the answers, for whoever watches.
+        """
         answers: dict[Question, Any] = {}
         if not questions:
             return answers
@@ -142,6 +149,7 @@ class Cached(Answering, Metered):
         start, begun = time.perf_counter(), set[Question]()
         try:
             for part in self._arriving(questions, begun):
+                wait.answered += len(part)
                 embedded = sum(question.verb == "embed" for question in part)
                 self._count(Usage(texts_embedded=embedded, seconds=time.perf_counter() - start))
                 answers |= self._keep(part)

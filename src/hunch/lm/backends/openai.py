@@ -39,6 +39,7 @@ from hunch.lm.base import Backend, Float32Array, OptionScores, Verb
 from hunch.lm.prompts import Message, Prompt
 from hunch.lm.speech import Sampling, text_of
 from hunch.lm.usage import Usage, counters
+from hunch.lm.waiting import waiting
 
 BACKEND = Backend(
     "openai:<model>",
@@ -114,7 +115,8 @@ def load(
         model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
     )
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
-    wait_for(found.probe(routes))
+    with waiting(f"{found.name}: trying what it can do"):
+        wait_for(found.probe(routes))
     if (price_in or price_out) and not found.states:
         raise UsageError(
             f"{found.name} has a price, but its server states no token counts: leave the prices out."
