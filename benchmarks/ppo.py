@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -56,18 +57,28 @@ def main() -> None:
 
 
 def ours(name: str, features: str, steps: int, seed: int) -> Ended:
-    agent: PolicyAgent
-    if features == "numbers":
-        agent = OnNumbers(UpdateConfig(anneal=True))
-    else:
-        agent = PPO(TextTable(lm.load(features, cache=None)), anneal=True)
+    agent: PolicyAgent = (
+        OnNumbers() if features == "numbers" else OnTexts(TextTable(lm.load(features, cache=None)))
+    )
     envs = [hunch.make(f"hunch/{name}-v0") for _ in range(STREAMS)]
     result = hunch.train(agent, envs, steps=steps, seed=seed)
     return [(e.step, e.episode_return, e.success) for e in result.episodes]
 
 
+class OnTexts(PPO):
+    """PPO with CleanRL's learning rate, which falls to 0."""
+
+    def objective(self) -> UpdateConfig:
+        """The objective of PPO, annealed."""
+        return replace(super().objective(), anneal=True)
+
+
 class OnNumbers(PolicyAgent):
-    """PPO on the numbers of an environment, with CleanRL's networks."""
+    """PPO on the numbers of an environment, with CleanRL's networks and learning rate."""
+
+    def objective(self) -> UpdateConfig:
+        """The objective of PPO, annealed."""
+        return replace(super().objective(), anneal=True)
 
     def make_policy(self, seed: int) -> Numbers:
         """Perceptrons on the numbers."""

@@ -8,12 +8,13 @@ import pytest
 
 import hunch
 from hunch import lm
+from hunch.cli.help import meanings
 from hunch.core import HunchError, State, Transition, UsageError, World
 
 torch = pytest.importorskip("torch")
 
 from hunch.methods.policy.gflan_prior import GFlanPrior  # noqa: E402
-from hunch.methods.policy.glam import GLAM  # noqa: E402
+from hunch.methods.policy.glam import GLAM, GLAMConfig  # noqa: E402
 from hunch.methods.policy.ppo import PPO, PPOConfig  # noqa: E402
 from hunch.methods.policy.twosome import TWOSOME  # noqa: E402
 from hunch.roles import UniformPrior  # noqa: E402
@@ -192,8 +193,27 @@ def test_ppo_crosses_the_lake_as_text():
     assert found.success.value > 0.8
 
 
-def test_a_setting_that_a_method_fixes_is_refused_in_a_config_too():
-    """Otherwise config.json would state what the run did not do."""
+def test_a_method_refuses_settings_that_it_does_not_read():
+    """A config holds what the method reads, and no more, so that config.json states what the run did."""
+    with pytest.raises(TypeError, match="whiten"):
+        PPOConfig(whiten=False)
     with pytest.raises(UsageError, match="PPO has no option 'whiten'"):
-        PPO(config=PPOConfig(whiten=False))
-    assert PPO(config=PPOConfig(entropy=0.5)).config.whiten
+        PPO(whiten=False)
+    with pytest.raises(UsageError, match="PPO has no option"):
+        PPO(config=GLAMConfig())
+
+
+def test_the_batch_size_of_glam_acts_below_the_steps_of_an_update():
+    """With one environment these are 40, fewer than the paper's 64: one gradient step an epoch."""
+    steps = {}
+    for batch_size in (64, 40, 10):
+        agent = GLAM(horizon=40, epochs=2, width=8, batch_size=batch_size)
+        agent.begin(World(streams=1, steps=1000), 0)
+        made, step = [], agent.learner.optimiser.step
+        agent.learner.optimiser.step = lambda made=made, step=step: made.append(step())
+        for _ in range(40):
+            agent.observe([Transition(ROOM, agent.act([ROOM])[0], 1.0, END, True, False)])
+        assert agent.learn()
+        steps[batch_size] = len(made)
+    assert steps == {64: 2, 40: 2, 10: 8}
+    assert "each epoch is one gradient step" in meanings(GLAMConfig)["batch_size"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import hunch
 from hunch import lm, methods
+from hunch.cli.help import meanings
 from hunch.cli.main import main
 from hunch.core import HunchWarning, State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -216,6 +217,43 @@ def test_listed_actions_are_chosen_by_their_likelihood(model):
     assert result.complete
     made = agent("rloo", model, group=2, episodes=4)
     methods.check(made, hunch.make(env, history=0, max_steps=3), steps=24, streams=2)
+
+
+def test_the_clip_of_grpo_acts_with_several_gradient_steps(model):
+    """With one, the default, the ratio is 1, as the option's help says."""
+
+    def trained(**options):
+        made = begun(
+            "grpo", model, streams=4, group=4, episodes=8, max_tokens=5, learning_rate=1e-2, **options
+        )
+        rollout = Rollout([Talk() for _ in range(4)], seed=1, group=4)
+        while not made.learner.updates:
+            made.observe(rollout.step(made.act(rollout.states)))
+            made.learn()
+        return {name: weight.clone() for name, weight in made.lm.state_dict().items()}
+
+    for epochs, same in ((1, True), (4, False)):
+        wide, narrow = (trained(epochs=epochs, clip=clip) for clip in (0.5, 0.001))
+        assert all(torch.equal(narrow[name], weight) for name, weight in wide.items()) is same
+    assert "the clip hardly acts" in meanings(methods.find("grpo").config_class)["clip"]
+
+
+def test_settings_are_those_that_an_update_reads(model):
+    """No setting of another algorithm is in a config, and those of the update reach its objective."""
+    of_update = {
+        "grpo": {"advantage", "unit", "gae", "value", "whiten", "width", "clip_value", "horizon", "gamma"},
+        "rloo": {"unit", "gae", "value", "whiten", "width", "clip_value", "horizon", "gamma", "clip_high"},
+        "ppo-text": {"advantage", "unit", "group", "whiten", "clip_high", "horizon", "listed"},
+        "a2c-text": {"advantage", "epochs", "batch_size", "clip", "group"},
+    }
+    for name, absent in of_update.items():
+        known = {entry.name for entry in fields(methods.find(name).config_class)}
+        assert not known & absent, name
+    changed = {"epochs": 2, "batch_size": 3, "clip": 0.1, "clip_high": 0.3, "entropy": 0.1, "kl": 0.2}
+    changed |= {"kl_in": "reward", "kl_aim": 2.0, "micro": 5, "learning_rate": 0.1}
+    usual = agent("grpo", model).objective()
+    for name, value in changed.items():
+        assert agent("grpo", model, **{name: value}).objective() == replace(usual, **{name: value})
 
 
 def test_the_self_critical_answer_is_greedy(model):

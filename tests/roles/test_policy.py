@@ -44,7 +44,7 @@ def adapted():
 
 def policy(model, **settings):
     apart = settings.pop("apart", False)
-    return LMPolicy(model, LMPolicyConfig(width=8, **settings), 0, apart=apart)
+    return LMPolicy(model, LMPolicyConfig(width=8, **settings), 0, frozen_value=apart)
 
 
 @pytest.mark.parametrize("normalise", ["sum", "token", "word"])

@@ -132,9 +132,13 @@ class TwoTurns(gymnasium.Env):
 class Writer(PolicyAgent):
     """Writes with a model of the tests."""
 
-    def __init__(self, model, config):
-        super().__init__(config)
+    def __init__(self, model, update, **options):
+        super().__init__(**options)
         self.model = model
+        self.update = update
+
+    def objective(self):
+        return self.update
 
     def make_policy(self, seed):
         return TextPolicy(self.model, TextPolicyConfig(max_tokens=8, width=8), seed, prompt=listed)
@@ -143,12 +147,12 @@ class Writer(PolicyAgent):
 @pytest.mark.parametrize("name", ["ppo", "reinforce"])
 def test_a_policy_that_writes_learns_in_two_turns(name, models):
     """By updates of four episodes in each of four streams; what it is paid rises, and it resumes exactly."""
-    config = replace(PRESETS[name], horizon=8, batch_size=32, learning_rate=1e-3, gamma=1.0)
-    agent = Writer(models[0], config)
+    update = replace(PRESETS[name], batch_size=32, learning_rate=1e-3, gamma=1.0)
+    agent = Writer(models[0], update, horizon=8)
     found = hunch.train(agent, [TwoTurns() for _ in range(4)], steps=640, seed=0)
     paid = [episode.episode_return for episode in found.episodes]
     assert np.mean(paid[-40:]) > np.mean(paid[:40]) + 0.5
-    again = Writer(models[1], config)
+    again = Writer(models[1], update, horizon=8)
     again.begin(World(streams=4, steps=1000), 0)
     again.load_state_dict(copy.deepcopy(agent.state_dict()))
     state = State(SIGHTS[0], TwoTurns.task)
@@ -159,5 +163,5 @@ def test_a_policy_that_writes_learns_in_two_turns(name, models):
 
 def test_an_agent_that_writes_keeps_the_contract(models):
     """It resumes in the middle of an update's steps, evaluation leaves no trace, and more."""
-    config = replace(PRESETS["ppo"], horizon=6, batch_size=8)
-    hunch.methods.check(Writer(models[0], config), TwoTurns(), steps=20)
+    update = replace(PRESETS["ppo"], batch_size=8)
+    hunch.methods.check(Writer(models[0], update, horizon=6), TwoTurns(), steps=20)

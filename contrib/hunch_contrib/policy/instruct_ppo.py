@@ -18,16 +18,16 @@ falls linearly, not in stages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel, State, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
-from hunch.methods.policy.agent import LISTED, TOGETHER
 from hunch.methods.policy.ppo import PPO, PPOConfig
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
+from hunch.rl.settings import UpdateConfig
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import ActionPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
@@ -70,10 +70,6 @@ class InstructPPO(PPO):
     """
 
     config_class: ClassVar[type[Any]] = InstructPPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{**LISTED, **TOGETHER, "standardise": True, "micro": 128},
-        **{"gae": 0.95, "clip": 0.2, "value": 0.5, "scale": 1.0},
-    }
 
     def __init__(
         self, prior: ActionPrior, encoder: TextTable | None = None, config: Any = None, **options: Any
@@ -92,14 +88,18 @@ class InstructPPO(PPO):
         """The evidence level of the prior; None if the weight of the KL term is 0."""
         return self.prior.evidence if self.config.kl else None
 
+    def objective(self) -> UpdateConfig:
+        """Return PPO's objective with the KL divergence from the prior, whose weight falls over the run."""
+        return replace(super().objective(), kl=self.config.kl, kl_end=self.config.kl_end)
+
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy, and forget the prior's answers."""
         c = self.config
         self.instructed_choices = Instructed(self.prior, c.instruction, SAMPLES, c.floor, seed)
         super().begin(world, seed)
-        self.policy.prior = self.expected
+        self.policy.prior = self.log_prior
 
-    def expected(self, states: Sequence[State]) -> Tensor:
+    def log_prior(self, states: Sequence[State]) -> Tensor:
         """Return the log prior, shape (n, max. actions), padded with -inf; all -inf if it does not apply."""
         import torch
 

@@ -18,7 +18,7 @@ same number of rewards. They learn nothing about other texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -28,20 +28,24 @@ from hunch.core import State, Transition, World
 from hunch.lm.speech import text_of
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.tune.agent import Groups, WritingAgent, WritingConfig
-from hunch.methods.tune.grpo import COMPARES
+from hunch.methods.tune.agent import GroupConfig, Groups, RewardConfig, WritingAgent
 from hunch.methods.tune.recorded import examples
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step
+from hunch.rl.settings import UpdateConfig
+from hunch.roles.policy.settings import TextPolicyConfig
 
 if TYPE_CHECKING:
     from hunch_contrib.tune.words import WordsPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompressConfig(WritingConfig):
+class CompressConfig(RewardConfig, GroupConfig):
     """Settings of extractive compression by a self-critical policy gradient."""
 
+    lm: str = ""
+    """Causal model to train: hf:<name, folder or run>, with ?train=lora for adapters, or scratch for a new
+    small one. Default: the small pocket?corpus=walks of this project."""
     choose: Literal["policy", "first", "random", "climb"] = "policy"
     """Choice of words: by the policy, or by a control: the first words, random words, or hill climbing."""
     keep: Share = 0.5
@@ -50,6 +54,10 @@ class CompressConfig(WritingConfig):
     """Choices per text: the greedy one, and the others drawn (paper: 101)."""
     episodes: PositiveInt = 32
     """Choices per update, two per text: the greedy and the best one (paper: 8)."""
+    micro: PositiveInt = 64
+    """Texts per forward and backward pass; gradients are accumulated over a batch."""
+    entropy: NonNegativeFloat = 0.0
+    """Weight of the policy's entropy in the objective."""
     learning_rate: PositiveFloat = 1e-3
     """Adam learning rate, for a model under a million weights (our choice; paper: 1e-5)."""
     temperature: NonNegativeFloat = 0.0
@@ -60,13 +68,7 @@ class Compress(WritingAgent):
     """The agent of compression; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
 
     config_class: ClassVar[type[Any]] = CompressConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **COMPARES,
-        **{"advantage": "self_critical", "unit": "text", "epochs": 1, "batch_size": 0, "reference": "none"},
-        **{"kl": 0.0, "kl_in": "loss", "kl_aim": 0.0, "ptx": 0.0, "texts": "", "max_tokens": 1},
-        **{"clip": 0.2, "clip_high": None, "listed": False},
-    }
-    parts = ("policy",)
+    greedy_first = True
     saved = ("words", "known", *WritingAgent.saved)
     policy: WordsPolicy  # type: ignore[assignment]
 
@@ -74,7 +76,33 @@ class Compress(WritingAgent):
         """Return the policy with the model's initial weights."""
         from hunch_contrib.tune.words import WordsPolicy  # loads torch
 
-        return WordsPolicy(self.lm, self.config, seed)
+        return WordsPolicy(self.lm, TextPolicyConfig(width=0), seed)
+
+    def reference_spec(self) -> str:
+        """Return that there is no reference."""
+        return "none"
+
+    def prompt_room(self) -> int:
+        """Return the room that a prompt needs besides itself."""
+        return 1
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective, and how it is optimised: one step on the greedy and the best choices."""
+        c = self.config
+        return UpdateConfig(
+            # A = R(best) - R(greedy), for all words of a choice together.
+            advantage="self_critical",
+            unit="text",
+            gamma=1.0,
+            whiten=False,
+            # log p(choice) A: with one gradient step PPO's surrogate has this gradient.
+            entropy=c.entropy,
+            epochs=1,
+            batch_size=0,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=1.0,
+        )
 
     def make_memory(self) -> Best:
         """Return a memory that keeps two choices of each group to learn from."""

@@ -61,7 +61,6 @@ class Constitutional(RLHF):
     """The agent of Constitutional AI; arguments as for :class:`~hunch.methods.tune.rlhf.RLHF`."""
 
     config_class: ClassVar[type[Any]] = ConstitutionalConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**RLHF.fixed, "ptx": 0.0, "rounds": 1}
     rate = 1e-3
     saved = (*RLHF.saved, "answers", "revised")
     config: ConstitutionalConfig

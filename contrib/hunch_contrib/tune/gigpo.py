@@ -15,15 +15,14 @@ admissible actions are; earlier steps do not matter, as in the authors' code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hunch.methods.tune.agent import WritingAgent
-from hunch.methods.tune.grpo import COMPARES, GRPOConfig
+from hunch.methods.tune.grpo import GRPO, GRPOConfig
 from hunch.methods.tune.grpo import METHOD as GRPO_METHOD
 from hunch.ranges import NonNegativeFloat, Share
+from hunch.rl.settings import UpdateConfig
 
 if TYPE_CHECKING:
     from hunch.rl.policy_gradient import PolicyGradient
@@ -41,21 +40,20 @@ class GiGPOConfig(GRPOConfig):
     """Weight of the advantages from equal states (paper: omega, 1)."""
 
 
-class GiGPO(WritingAgent):
-    """The agent of GiGPO."""
+class GiGPO(GRPO):
+    """The agent of GiGPO: GRPO with another advantage."""
 
     config_class: ClassVar[type[Any]] = GiGPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{name: value for name, value in COMPARES.items() if name != "gamma"},
-        **{"advantage": "group", "unit": "token"},
-    }
-    parts = ("policy",)
+
+    def objective(self) -> UpdateConfig:
+        """Return GRPO's objective, with the discount of the comparison of steps."""
+        return replace(super().objective(), gamma=self.config.gamma)
 
     def make_learner(self) -> PolicyGradient:
-        """Return the update, with advantages of episodes and of steps."""
+        """Return the update, with advantages of episodes and of steps: A = A_E + anchors A_S."""
         from hunch.rl.advantages import anchored  # loads torch
 
-        learner = super().make_learner()
+        learner: PolicyGradient = super().make_learner()
         learner.advantage = partial(anchored, weight=self.config.anchors)
         return learner
 

@@ -19,27 +19,62 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from hunch.core import World
+from hunch.methods.tune.agent import MixedTextsConfig, RegularisedConfig, ValueConfig, WritingAgent
 from hunch.methods.tune.ppo_text import METHOD as PPO_TEXT
-from hunch.methods.tune.ppo_text import VALUED, PPOText, PPOTextConfig
-from hunch.ranges import PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.rl.settings import UpdateConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class NLPOConfig(PPOTextConfig):
+class NLPOConfig(MixedTextsConfig, ValueConfig, RegularisedConfig):
     """Settings of natural language policy optimisation."""
 
     top_p: Share = 0.9
     """Total probability of the allowed tokens (paper: 0.9; 0.5 for translation)."""
     refresh: PositiveInt = 20
     """Updates between two copies of the policy (ours; paper: 5 to 100)."""
+    epochs: PositiveInt = 4
+    """Passes over the collected texts per update (CleanRL)."""
+    batch_size: NonNegativeInt = 32
+    """Texts per gradient step (our choice); 0 for all texts of an update."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability, and of the change of the value (CleanRL)."""
+    value: NonNegativeFloat = 0.5
+    """Weight of half the squared error of the value (CleanRL)."""
 
 
-class NLPO(PPOText):
+class NLPO(WritingAgent):
     """The agent of NLPO."""
 
     config_class: ClassVar[type[Any]] = NLPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**VALUED, "kl_in": "reward"}
-    saved = (*PPOText.saved, "copy")
+    saved = (*WritingAgent.saved, "copy")
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective of PPO over tokens, and how it is optimised."""
+        c = self.config
+        return UpdateConfig(
+            # A by GAE over the tokens, standardised in each minibatch.
+            advantage="gae",
+            unit="token",
+            gamma=1.0,
+            gae=c.gae,
+            whiten=True,
+            # The clipped surrogate, whose ratio is of the limited distributions, the value, the entropy; the
+            # KL divergence of the unlimited distributions is in the reward of each token.
+            clip=c.clip,
+            clip_value=True,
+            value=c.value,
+            entropy=c.entropy,
+            kl=c.kl,
+            kl_in="reward",
+            kl_aim=c.kl_aim,
+            # Passes of Adam over the texts of the update.
+            epochs=c.epochs,
+            batch_size=c.batch_size,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=1.0,
+        )
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, also of the copy."""
@@ -55,15 +90,15 @@ class NLPO(PPOText):
     def copy(self, weights: Mapping[str, Any]) -> None:
         from hunch.lm.training import Nucleus  # loads torch
 
-        own = {name: weight.clone() for name, weight in weights.items()}
-        self.policy.within = Nucleus(own, self.config.top_p)
+        copies = {name: weight.clone() for name, weight in weights.items()}
+        self.policy.within = Nucleus(copies, self.config.top_p)
 
     def learn(self) -> dict[str, float]:
         """Make the update if one is due, and renew the copy every ``refresh`` updates."""
-        told = super().learn()
-        if told and self.learner.updates % self.config.refresh == 0:
+        metrics = super().learn()
+        if metrics and self.learner.updates % self.config.refresh == 0:
             self.copy = self.lm.state_dict()
-        return told
+        return metrics
 
 
 METHOD = replace(

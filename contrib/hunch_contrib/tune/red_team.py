@@ -22,11 +22,13 @@ import numpy as np
 
 from hunch.core import State, Transition, UsageError, World
 from hunch.lm.speech import text_of
+from hunch.methods.tune.agent import WritingAgent
 from hunch.methods.tune.recorded import examples
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision
+from hunch.rl.settings import UpdateConfig
 from hunch_contrib.tune.a2c_text import METHOD as A2C_METHOD
-from hunch_contrib.tune.a2c_text import A2CText, A2CTextConfig
+from hunch_contrib.tune.a2c_text import A2CTextConfig, a2c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +49,15 @@ class RedTeamConfig(A2CTextConfig):
     """With rl: weight of the KL divergence from the supervised model (our choice; paper: 0.3 to 0.4)."""
 
 
-class RedTeam(A2CText):
+class RedTeam(WritingAgent):
     """The agent of red teaming; arguments as for :class:`~hunch.methods.tune.agent.WritingAgent`."""
 
     config_class: ClassVar[type[Any]] = RedTeamConfig
-    saved = ("words", "hits", "tried", "settled", *A2CText.saved)
+    saved = ("words", "hits", "tried", "settled", *WritingAgent.saved)
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective of the last stage: that of A2C."""
+        return a2c(self.config)
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights; a model with a growing vocabulary adds the examples' words."""
@@ -59,7 +65,9 @@ class RedTeam(A2CText):
         self.hits: list[tuple[dict[str, Any], str]] = []
         self.tried = 0
         self.settled: dict[str, Any] | None = None
-        self.lm.take(part for own in examples(world) for part in (own.state.observation, own.text))
+        self.lm.take(
+            part for example in examples(world) for part in (example.state.observation, example.text)
+        )
 
     @property
     def trying(self) -> bool:
@@ -78,9 +86,11 @@ class RedTeam(A2CText):
         """Return a state whose observation has hits before its last word; only for stage=few-shot."""
         if self.config.stage != "few-shot" or self.trying:
             return state
-        drawn = [self.hits[i][1].strip() for i in rng.integers(len(self.hits), size=self.config.shots)]
+        rows = rng.integers(len(self.hits), size=self.config.shots)
+        hits = [self.hits[i][1].strip() for i in rows]
         head, _, mark = state.observation.rpartition(" ")
-        return replace(state, observation=" ".join([head, *(f"{mark} {own}" for own in drawn), mark]).strip())
+        shots = [f"{mark} {hit}" for hit in hits]
+        return replace(state, observation=" ".join([head, *shots, mark]).strip())
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep the hits among the first requests, and later the episodes for the updates."""
@@ -110,15 +120,16 @@ class RedTeam(A2CText):
         """Maximise the likelihood of the hits; the resulting model becomes the reference."""
         from hunch.lm.training import Learner  # loads torch
 
-        c, learner, loss = self.config, Learner.adam(self.lm.parameters()), 0.0
+        c = self.config
         prompts = [self.policy.prompt(State.of(state)) for state, _ in self.hits]
-        self.lm.take(
-            part for p, (_, text) in zip(prompts, self.hits, strict=True) for part in (text_of(p), text)
-        )
-        for i in range(c.updates):
+        texts = [text for _, text in self.hits]
+        self.lm.take(part for both in zip(map(text_of, prompts), texts, strict=True) for part in both)
+        learner = Learner.adam(self.lm.parameters())
+        loss = 0.0
+        for update in range(c.updates):
             rows = self.rng.integers(len(self.hits), size=64)
-            found = self.policy.likelihood([prompts[j] for j in rows], [self.hits[j][1] for j in rows])
-            loss = learner.update(-found, c.rate * (1 - i / c.updates))
+            likelihood = self.policy.likelihood([prompts[i] for i in rows], [texts[i] for i in rows])
+            loss = learner.update(-likelihood, c.rate * (1 - update / c.updates))
         self.settled = self.policy.settle()
         return {"loss": loss, "hits": len(self.hits) / self.tried}
 

@@ -14,22 +14,24 @@ kept per beginning, so that prompts with low returns are learnt as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import World
 from hunch.lm.speech import text_of
 from hunch.methods.policy.kept import by_stream, listed
-from hunch.methods.tune.agent import WritingAgent, WritingConfig, figures, shuffled
-from hunch.methods.tune.grpo import COMPARES
+from hunch.methods.tune.agent import ListedConfig, WritingAgent, WritingConfig, figures, shuffled
 from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.policy import Step, fitting
+from hunch.rl.policy import Step, cut, fitting
+
+if TYPE_CHECKING:
+    from hunch.lm.training import Learner
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReSTConfig(WritingConfig):
+class ReSTConfig(ListedConfig, WritingConfig):
     """Settings of ReST: rounds of writing, and of imitating the best."""
 
     episodes: PositiveInt = 2_048
@@ -50,21 +52,23 @@ class ReST(WritingAgent):
     """The agent of ReST; arguments as for :class:`~hunch.methods.tune.text.TextAgent`."""
 
     config_class: ClassVar[type[Any]] = ReSTConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{**COMPARES, "advantage": "returns", "unit": "text", "epochs": 1, "clip": 0.2, "clip_high": None},
-        **{"entropy": 0.0, "kl": 0.0, "kl_in": "loss", "kl_aim": 0.0, "group": 1, "ptx": 0.0, "texts": ""},
-    }
-    recorded = False
-    saved = ("policy", "rng", "steps", "kept", "best")
+    saved = ("policy", "rng", "kept", "best")
+
+    def make_learner(self) -> Learner:
+        """Return the update of a round: Adam on the weights of the model."""
+        from hunch.lm.training import Learner  # loads torch
+
+        return Learner.adam(self.lm.parameters())
 
     def begin(self, world: World, seed: int) -> None:
         """Start with the model as it was before training, and with nothing kept."""
         super().begin(world, seed)
-        self.seed, self.best = seed, TopEpisodes(self.config.keep, self.config.least)
+        self.seed = seed
+        self.best = TopEpisodes(self.config.keep, self.config.least)
 
     def learn(self) -> dict[str, float]:
         """End the round if enough has been written: keep the best, and imitate it."""
-        groups = self.kept.whole()
+        groups = self.kept.whole()  # of one episode each
         if len(groups) < self.config.episodes:
             return {}
         self.kept.clear()
@@ -73,26 +77,50 @@ class ReST(WritingAgent):
         for [episode] in groups:
             self.best.add(text_of(self.policy.prompt(episode[0].transition.state)), episode)
         kept = self.best.episodes()
-        told = {"kept": float(len(kept)), **figures([episode for [episode] in groups])}
-        return {**told, "loss": self.improve(kept)} if kept else told
+        metrics = {"kept": float(len(kept)), **figures([episode for [episode] in groups])}
+        if kept:
+            metrics["loss"] = self.improve(kept)
+        return metrics
 
     def improve(self, kept: Sequence[list[Step]]) -> float:
         """Imitate the texts of episodes, from the initial weights on; return the last loss."""
-        from hunch.lm.training import Learner  # loads torch
-        from hunch.rl.preference_losses import likelihood  # loads torch
-
-        c, loss = self.config, 0.0
-        self.lm.restart(c.start, self.seed)
-        learner = Learner.adam(self.lm.parameters())
+        c = self.config
+        self.lm.restart("weights", self.seed)
+        self.learner = self.make_learner()
+        loss = 0.0
         for update in range(c.updates):
-            few = list[Step]()
-            while len(few) < c.batch_size:  # whole episodes, whose prompts continue each other
-                few += kept[int(self.rng.integers(len(kept)))]
-            states, decisions = [t.state for t, _ in few], [own for _, own in few]
-            with fitting(len(few)):
-                found = self.policy.evaluate(states, decisions, part="policy")
-                loss = learner.update(likelihood(found), c.learning_rate * (1 - update / c.updates))
+            batch: list[Step] = []
+            while len(batch) < c.batch_size:  # whole episodes, whose prompts continue each other
+                batch += kept[int(self.rng.integers(len(kept)))]
+            loss = self.imitate(batch)
+            self.learner.step(c.learning_rate * (1 - update / c.updates))
         return loss
+
+    def imitate(self, batch: Sequence[Step]) -> float:
+        """Add the gradients of  - sum log p(token | prompt) / tokens  of texts, and return this loss."""
+        micro = self.config.micro
+        tokens = sum(self.tokens(step) for step in batch)
+        self.learner.zero_grad()
+        loss = 0.0
+        with fitting(micro):
+            for few in cut(batch, micro):
+                states = [step.transition.state for step in few]
+                decisions = [step.decision for step in few]
+                texts = self.policy.evaluate(states, decisions, part="policy")  # (few, longest text)
+                part = -(texts.logprobs * texts.mask).sum() / tokens
+                part.backward()  # type: ignore[no-untyped-call]
+                loss += float(part.detach())
+        return loss
+
+    def tokens(self, step: Step) -> int:
+        """Return the number of tokens of a text; a choice from a list counts as one."""
+        state, decision = step.transition.state, step.decision
+        if state.actions is not None:
+            return 1
+        if decision.tokens:
+            return len(decision.tokens)
+        [written] = self.lm.spelled([self.policy.prompt(state)], [decision.text])
+        return len(written.tokens)
 
 
 class TopEpisodes:

@@ -12,41 +12,81 @@ With one pass over one batch the ratio is 1, and PPO's clipped surrogate has thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from hunch.methods.tune.agent import WritingAgent, WritingConfig
-from hunch.methods.tune.grpo import COMPARES
+from hunch.methods.tune.agent import (
+    GroupConfig,
+    ListedConfig,
+    MixedTextsConfig,
+    RegularisedConfig,
+    WritingAgent,
+)
 from hunch.methods.tune.grpo import METHOD as GRPO
-from hunch.ranges import NonNegativeFloat, PositiveInt
-from hunch.rl.settings import Kind
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.settings import GROUPED, UpdateConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class RLOOConfig(WritingConfig):
+class RLOOConfig(MixedTextsConfig, ListedConfig, GroupConfig, RegularisedConfig):
     """Settings of REINFORCE with a leave-one-out baseline."""
 
-    advantage: Kind = "leave_one_out"
-    """Baseline: the mean of the group's others (leave_one_out), or its first answer, which is then the
-    greedy one (self_critical, Rennie et al., CVPR 2017)."""
+    advantage: Literal["leave_one_out", "self_critical", "returns"] = "leave_one_out"
+    """Baseline: the mean of the group's others (leave_one_out), its first answer, which is then the greedy
+    one (self_critical, Rennie et al., CVPR 2017), or none (returns, REINFORCE)."""
     group: PositiveInt = 4
     """Answers to one prompt: this many parallel environments begin each episode with the same seed (paper:
     2 and 4)."""
     kl: NonNegativeFloat = 0.05
     """Weight of the KL divergence from the reference (TRL)."""
-    kl_in: Literal["loss", "reward"] = "reward"
+    kl_in: Literal["loss", "reward"] = field(default="reward", metadata=LATER)
     """Where the KL divergence counts: in the reward (paper), or in the loss."""
     epochs: PositiveInt = 1
     """Passes over the texts of an update (paper)."""
+    batch_size: NonNegativeInt = 0
+    """Texts per gradient step; 0 for all texts of an update."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability. With one gradient step per update, the default,
+    the ratio is 1 and the clip hardly acts: it does with more epochs, or a smaller batch-size."""
 
 
 class RLOO(WritingAgent):
     """The agent of RLOO."""
 
     config_class: ClassVar[type[Any]] = RLOOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**COMPARES, "unit": "text", "clip_high": None}
-    parts = ("policy",)
+
+    @classmethod
+    def compares(cls, config: Any) -> bool:
+        """Return whether the advantage compares the answers of a group."""
+        return bool(config.advantage in GROUPED)
+
+    @property
+    def greedy_first(self) -> bool:  # type: ignore[override]
+        """True if the first answer of each group is greedy: the baseline of the others."""
+        return bool(self.config.advantage == "self_critical")
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective of RLOO, and how it is optimised."""
+        c = self.config
+        return UpdateConfig(
+            # A = R - mean R of the others, or - R of the greedy answer; a text is one action.
+            advantage=c.advantage,
+            unit="text",
+            gamma=1.0,
+            whiten=False,
+            # log pi(text) A as the clipped surrogate; the KL divergence is in R.
+            clip=c.clip,
+            entropy=c.entropy,
+            kl=c.kl,
+            kl_in=c.kl_in,
+            kl_aim=c.kl_aim,
+            # Passes of Adam over the texts of the update.
+            epochs=c.epochs,
+            batch_size=c.batch_size,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=1.0,
+        )
 
 
 METHOD = replace(

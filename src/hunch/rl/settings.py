@@ -17,7 +17,10 @@ GROUPED: Final = ("group", "leave_one_out", "self_critical")
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateConfig:
-    """Settings of the policy gradient's update; the defaults are those of PPO."""
+    """Settings of the policy gradient's update; the defaults are those of PPO.
+
+    They are the objective and how it is optimised. Each method makes them from its own settings.
+    """
 
     advantage: Kind = "gae"
     """Advantage: generalised estimates with a learnt value (gae), returns, returns standardised in groups
@@ -30,8 +33,6 @@ class UpdateConfig:
     """Discount per step, or per token of a text (CleanRL)."""
     gae: Share = 0.95
     """Lambda of generalised advantage estimation (CleanRL)."""
-    horizon: PositiveInt = 128
-    """Steps per stream between updates (CleanRL)."""
     epochs: PositiveInt = 4
     """Passes over the collected steps per update (CleanRL)."""
     batch_size: NonNegativeInt = 128
@@ -70,19 +71,15 @@ class UpdateConfig:
     """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
     scale: PositiveFloat = 1.0
     """Factor applied to rewards."""
-    separate: bool = False
-    """Train values first and then the policy, in separate batches, instead of both at once."""
     value_batch_size: PositiveInt = 128
-    """With separate: steps per gradient step of the value."""
-    warmup: NonNegativeInt = 0
-    """With separate: environment steps at the start in which only values are learnt."""
+    """Steps per gradient step of the value, where an update trains it in steps of its own (TWOSOME)."""
 
 
 _ONE_PASS: Final[Mapping[str, Any]] = {"epochs": 1, "batch_size": 0, "clip_value": False, "whiten": False}
 PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
     {
         "ppo": UpdateConfig(),
-        "a2c": UpdateConfig(**_ONE_PASS, gae=1.0, horizon=5, learning_rate=7e-4),
+        "a2c": UpdateConfig(**_ONE_PASS, gae=1.0, learning_rate=7e-4),
         "reinforce": UpdateConfig(**_ONE_PASS, advantage="returns", gamma=1.0, entropy=0.0),
         "grpo": UpdateConfig(advantage="group", gamma=1.0, whiten=False, entropy=0.0, kl=0.04, epochs=1),
         "rloo": UpdateConfig(**_ONE_PASS, advantage="leave_one_out", unit="text", gamma=1.0, entropy=0.0),

@@ -1,50 +1,78 @@
-"""The agent whose policy is trained by policy gradients: the loop of PPO, and of GLAM and its variants.
+"""The agent whose policy chooses from a list and is trained by PPO: the loop of PPO, GLAM and its variants.
 
 Algorithm (Schulman et al., "Proximal Policy Optimization Algorithms", 2017)::
 
     every horizon steps of each stream
-        A       <- advantages by GAE from rewards and V
-        repeat epochs times, batch by batch
-            ratio  <- pi(a|s) / pi_old(a|s)
-            ascend on  min(ratio A, clip(ratio) A) + entropy - value error - kl KL(pi(.|s) || prior(.|s))
+        delta_t <- r_t + gamma V(s_t+1) - V(s_t)
+        A_t     <- sum over k of (gamma lambda)^k delta_t+k;  R_t <- A_t + V(s_t)          lambda is ``gae``
+        repeat epochs times, minibatch by minibatch
+            rho  <- pi(a|s) / pi_old(a|s)
+            descend on  - mean min(rho A, clip(rho, 1 - clip, 1 + clip) A)      A standardised per minibatch
+                        + value 1/2 mean max((V - R)^2, (V clipped to V_old +- clip - R)^2)
+                        - entropy mean H(pi(.|s))  [+ kl mean KL(pi(.|s) || prior(.|s))]
 
-The update is in :mod:`hunch.rl.policy_gradient`. The policy is a role (:mod:`hunch.roles.policy`): in
+The update is an object of :mod:`hunch.rl.policy_gradient`, made from the settings that
+:meth:`PolicyAgent.objective` returns. The policy is a role (:mod:`hunch.roles.policy`): in
 :mod:`hunch.methods.policy.ppo` two perceptrons on frozen embeddings, and in :mod:`hunch.methods.policy.glam`
 and its variants a language model. Everything else, including randomness, is shared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from hunch.core import Agent, Explanation, FloatArray, Memoryless, Player, State, Transition, World
 from hunch.methods.policy.kept import Kept
 from hunch.methods.settings import configure
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting
 from hunch.rl.settings import UpdateConfig
 
 if TYPE_CHECKING:
-    from hunch.rl.policy_gradient import PolicyGradient
+    pass
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
-LISTED: Final[Mapping[str, Any]] = {
-    **{"advantage": "gae", "unit": "token", "whiten": True, "clip_high": None},
-    **{"clip_value": True, "max_norm": 0.5, "anneal": False, "kl_in": "loss", "kl_aim": 0.0},
-}
-"""Settings that PPO over listed actions fixes."""
-TOGETHER: Final[Mapping[str, Any]] = {
-    **{"separate": False, "warmup": 0, "value_batch_size": 128, "value_rate": 0.0, "target_kl": 0.0}
-}
-"""Settings that are fixed in methods which learn values and actions in one update."""
-UNPULLED: Final[Mapping[str, Any]] = {"kl": 0.0, "kl_end": None}  # of a method without a prior
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyConfig:
+    """Settings of PPO over listed actions."""
+
+    gamma: Share = 0.99
+    """Discount per step (CleanRL)."""
+    gae: Share = 0.95
+    """Lambda of generalised advantage estimation (CleanRL)."""
+    horizon: PositiveInt = 128
+    """Steps per stream between updates (CleanRL)."""
+    epochs: PositiveInt = 4
+    """Passes over the collected steps per update (CleanRL)."""
+    batch_size: NonNegativeInt = 128
+    """Steps per gradient step (CleanRL: a quarter of the update's steps); 0 for all steps of the update. An
+    update has horizon steps of each environment: with fewer than this, each epoch is one gradient step."""
+    micro: PositiveInt = 128
+    """Steps per forward and backward pass; gradients are accumulated over a batch, so batches may exceed the
+    memory."""
+    learning_rate: PositiveFloat = 2.5e-4
+    """Adam learning rate (CleanRL)."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability, and of the change of the value (CleanRL)."""
+    value: NonNegativeFloat = 0.5
+    """Weight of half the squared error of the value (CleanRL)."""
+    entropy: NonNegativeFloat = 0.01
+    """Weight of the policy's entropy (CleanRL)."""
+    scale: PositiveFloat = 1.0
+    """Factor applied to rewards."""
 
 
 class PolicyAgent(Agent):
-    """An agent whose policy is trained by PPO; a subclass provides the policy.
+    """An agent whose policy is trained by PPO.
+
+    It has a policy (:meth:`make_policy`, which a subclass provides), an objective (:meth:`objective`), and an
+    update of the policy by the objective (``learner``).
 
     Args:
         config: All settings; ``options`` change single ones.
@@ -53,12 +81,8 @@ class PolicyAgent(Agent):
         UsageError: on an unknown option, or a setting out of range.
     """
 
-    config_class: ClassVar[type[Any]] = UpdateConfig
-    parts: ClassVar[tuple[Part, ...]] = ("both",)
-    """Parts of the policy that an update trains, in this order."""
+    config_class: ClassVar[type[Any]] = PolicyConfig
     saved: ClassVar[tuple[str, ...]] = ("learner", "rng", "steps", "kept")
-    recorded: ClassVar[bool] = False
-    """True if steps store their log-probabilities, because the policy may change before their update."""
     policy: TrainablePolicy
 
     def __init__(self, config: Any = None, **options: Any) -> None:
@@ -68,15 +92,32 @@ class PolicyAgent(Agent):
         """Make the untrained policy."""
         raise NotImplementedError
 
-    def make_learner(self) -> PolicyGradient:
-        """Make the update of the policy."""
-        from hunch.rl.policy_gradient import PolicyGradient  # loads torch
+    def objective(self) -> UpdateConfig:
+        """Return what an update does: the objective of PPO, and how it is optimised."""
+        c = self.config
+        return UpdateConfig(
+            # A by GAE, standardised over each minibatch.
+            advantage="gae",
+            gamma=c.gamma,
+            gae=c.gae,
+            scale=c.scale,
+            whiten=True,
+            # The clipped surrogate, the clipped value, the entropy.
+            clip=c.clip,
+            clip_value=True,
+            value=c.value,
+            entropy=c.entropy,
+            # Passes of Adam over the steps of the update.
+            epochs=c.epochs,
+            batch_size=c.batch_size,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=0.5,
+        )
 
-        return PolicyGradient(self.policy, self.config)
-
-    def make_memory(self) -> Any:
-        """Make the memory of the steps since the last update."""
-        return Kept()
+    def parts(self) -> tuple[Part, ...]:
+        """Return the parts of the policy that the next update trains: here both together."""
+        return ("both",)
 
     def view(self, states: Sequence[State]) -> list[State]:
         """Return states as the policy sees them."""
@@ -88,19 +129,23 @@ class PolicyAgent(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy; recorded data are ignored."""
+        from hunch.rl.policy_gradient import PolicyGradient  # loads torch
+
         self.rng = np.random.default_rng(seed)
         self.policy = self.make_policy(seed)
-        self.learner = self.make_learner()
-        self.kept = self.make_memory()
+        self.learner = PolicyGradient(self.policy, self.objective())
+        self.kept = Kept()
         self.decided: dict[int, Decision] = {}  # by stream: what was decided last
-        self.steps, self.of = 0, world.steps
+        self.steps = 0
+        self.all_steps = world.steps
         self.streams = max(1, world.streams)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action for each state from the policy."""
-        drawn = self.decide(self.view(states), self.rng)
-        self.decided |= {state.stream: own for state, own in zip(states, drawn, strict=True)}
-        return [own.text for own in drawn]
+        decisions = self.decide(self.view(states), self.rng)
+        for state, decision in zip(states, decisions, strict=True):
+            self.decided[state.stream] = decision
+        return [decision.text for decision in decisions]
 
     def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Draw decisions from the policy, one state after the other.
@@ -109,15 +154,18 @@ class PolicyAgent(Agent):
             HunchError: if memory runs out.
         """
         micro = self.config.micro
+        decisions: list[Decision] = []
         with fitting(micro):
-            return [d for few in cut(states, micro) for d in self.policy.sample(few, [rng] * len(few))]
+            for few in cut(states, micro):
+                decisions += self.policy.sample(few, [rng] * len(few))
+        return decisions
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return the probabilities of each state's actions; empty arrays where any text is allowed."""
         if states[0].actions is None:
             return [np.zeros(0) for _ in states]
         policy: Any = self.policy
-        return [own for few in cut(states, self.config.micro) for own in policy.probabilities(few)]
+        return [probs for few in cut(states, self.config.micro) for probs in policy.probabilities(few)]
 
     def values(self, states: Sequence[State]) -> FloatArray:
         """Return the value of each state, shape (n,)."""
@@ -127,7 +175,9 @@ class PolicyAgent(Agent):
     def player(self, seed: int) -> Player:
         """Return a player that draws from the same policy with a separate random generator."""
         view = self.viewer(seed)
-        return Memoryless(lambda states, rng: [own.text for own in self.decide(view(states), rng)], seed)
+        return Memoryless(
+            lambda states, rng: [decision.text for decision in self.decide(view(states), rng)], seed
+        )
 
     def explain(self, state: State) -> Explanation:
         """Explain by the policy's probabilities, with the value of the state as a note."""
@@ -135,29 +185,28 @@ class PolicyAgent(Agent):
         note = f"value {self.values([state])[0]:.3f}"
         if state.actions is None:
             return Explanation(note=note)
-        shares = dict(zip(seen.options, self.probabilities([seen])[0], strict=True))
-        chosen = np.array([shares.get(action, 0.0) for action in state.options])
+        probs = dict(zip(seen.options, self.probabilities([seen])[0], strict=True))
+        chosen = np.array([probs.get(action, 0.0) for action in state.options])
         return Explanation({"policy": chosen}, chosen, note)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep the steps until the next update."""
         self.steps += len(transitions)
         seen = self.view([s for t in transitions for s in (t.state, t.next_state)])
-        for t, state, following in zip(transitions, seen[::2], seen[1::2], strict=True):
-            made = self.decided.pop(t.stream, None)
-            if made is None or made.text != t.action:
-                made = Decision(t.action)
-            # where the policy does not change before the update, that gives the log-probabilities again
-            made = made if self.recorded else made._replace(logprobs=())
-            self.kept.add(Step(replace(t, state=state, next_state=following), made))
+        for t, state, next_state in zip(transitions, seen[::2], seen[1::2], strict=True):
+            decision = self.decided.pop(t.stream, None)
+            if decision is None or decision.text != t.action:
+                decision = Decision(t.action)  # another agent has acted
+            # The policy does not change before the update, which computes the log-probabilities again.
+            decision = decision._replace(logprobs=())
+            self.kept.add(Step(replace(t, state=state, next_state=next_state), decision))
 
     def learn(self) -> dict[str, float]:
-        """Make an update if enough steps are kept, and return its metrics."""
+        """Make an update if horizon steps of each stream are kept, and return its metrics."""
         streams = self.kept.streams()
         if sum(map(len, streams)) < self.config.horizon * self.streams:
             return {}
-        left = 1 - (self.steps - 1) / max(1, self.of, self.steps)
-        waits = self.steps <= self.config.warmup and "value" in self.parts
-        told = self.learner.update(streams, self.rng, left, ("value",) if waits else self.parts)
+        remaining = 1 - (self.steps - 1) / max(1, self.all_steps, self.steps)  # share of the run
+        metrics = self.learner.update(streams, self.rng, remaining, self.parts())
         self.kept.clear()
-        return told
+        return metrics

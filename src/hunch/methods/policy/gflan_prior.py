@@ -7,7 +7,7 @@ Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Mod
         C^k(s)   <- k draws from p_LM(. | s), a frozen model's proposals
         prior    <- their shares, the empirical distribution of the draws
     act by pi, as in GLAM
-    every horizon steps: PPO, minus  kl * KL(pi(.|s) || prior(.|s))
+    every horizon steps: PPO, as in GLAM, with  + kl mean KL(pi(.|s) || prior(.|s))  in the loss
 
 It is variational inference with the prior p_LM: the best policy is prior(a|s) exp(Q(s, a) / kl) / Z. With
 ``space=proposals`` the policy chooses only among C^k(s), the paper's variant with a smaller action space.
@@ -28,11 +28,12 @@ import numpy as np
 from hunch.core import EvidenceLevel, Explanation, State, World, weakest
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES, Method
-from hunch.methods.policy.agent import LISTED, TOGETHER, View
+from hunch.methods.policy.agent import View
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
 from hunch.methods.prior.dqn_prior import YAN
 from hunch.methods.settings import filled, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.rl.settings import UpdateConfig
 from hunch.roles.prior.base import ActionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
@@ -69,14 +70,11 @@ class GFlanPrior(GLAM):
 
     config_class: ClassVar[type[Any]] = GFlanPriorConfig
     saved = (*GLAM.saved, "proposals")
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{**LISTED, **TOGETHER, "kl_end": None},
-        **{"gae": 0.99, "clip": 0.2, "value": 0.5, "temperature": 1.0, "scale": 1.0},
-    }
 
     def __init__(self, prior: ActionPrior, config: Any = None, **options: Any) -> None:
-        self.prior, self.models = filled(prior, "propose"), models_of(proposer=prior)
+        self.prior = filled(prior, "propose")
         super().__init__(config, **options)
+        self.models = {**self.models, **models_of(proposer=prior)}
 
     @classmethod
     def build(cls, config: GFlanPriorConfig, models: Mapping[str, LanguageModel]) -> GFlanPrior:
@@ -88,11 +86,15 @@ class GFlanPrior(GLAM):
         """The weaker evidence level of the two models."""
         return weakest([super().evidence, self.prior.evidence])
 
+    def objective(self) -> UpdateConfig:
+        """Return PPO's objective with the KL divergence from the prior."""
+        return replace(super().objective(), kl=self.config.kl)
+
     def begin(self, world: World, seed: int) -> None:
         """Restore the model's initial weights, and forget all proposals."""
         self.proposals = Proposals(self.prior, self.config.k, np.random.default_rng([seed, 1]))
         super().begin(world, seed)
-        self.policy.prior = self.expected
+        self.policy.prior = self.log_prior
 
     def view(self, states: Sequence[State]) -> list[State]:
         """Return states with only the proposals as actions, if the policy chooses among these."""
@@ -105,25 +107,26 @@ class GFlanPrior(GLAM):
         rng = np.random.default_rng([seed, 1])
         return Proposals(self.prior, self.config.k, rng, self.proposals.kept).narrowed
 
-    def expected(self, states: Sequence[State]) -> Tensor:
+    def log_prior(self, states: Sequence[State]) -> Tensor:
         """Return the log shares of the proposals, smoothed and padded with -inf, shape (n, max. actions)."""
         import torch
 
         rows = []
-        for state, own in zip(states, self.proposals(states), strict=True):
-            counts = np.full(len(state.options), SMOOTH)
-            counts[own.indices] += own.weights * self.config.k
+        for state, proposal in zip(states, self.proposals(states), strict=True):
+            counts = np.full(len(state.options), SMOOTH)  # (actions,)
+            counts[proposal.indices] += proposal.weights * self.config.k
             rows.append(torch.from_numpy(np.log(counts / counts.sum())))
         return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
 
     def explain(self, state: State) -> Explanation:
         """Add the prior to the policy's explanation, if proposals were drawn."""
-        found = super().explain(state)
-        prior, own = np.full(len(state.options), np.nan), self.proposals.kept.get(state)
-        if own is not None:
+        explanation = super().explain(state)
+        prior = np.full(len(state.options), np.nan)
+        proposal = self.proposals.kept.get(state)
+        if proposal is not None:
             prior[:] = 0.0
-            prior[own.indices] = own.weights
-        return replace(found, columns={"prior": prior, **found.columns})
+            prior[proposal.indices] = proposal.weights
+        return replace(explanation, columns={"prior": prior, **explanation.columns})
 
 
 class Proposals:
@@ -155,13 +158,14 @@ class Proposals:
 
     def narrowed(self, states: Sequence[State]) -> list[State]:
         """Return states with only their proposals as actions; a state without actions stays unchanged."""
-        found = dict(zip(able := [s for s in states if s.options], self(able), strict=True))
-        return [self._narrow(state, found[state]) if state.options else state for state in states]
+        with_actions = [state for state in states if state.options]
+        proposals = dict(zip(with_actions, self(with_actions), strict=True))
+        return [self._narrow(state, proposals[state]) if state.options else state for state in states]
 
-    def _narrow(self, state: State, own: Proposal) -> State:
-        few = replace(state, actions=tuple(state.options[i] for i in own.indices))
-        self.kept.setdefault(few, Proposal(np.arange(len(own.indices)), own.weights))
-        return few
+    def _narrow(self, state: State, proposal: Proposal) -> State:
+        narrow = replace(state, actions=tuple(state.options[i] for i in proposal.indices))
+        self.kept.setdefault(narrow, Proposal(np.arange(len(proposal.indices)), proposal.weights))
+        return narrow
 
     def state_dict(self) -> dict[str, Any]:
         """Return the proposals and the state of the random generator."""

@@ -7,9 +7,13 @@ Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
         pi(a|s)  <- softmax over the admissible a of log p_LM(a | prompt(s))     all actions in one pass
         V(s)     <- a perceptron on the hidden state of the prompt's last token
         a        ~  pi(.|s)
-    every horizon steps: PPO on pi and V updates all weights of the model
+    every horizon steps of each stream
+        delta_t <- r_t + gamma V(s_t+1) - V(s_t);   A_t <- sum over k of (gamma lambda)^k delta_t+k
+        epochs times, minibatch by minibatch: a step of Adam on all weights of the model, down
+            - mean min(rho A, clip(rho) A) + value 1/2 mean (V - A - V_old)^2 - entropy mean H(pi)
+            where rho = pi / pi_old, A is standardised, and V is clipped like rho
 
-Loop and update are those of :mod:`hunch.methods.policy.agent`; this file provides the policy.
+This file provides the policy. Loop and update are those of PPO, :mod:`hunch.methods.policy.agent`.
 ``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its
 training assigned to other words.
 
@@ -27,10 +31,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
 from hunch.methods.method import Method
-from hunch.methods.policy.agent import LISTED, TOGETHER, UNPULLED, PolicyAgent
-from hunch.methods.settings import configure
+from hunch.methods.policy.agent import PolicyAgent, PolicyConfig
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import WORDING
 
@@ -42,7 +44,7 @@ WALKS = "pocket?corpus=walks"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLAMConfig(LMPolicyConfig, UpdateConfig):
+class GLAMConfig(LMPolicyConfig, PolicyConfig):
     """Settings of a language model as the policy, with all weights trained."""
 
     lm: str = ""
@@ -52,7 +54,8 @@ class GLAMConfig(LMPolicyConfig, UpdateConfig):
     horizon: PositiveInt = 40
     """Steps per stream between updates (paper)."""
     batch_size: PositiveInt = 64
-    """Steps per gradient step (paper)."""
+    """Steps per gradient step (paper, with 32 environments). An update has horizon steps of each environment:
+    with one, that is 40, and each epoch is one gradient step whatever larger number stands here."""
     micro: PositiveInt = 64
     """Steps per forward and backward pass; gradients are accumulated over a batch (our choice)."""
     learning_rate: PositiveFloat = 3e-4
@@ -75,17 +78,13 @@ class GLAM(PolicyAgent):
     """
 
     config_class: ClassVar[type[Any]] = GLAMConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
-    apart: ClassVar[bool] = False
-    """True if the value reads hidden states of the model before training, without its adapters."""
     default: ClassVar[str] = WALKS
     policy: LMPolicy
 
     def __init__(self, config: Any = None, **options: Any) -> None:
-        own = configure(type(self), config, options)
-        self.lm = trainable(own.lm or self.default)
-        self.models: Mapping[str, Any] = {"lm": self.lm, **getattr(self, "models", {})}
-        super().__init__(own)
+        super().__init__(config, **options)
+        self.lm = trainable(self.config.lm or self.default)
+        self.models: Mapping[str, Any] = {"lm": self.lm}
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
 
     @property
@@ -102,7 +101,7 @@ class GLAM(PolicyAgent):
         """Return the policy with the model's initial weights."""
         from hunch.roles.policy.language import LMPolicy  # loads torch
 
-        return LMPolicy(self.lm, self.config, seed, apart=self.apart)
+        return LMPolicy(self.lm, self.config, seed)
 
 
 METHOD = Method(

@@ -1,21 +1,21 @@
 """PPO: proximal policy optimisation on embedded texts; the baseline of GLAM and its variants.
 
-The loop is in :mod:`hunch.methods.policy.agent`; here two perceptrons on frozen embeddings are the policy.
+Loop and update are in :mod:`hunch.methods.policy.agent`; here two perceptrons on frozen embeddings are the
+policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
-from hunch.methods.policy.agent import LISTED, TOGETHER, UNPULLED, PolicyAgent
-from hunch.methods.settings import configure, filled, models_of
+from hunch.methods.policy.agent import PolicyAgent, PolicyConfig
+from hunch.methods.settings import filled, models_of
 from hunch.ranges import PositiveInt
-from hunch.rl.settings import UpdateConfig
 from hunch.roles.encoder.features import TextTable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPOConfig(UpdateConfig):
+class PPOConfig(PolicyConfig):
     """Settings of PPO on embedded texts."""
 
     hidden: PositiveInt = 64
@@ -44,15 +44,14 @@ class PPO(PolicyAgent):
 
     config_class = PPOConfig
     policy: PerceptronPolicy
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, **TOGETHER}
 
     def __init__(
         self, encoder: TextTable | None = None, config: PPOConfig | None = None, **options: Any
     ) -> None:
-        own = configure(type(self), config, options)
-        self.table = filled(TextTable(load(own.encoder)) if encoder is None else encoder, "encode")
+        super().__init__(config, **options)
+        table = TextTable(load(self.config.encoder)) if encoder is None else encoder
+        self.table = filled(table, "encode")
         self.models = models_of(encoder=self.table)
-        super().__init__(own)
 
     @classmethod
     def build(cls, config: PPOConfig, models: Mapping[str, LanguageModel]) -> PPO:
@@ -67,11 +66,11 @@ class PPO(PolicyAgent):
 
     def learn(self) -> dict[str, float]:
         """Make an update if one is due; its states then enter the running mean and standard deviation."""
-        states = [step.transition.state for own in self.kept.streams() for step in own]
-        told = super().learn()
-        if told and self.config.standardise:
+        states = [step.transition.state for stream in self.kept.streams() for step in stream]
+        metrics = super().learn()
+        if metrics and self.config.standardise:
             self.policy.see(states)
-        return told
+        return metrics
 
 
 METHOD = Method(

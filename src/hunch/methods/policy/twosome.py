@@ -20,15 +20,18 @@ release has them on queries and values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.lm.base import Normalisation
 from hunch.methods.method import Method
-from hunch.methods.policy.agent import LISTED, UNPULLED
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.rl.policy import Part
+from hunch.rl.settings import UpdateConfig
+
+if TYPE_CHECKING:
+    from hunch.roles.policy.language import LMPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +59,37 @@ class TWOSOMEConfig(GLAMConfig):
     """Adam learning rate of the value (our choice; released code: 1e-5)."""
     target_kl: NonNegativeFloat = 0.02
     """Stop an update once the KL divergence from the old policy exceeds this; 0 for never (released code)."""
+    warmup: NonNegativeInt = 0
+    """Environment steps at the start in which only values are learnt (released code: 5,000 as an option)."""
 
 
 class TWOSOME(GLAM):
     """The agent of TWOSOME."""
 
     config_class: ClassVar[type[Any]] = TWOSOMEConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**LISTED, **UNPULLED, "separate": True}
-    parts = ("value", "policy")
-    apart = True
     default = f"{WALKS}&train=lora"
+
+    def make_policy(self, seed: int) -> LMPolicy:
+        """Return the policy, whose value reads the model without its adapters."""
+        from hunch.roles.policy.language import LMPolicy  # loads torch
+
+        return LMPolicy(self.lm, self.config, seed, frozen_value=True)
+
+    def objective(self) -> UpdateConfig:
+        """Return PPO's objective, with the value's own minibatches and learning rate, and early stopping."""
+        c = self.config
+        return replace(
+            super().objective(),
+            value_batch_size=c.value_batch_size,
+            value_rate=c.value_rate,
+            target_kl=c.target_kl,
+        )
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return what the next update trains: first the value, and then, after the warmup, the adapters."""
+        if self.steps <= self.config.warmup:
+            return ("value",)
+        return ("value", "policy")
 
 
 METHOD = Method(

@@ -6,6 +6,9 @@
         A     <- advantages                        from a learnt value, or from the others of the group
         update the weights, regularised towards a reference
 
+Such an agent has a policy (:class:`hunch.roles.policy.text.TextPolicy`), an objective (``objective``, which
+each method's file writes out), and an update (``learner``, an object of :mod:`hunch.rl.policy_gradient`).
+
 An episode is an answer to a prompt, or a conversation. Updates do not wait: an episode that goes on
 during an update keeps the log-probabilities of its texts, and the ratio corrects for the lag. Rewards may
 be replaced: ``Rewarded(agent, source, extrinsic=0)``, or ``--reward``.
@@ -21,16 +24,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, HunchWarning, State, UsageError, World
+from hunch.core import Agent, Explanation, HunchWarning, State, Transition, UsageError, World
 from hunch.envs.prompts import read
 from hunch.envs.wrappers import REFUSED
 from hunch.lm import trainable
-from hunch.methods.policy.agent import PolicyAgent
 from hunch.methods.policy.kept import by_stream, listed
 from hunch.methods.tune.text import TextAgent, TextConfig
-from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step
-from hunch.rl.settings import GROUPED, UpdateConfig
+from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import WORDING
 from hunch.roles.reward.rewarded import Rewarded, named_source
@@ -39,88 +41,147 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hunch.lm.training import Trainable
-    from hunch.roles.policy.text import TextPolicy
 
-WRITES: Final[Mapping[str, Any]] = {
-    **{"start": "weights", "horizon": 128, "gamma": 1.0, "anneal": False, "scale": 1.0, "max_norm": 1.0},
-    **{"kl_end": None, "target_kl": 0.0, "separate": False, "warmup": 0, "value_batch_size": 128},
-    **{"value_rate": 0.0, "clip_value": True},
-}
-"""Settings that are fixed in all methods whose model writes."""
 DRAWN: Final = 32
 """Texts of the file ``texts`` per gradient step (ours)."""
 FLAT: Final = 10
 """Number of first updates without different returns in any group, after which a warning is given (ours)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WritingConfig(TextConfig, TextPolicyConfig, UpdateConfig):
-    """Settings of a language model that writes and is trained."""
+# ---- settings, by subject ---------------------------------------------------------------------------------
 
-    group: PositiveInt = 1
-    """Answers to one prompt: this many parallel environments begin each episode with the same seed."""
-    episodes: PositiveInt = 64
-    """Episodes per update, in whole groups."""
-    reference: str = "start"
-    """Reference model of the KL divergence: start (the model before training), none, or a spec."""
+
+@dataclass(frozen=True, kw_only=True)
+class RewardConfig:
+    """Settings of the rewards from which is learnt."""
+
     reward: str = ""
     """Reward source that replaces the environment's rewards, as module:Class."""
     shuffle: bool = False
     """Shuffle the returns within each group: a control, in which rewards carry no information."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritingConfig(RewardConfig, TextConfig):
+    """Settings of a language model that writes, and learns from what it has written."""
+
+    episodes: PositiveInt = 64
+    """Episodes per update, in whole groups."""
+    learning_rate: PositiveFloat = 3e-4
+    """Adam learning rate, for about a million weights (our choice; about 1e-6 for billions)."""
+    reference: str = "start"
+    """Reference model of the KL divergence: start (the model before training), none, or a spec."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegularisedConfig(WritingConfig):
+    """Settings of a policy gradient that is regularised by entropy and a reference."""
+
+    entropy: NonNegativeFloat = 0.0
+    """Weight of the policy's entropy in the objective."""
+    kl: NonNegativeFloat = 0.1
+    """Weight of the KL divergence from the reference (RL4LMs; InstructGPT: 0.02)."""
+    kl_aim: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """KL divergence per text, in nats, to which the weight kl is adapted after each update (Ziegler et al.,
+    2019); 0 keeps the weight fixed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupConfig:
+    """The setting of methods that compare answers to the same prompt."""
+
+    group: PositiveInt = 8
+    """Answers to one prompt: this many parallel environments begin each episode with the same seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueConfig:
+    """Settings of methods that learn a value for each token."""
+
+    gae: Share = 0.95
+    """Lambda of generalised advantage estimation (RL4LMs)."""
+    width: PositiveInt = 128
+    """Width of the two hidden layers of the value's perceptron (ours)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedTextsConfig:
+    """Settings of given texts whose likelihood is raised beside the reward."""
+
     ptx: NonNegativeFloat = 0.0
     """Weight of the log-likelihood per token of the texts in --texts (InstructGPT)."""
     texts: str = ""
     """With ptx: file of JSON lines, each with a text, or with a prompt and its completion."""
-    batch_size: NonNegativeInt = 0
-    """Texts per gradient step; 0 for all texts of an update."""
-    learning_rate: PositiveFloat = 3e-4
-    """Adam learning rate, for about a million weights (our choice; about 1e-6 for billions)."""
-    entropy: NonNegativeFloat = 0.0
-    """Weight of the policy's entropy in the objective."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedConfig:
+    """The setting of methods that also choose from listed actions."""
+
     listed: bool = field(default=True, metadata=LATER)
     """List the admissible actions in the prompt. If off, the prompt is only the transcript, and the end token
     of an action counts."""
 
 
-class WritingAgent(TextAgent, PolicyAgent):
-    """An agent whose language model writes, and is trained by policy gradients."""
+# ---- the agent --------------------------------------------------------------------------------------------
+
+
+class WritingAgent(TextAgent):
+    """An agent whose language model writes, and is trained by policy gradients.
+
+    A subclass returns its :meth:`objective`.
+    """
 
     config_class: ClassVar[type[Any]] = WritingConfig
-    fixed: ClassVar[Mapping[str, Any]] = WRITES
-    recorded: ClassVar[bool] = True
-    policy: TextPolicy
+    saved: ClassVar[tuple[str, ...]] = ("learner", "rng", "kept")
+    greedy_first: bool = False
+    """The first answer of each group is greedy, as the baseline of the others."""
+    learner: Any
+    """The update: of PPO and its like an object of :mod:`hunch.rl.policy_gradient`."""
     kept: Groups
-    act = PolicyAgent.act
-    observe = PolicyAgent.observe
 
     def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
         super().__init__(config, lm=lm, **options)
         c = self.config
-        self.group: int = c.group
-        self.listed = c.listed
-        if c.reference != "start":
-            self.reference = None if c.reference == "none" else trainable(c.reference)
-        if self.reference not in (None, "start"):
+        self.group: int = c.group if isinstance(c, GroupConfig) else 1
+        self.listed = c.listed if isinstance(c, ListedConfig) else True
+        self.shuffles = c.shuffle if isinstance(c, RewardConfig) else False
+        spec = self.reference_spec()
+        if spec == "none":
+            self.reference = None
+        elif spec != "start":
+            self.reference = trainable(spec)
             self.models = {**self.models, "reference": self.reference}
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
-        self.texts = _read_texts(c.texts) if c.ptx and c.texts else []
+        self.texts: list[tuple[Any, str]] = []  # prompts, and texts after them, that stay likely
+        if isinstance(c, MixedTextsConfig) and c.texts:
+            self.texts = _read_texts(c.texts)
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Check before a model is loaded that the settings allow learning."""
         super().check(config, specs)
-        if config.advantage in GROUPED and config.group < 2:
+        if cls.compares(config) and config.group < 2:
             raise UsageError("The advantage compares the answers of a group: set group to at least 2.")
-        if (config.kl or config.kl_aim) and config.reference == "none":
-            raise UsageError("There is no reference from which a divergence could be measured: set kl to 0.")
-        if config.kl_aim and not config.kl:
-            raise UsageError("kl_aim adapts the weight kl, which must be above 0 at the start.")
-        if bool(config.ptx) != bool(config.texts):
-            raise UsageError("ptx is the weight of the file texts: give both, or neither.")
-        if config.ptx:
-            _read_texts(config.texts)
-        if config.reward:
+        if isinstance(config, RegularisedConfig):
+            if (config.kl or config.kl_aim) and config.reference == "none":
+                raise UsageError(
+                    "There is no reference from which a divergence could be measured: set kl to 0."
+                )
+            if config.kl_aim and not config.kl:
+                raise UsageError("kl_aim adapts the weight kl, which must be above 0 at the start.")
+        if isinstance(config, MixedTextsConfig):
+            if bool(config.ptx) != bool(config.texts):
+                raise UsageError("ptx is the weight of the file texts: give both, or neither.")
+            if config.ptx:
+                _read_texts(config.texts)
+        if isinstance(config, RewardConfig) and config.reward:
             named_source(config.reward)
+
+    @classmethod
+    def compares(cls, config: Any) -> bool:
+        """Return whether the advantage compares the answers of a group."""
+        return isinstance(config, GroupConfig)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, Any]) -> Agent:
@@ -133,14 +194,37 @@ class WritingAgent(TextAgent, PolicyAgent):
         """The version of the prompts."""
         return WORDING
 
+    # ---- policy, objective, update ------------------------------------------------------------------
+
+    def reference_spec(self) -> str:
+        """Return the reference: ``start``, ``none`` or the spec of a model."""
+        spec: str = self.config.reference
+        return spec
+
     def policy_settings(self) -> TextPolicyConfig:
-        """Return the settings of the policy, which has a value."""
+        """Return the settings of the policy. It has a value only if the objective needs one."""
         c = self.config
-        return TextPolicyConfig(max_tokens=c.max_tokens, start=c.start, width=c.width)
+        width = c.width if isinstance(c, ValueConfig) else 0
+        return TextPolicyConfig(max_tokens=c.max_tokens, width=width)
+
+    def objective(self) -> UpdateConfig:
+        """Return what an update does: the objective, and how it is optimised."""
+        raise NotImplementedError
+
+    def make_learner(self) -> Any:
+        """Return the update of the policy by the objective."""
+        from hunch.rl.policy_gradient import PolicyGradient  # loads torch
+
+        return PolicyGradient(self.policy, self.objective())
 
     def make_memory(self) -> Groups:
         """Return the memory of unfinished episodes, and of finished ones by group."""
         return Groups(self.group)
+
+    def prompt_room(self) -> int:
+        """Return the number of tokens that must fit into the model's context after each prompt."""
+        tokens: int = self.config.max_tokens
+        return tokens
 
     def begin(self, world: World, seed: int) -> None:
         """Start with the model as it was before training; recorded data are ignored.
@@ -148,20 +232,50 @@ class WritingAgent(TextAgent, PolicyAgent):
         Raises:
             UsageError: if a prompt of the environment is too long for the model.
         """
-        PolicyAgent.begin(self, world, seed)
-        self.flat = 0
-        self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.config.max_tokens)
-        if self.texts:
-            self.learner.extra = self.forgetting
+        super().begin(world, seed)
+        self.learner = self.make_learner()
+        if isinstance(self.config, MixedTextsConfig) and self.config.ptx:
+            self.learner.extra = self.likelihood_of_texts
+        self.kept = self.make_memory()
+        self.decided: dict[int, Decision] = {}  # by stream: what was written last
+        self.flat_updates = 0  # first updates in which nothing could be learnt
+        self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.prompt_room())
 
     # ---- acting -------------------------------------------------------------------------------------
 
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Write a text in each state, and remember it with its log-probabilities."""
+        decisions = self.decide(states, self.rng)
+        for state, decision in zip(states, decisions, strict=True):
+            self.decided[state.stream] = decision
+        return [decision.text for decision in decisions]
+
     def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write a text in each state, at temperature 1; greedily where a greedy answer is the baseline."""
-        group, greedy = self.group, self.config.advantage == "self_critical"
-        return self.drawn(states, rng, [float(not greedy or own.stream % group > 0) for own in states])
+        temperatures = [1.0] * len(states)
+        if self.greedy_first:
+            temperatures = [float(state.stream % self.group > 0) for state in states]
+        return self.drawn(states, rng, temperatures)
+
+    def explain(self, state: State) -> Explanation:
+        """Explain a choice from a list by the policy's probabilities, with the value, if one is learnt."""
+        note = ""
+        if isinstance(self.config, ValueConfig):
+            note = f"value {self.policy.values([state])[0]:.3f}"
+        if state.actions is None:
+            return Explanation(note=note)
+        [probs] = self.policy.probabilities([state])
+        return Explanation({"policy": probs}, probs, note)
 
     # ---- learning -----------------------------------------------------------------------------------
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Keep the steps until the whole group of their episode has ended, and an update is due."""
+        for t in transitions:
+            decision = self.decided.pop(t.stream, None)
+            if decision is None or decision.text != t.action:
+                decision = Decision(t.action)  # another agent has acted
+            self.kept.add(Step(t, decision))
 
     def learn(self) -> dict[str, float]:
         """Make the update if enough episodes have ended in whole groups, and return its metrics."""
@@ -169,18 +283,22 @@ class WritingAgent(TextAgent, PolicyAgent):
         if sum(map(len, groups)) < self.config.episodes:
             return {}
         self.kept.clear()
-        if self.config.shuffle:
+        if self.shuffles:
             groups = shuffled(groups, self.rng)
-        episodes = [episode for own in groups for episode in own]
-        numbers = [i for i, own in enumerate(groups) for _ in own] if self.group > 1 else ()
-        told = self.learner.update(episodes, self.rng, parts=self.parts, groups=numbers)
-        self.flat = self.flat + 1 if told.get("flat_groups") == 1 else 0
-        if self.flat == self.learner.updates == FLAT:
-            warnings.warn(_FLAT, HunchWarning, stacklevel=2)
-        return {**told, **figures(episodes)}
+        episodes = [episode for group in groups for episode in group]
+        group_of_episode: Sequence[int] = ()
+        if self.group > 1:
+            group_of_episode = [i for i, group in enumerate(groups) for _ in group]
+        metrics = self.learner.update(episodes, self.rng, groups=group_of_episode)
 
-    def forgetting(self, rng: np.random.Generator) -> Tensor:
-        """Return the weighted loss of some of the texts in ``texts``, which prevents forgetting."""
+        # Warn once if the answers to each prompt earned the same in all of the first updates.
+        self.flat_updates = self.flat_updates + 1 if metrics.get("flat_groups") == 1 else 0
+        if self.flat_updates == self.learner.updates == FLAT:
+            warnings.warn(_FLAT, HunchWarning, stacklevel=2)
+        return {**metrics, **figures(episodes)}
+
+    def likelihood_of_texts(self, rng: np.random.Generator) -> Tensor:
+        """Return  - ptx log p(text) per token  of some given texts: a loss that prevents forgetting."""
         few = [self.texts[i] for i in rng.integers(len(self.texts), size=DRAWN)]
         prompts, texts = zip(*few, strict=True)
         loss: Tensor = -self.config.ptx * self.policy.likelihood(prompts, texts)
@@ -215,26 +333,27 @@ class Groups:
             self.over.setdefault((t.stream // self.size, number), {})[t.stream] = self.open.pop(t.stream)
 
     def whole(self) -> list[list[list[Step]]]:
-        """Return the episodes of each complete group."""
+        """Return the episodes of each complete group, in the order of their streams."""
         return [
-            [own[stream] for stream in sorted(own)]
-            for _, own in sorted(self.over.items())
-            if len(own) == self.size
+            [episodes[stream] for stream in sorted(episodes)]
+            for _, episodes in sorted(self.over.items())
+            if len(episodes) == self.size
         ]
 
     def clear(self) -> None:
         """Forget the complete groups."""
-        self.over = {key: own for key, own in self.over.items() if len(own) < self.size}
+        self.over = {key: episodes for key, episodes in self.over.items() if len(episodes) < self.size}
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        over = [(key, listed(own)) for key, own in self.over.items()]
+        over = [(key, listed(episodes)) for key, episodes in self.over.items()]
         return {"open": listed(self.open), "ended": dict(self.ended), "over": over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.open, self.ended = by_stream(state["open"]), dict(state["ended"])
-        self.over = {tuple(key): by_stream(own) for key, own in state["over"]}
+        self.open = by_stream(state["open"])
+        self.ended = dict(state["ended"])
+        self.over = {tuple(key): by_stream(episodes) for key, episodes in state["over"]}
 
 
 def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> list[list[list[Step]]]:
@@ -243,36 +362,41 @@ def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> li
     If there are no groups, the returns of all episodes are shuffled.
     """
     if len(groups[0]) == 1 < len(groups):
-        [every] = shuffled([[episode for own in groups for episode in own]], rng)
+        [every] = shuffled([[episode for group in groups for episode in group]], rng)
         return [[episode] for episode in every]
     dealt = []
-    for own in groups:
-        paid = [sum(t.reward for t, _ in own[i]) for i in rng.permutation(len(own))]
-        dealt.append([_paid(episode, total) for episode, total in zip(own, paid, strict=True)])
+    for group in groups:
+        returns = [sum(t.reward for t, _ in group[i]) for i in rng.permutation(len(group))]
+        dealt.append([_with_return(episode, total) for episode, total in zip(group, returns, strict=True)])
     return dealt
 
 
-def _paid(episode: Sequence[Step], total: float) -> list[Step]:
+def _with_return(episode: Sequence[Step], total: float) -> list[Step]:
     rewards = [0.0] * (len(episode) - 1) + [total]
-    return [Step(replace(t, reward=own), d) for (t, d), own in zip(episode, rewards, strict=True)]
+    return [Step(replace(t, reward=reward), d) for (t, d), reward in zip(episode, rewards, strict=True)]
 
 
 def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
     """Return metrics of the texts of an update: tokens, and shares of distinct, cut and refused texts."""
-    refused = [t.event == REFUSED for episode in episodes for t, _ in episode]
-    texts = [step.decision for episode in episodes for step in episode]
-    return {
-        "tokens": float(np.mean([len(own.tokens) for own in texts])),
-        "distinct": len({own.text for own in texts}) / len(texts),
-        "cut": float(np.mean([not own.finished for own in texts])),
-        **({"refused": float(np.mean(refused))} if any(refused) else {}),
+    decisions = [step.decision for episode in episodes for step in episode]
+    refused = [step.transition.event == REFUSED for episode in episodes for step in episode]
+    metrics = {
+        "tokens": float(np.mean([len(decision.tokens) for decision in decisions])),
+        "distinct": len({decision.text for decision in decisions}) / len(decisions),
+        "cut": float(np.mean([not decision.finished for decision in decisions])),
     }
+    if any(refused):
+        metrics["refused"] = float(np.mean(refused))
+    return metrics
 
 
 def _read_texts(file: str) -> list[tuple[Any, str]]:
     """Return prompts and the texts after them; of a text alone the first word is the prompt."""
-    rows = read(file, "text", "completion")
-    parts = [
-        (r["prompt"], "", r["completion"]) if "completion" in r else r["text"].partition(" ") for r in rows
-    ]
-    return [(prompt, space + rest) for prompt, space, rest in parts]
+    texts = []
+    for row in read(file, "text", "completion"):
+        if "completion" in row:
+            texts.append((row["prompt"], row["completion"]))
+        else:
+            first, space, rest = row["text"].partition(" ")
+            texts.append((first, space + rest))
+    return texts

@@ -2,33 +2,43 @@
 
 Algorithm (Shao et al., "DeepSeekMath", 2024)::
 
-    group streams play the same episode, each with its own texts
-        A  <- (return - mean of the group) / standard deviation of the group      for all tokens
-    maximise  min(ratio A, clip(ratio) A) - kl estimate of KL(pi || reference)    over all tokens
+    repeat
+        group streams play the same episode, each with its own texts, until ``episodes`` have ended
+        A    <- (return - mean of the group) / standard deviation of the group      for all tokens
+        rho  <- pi(token) / pi_old(token)
+        k3   <- pi_ref / pi - log(pi_ref / pi) - 1       at each drawn token: an estimate of KL(pi || pi_ref)
+        epochs times, minibatch by minibatch: a step of Adam down
+            mean over all tokens of  - min(rho A, clip(rho, 1 - clip, 1 + clip) A) + kl k3
 
 A group of equal returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided
 by the tokens of the batch: division by those of each text would favour long wrong texts. In an environment
 of many steps, all texts of an episode share its advantage. Where actions are listed, the model chooses
-among them by their likelihood.
+among them by their likelihood, and the KL divergence is exact.
+
+With one gradient step per update, the default, rho is 1 but for episodes that began before the last update,
+so the clip hardly acts; it does with more ``epochs``, or a smaller ``batch_size``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.tune.agent import WRITES, WritingAgent, WritingConfig
-from hunch.ranges import NonNegativeFloat, PositiveInt
-
-COMPARES: Mapping[str, Any] = {**WRITES, "gae": 1.0, "value": 0.0, "width": 8, "whiten": False}
-"""Settings that are fixed in methods which compare the answers of a group and learn no value."""
+from hunch.methods.tune.agent import (
+    GroupConfig,
+    ListedConfig,
+    MixedTextsConfig,
+    RegularisedConfig,
+    WritingAgent,
+)
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.settings import UpdateConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRPOConfig(WritingConfig):
+class GRPOConfig(MixedTextsConfig, ListedConfig, GroupConfig, RegularisedConfig):
     """Settings of group-relative policy optimisation."""
 
     group: PositiveInt = 8
@@ -36,16 +46,47 @@ class GRPOConfig(WritingConfig):
     64)."""
     kl: NonNegativeFloat = 0.04
     """Weight of the KL divergence from the reference (paper)."""
+    kl_in: Literal["loss", "reward"] = field(default="loss", metadata=LATER)
+    """Where the KL divergence counts: in the loss (paper), or in the reward of each token."""
     epochs: PositiveInt = 1
     """Passes over the texts of an update (paper)."""
+    batch_size: NonNegativeInt = 0
+    """Texts per gradient step; 0 for all texts of an update."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability (PPO). With one gradient step per update, the
+    default, the ratio is 1 and the clip hardly acts: it does with more epochs, or a smaller batch-size."""
+    clip_high: PositiveFloat | None = None
+    """Clipping range of ratios above 1; none for the same range as --clip."""
 
 
 class GRPO(WritingAgent):
     """The agent of GRPO."""
 
     config_class: ClassVar[type[Any]] = GRPOConfig
-    fixed: ClassVar[Mapping[str, Any]] = {**COMPARES, "advantage": "group", "unit": "token"}
-    parts = ("policy",)
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective of GRPO, and how it is optimised."""
+        c = self.config
+        return UpdateConfig(
+            # A = (return - mean of the group) / standard deviation of the group, for each token.
+            advantage="group",
+            unit="token",
+            gamma=1.0,
+            whiten=False,  # not standardised once more
+            # - min(rho A, clip(rho) A), entropy, and the KL divergence from the reference.
+            clip=c.clip,
+            clip_high=c.clip_high,
+            entropy=c.entropy,
+            kl=c.kl,
+            kl_in=c.kl_in,
+            kl_aim=c.kl_aim,
+            # Passes of Adam over the texts of the update.
+            epochs=c.epochs,
+            batch_size=c.batch_size,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=1.0,
+        )
 
 
 METHOD = Method(

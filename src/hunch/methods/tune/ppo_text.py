@@ -3,55 +3,77 @@
 Algorithm (Ramamurthy et al., "Is Reinforcement Learning (Not) for Natural Language Processing?", ICLR 2023;
 Ouyang et al., "Training language models to follow instructions with human feedback", NeurIPS 2022)::
 
-    r  <- -kl (log pi - log reference) per token, plus the environment's reward at the last one
-    A  <- generalised advantages from r and V, a value for each token
-    repeat epochs times: PPO's clipped step over tokens  [+ ptx times the likelihood of given texts]
-    after each update: kl <- kl (1 + 0.1 clip((KL - kl_aim) / kl_aim, -0.2, 0.2))          if there is an aim
+    repeat
+        write ``episodes`` episodes; each token is an action with a value V before it
+        r      <- -kl (log pi_old - log pi_ref) per token, plus the reward at a text's last token
+        delta  <- r + V(next token) - V;   A <- sum over k of lambda^k delta, k tokens later;   R <- A + V
+        rho    <- pi(token) / pi_old(token)
+        epochs times, minibatch by minibatch: a step of Adam down the mean over tokens of
+            - min(rho A, clip(rho, 1 - clip, 1 + clip) A) + value 1/2 max((V - R)^2, (V clipped - R)^2)
+            [- ptx log p(given texts)]                                   A is standardised in each minibatch
+        kl     <- kl (1 + 0.1 clip((KL - kl_aim) / kl_aim, -0.2, 0.2))                   if there is an aim
 
-The value is a perceptron on the model's hidden states, and its error does not train the model.
+lambda is ``gae``. The value is a perceptron on the model's hidden states, and its error does not train the
+model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from hunch.methods.tune.agent import WRITES, WritingAgent, WritingConfig
+from hunch.methods.tune.agent import MixedTextsConfig, RegularisedConfig, ValueConfig, WritingAgent
 from hunch.methods.tune.grpo import METHOD as GRPO
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, Share
-
-VALUED: Mapping[str, Any] = {
-    **WRITES,
-    "listed": True,
-    "advantage": "gae",
-    "unit": "token",
-    "group": 1,
-    "clip_high": None,
-    "whiten": True,
-}
-"""Settings that are fixed in methods which learn a value per token."""
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.rl.settings import UpdateConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class PPOTextConfig(WritingConfig):
+class PPOTextConfig(MixedTextsConfig, ValueConfig, RegularisedConfig):
     """Settings of PPO over the tokens of texts."""
 
-    gae: Share = 0.95
-    """Lambda of generalised advantage estimation (paper)."""
-    kl: NonNegativeFloat = 0.1
-    """Weight of the KL divergence from the reference (RL4LMs; InstructGPT: 0.02)."""
     kl_in: Literal["loss", "reward"] = "reward"
     """Where the KL divergence counts: in the reward of each token (paper), or in the loss."""
+    epochs: PositiveInt = 4
+    """Passes over the collected texts per update (CleanRL)."""
     batch_size: NonNegativeInt = 32
     """Texts per gradient step (our choice); 0 for all texts of an update."""
+    clip: PositiveFloat = 0.2
+    """Clipping range of the ratio of new to old probability, and of the change of the value (CleanRL)."""
+    value: NonNegativeFloat = 0.5
+    """Weight of half the squared error of the value (CleanRL)."""
 
 
 class PPOText(WritingAgent):
     """The agent of PPO on texts."""
 
     config_class: ClassVar[type[Any]] = PPOTextConfig
-    fixed: ClassVar[Mapping[str, Any]] = VALUED
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective of PPO over tokens, and how it is optimised."""
+        c = self.config
+        return UpdateConfig(
+            # A by GAE over the tokens, standardised in each minibatch.
+            advantage="gae",
+            unit="token",
+            gamma=1.0,
+            gae=c.gae,
+            whiten=True,
+            # The clipped surrogate, the clipped value, the entropy, the KL divergence from the reference.
+            clip=c.clip,
+            clip_value=True,
+            value=c.value,
+            entropy=c.entropy,
+            kl=c.kl,
+            kl_in=c.kl_in,
+            kl_aim=c.kl_aim,
+            # Passes of Adam over the texts of the update.
+            epochs=c.epochs,
+            batch_size=c.batch_size,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=1.0,
+        )
 
 
 METHOD = replace(

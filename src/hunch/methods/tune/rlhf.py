@@ -12,6 +12,9 @@ Feedback", 2022)::
         3. ascend on  r(text) - kl log(pi / ref)        by PPO, or by RLOO with advantage=leave_one_out
                       + ptx log pi(demonstration)
 
+    PPO    a token is one action; A by GAE from a value per token; - min(rho A, clip(rho) A) + value error
+    RLOO   a text is one action; A = R - mean R of the group's others; one step along log pi(text) A
+
 All texts are written in the one loop, so the steps of all stages count. The environment's reward is the gold
 reward. It may decide preferences (``labels=gold``), but the policy learns from the reward model only: the
 return of the run is gold, the metric ``intrinsic`` the learned reward, and ``success`` is not used. Controls:
@@ -21,8 +24,8 @@ return of the run is gold, the metric ``intrinsic`` the learned reward, and ``su
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -33,12 +36,13 @@ from hunch.lm.tuning import require_trainable
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
-from hunch.methods.tune.agent import WRITES, WritingAgent
-from hunch.methods.tune.ppo_text import PPOTextConfig
+from hunch.methods.tune.agent import GroupConfig, WritingAgent
 from hunch.methods.tune.recorded import examples
-from hunch.methods.tune.text import Writer
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.methods.tune.text import TextConfig, Writer
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision
+from hunch.rl.settings import UpdateConfig
+from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.reward.preferences import check_labels, preferences_of
 from hunch.roles.reward.rewarded import Rewarded
 from hunch.roles.reward.settings import RewardModelConfig
@@ -48,47 +52,106 @@ if TYPE_CHECKING:
 
 SHOWN = 4
 """Number of texts per update that are recorded for readers."""
-BATCH, RATE = 64, 3e-3
-"""Demonstrations per update, and Adam's initial learning rate, which falls linearly to 0 (our choice)."""
+BATCH = 64
+"""Demonstrations per update of stage 1 (our choice)."""
+RATE = 3e-3
+"""Adam's initial learning rate in stage 1, which falls linearly to 0 (our choice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RLHFConfig(RewardModelConfig, PPOTextConfig):
-    """Settings of reinforcement learning from human feedback."""
+class PolicyStageConfig(GroupConfig, TextConfig):
+    """Settings of stage 3, the training of the policy."""
 
     lm: str = ""
     """Causal model to train, hf:<name, folder or run>; or scratch, with demonstrations. Default: the small
     pocket?corpus=walks of this project."""
-    demonstrations: NonNegativeInt = 0
-    """Updates on the environment's demonstrations in stage 1; 0 if the model was trained on them before."""
-    rounds: PositiveInt = 1
-    """Number of rounds; each collects new pairs from the newest policy (Bai et al.: weekly)."""
+    advantage: Literal["gae", "leave_one_out"] = "gae"
+    """Advantage in stage 3: by a value per token (gae, PPO), or less the mean of the group's others
+    (leave_one_out, RLOO)."""
+    group: PositiveInt = 1
+    """With leave_one_out: answers to one prompt, at least 2; 1 with gae."""
+    episodes: PositiveInt = 64
+    """Texts per update of stage 3, in whole groups."""
     kl: NonNegativeFloat = 0.2
     """Weight of the KL divergence from the model before stage 3 (our choice; InstructGPT: 0.02)."""
+    kl_aim: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """KL divergence per text, in nats, to which the weight kl is adapted after each update (Ziegler et al.,
+    2019); 0 keeps the weight fixed."""
     ptx: NonNegativeFloat = 0.0
     """Weight of the log-likelihood of demonstrations, per token (InstructGPT: 27.8, at another scale)."""
     learning_rate: PositiveFloat = 3e-4
     """Adam learning rate of the policy, for under a million weights (our choice; InstructGPT: 9e-6)."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RLHFConfig(RewardModelConfig, PolicyStageConfig):
+    """Settings of reinforcement learning from human feedback."""
+
+    demonstrations: NonNegativeInt = 0
+    """Updates on the environment's demonstrations in stage 1; 0 if the model was trained on them before."""
+    rounds: PositiveInt = 1
+    """Number of rounds; each collects new pairs from the newest policy (Bai et al.: weekly)."""
+
+
 class Policy(WritingAgent):
     """The policy of stage 3, regularised towards the model of stage 1 and by demonstrations."""
 
-    config_class: ClassVar[type[Any]] = RLHFConfig
+    config_class: ClassVar[type[Any]] = PolicyStageConfig
     saved = ("words", *WritingAgent.saved)
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Do nothing: :class:`RLHF` has checked everything."""
 
+    def reference_spec(self) -> str:
+        """Return the reference: the model itself, at the end of stage 1."""
+        return "start"
+
+    def policy_settings(self) -> TextPolicyConfig:
+        """Return the settings of the policy, which has a value."""
+        return TextPolicyConfig(max_tokens=self.config.max_tokens, width=128)
+
+    def objective(self) -> UpdateConfig:
+        """Return the objective of stage 3, of PPO or RLOO, and how it is optimised."""
+        c = self.config
+        # The reward of each token is  - kl (log pi - log ref),  plus r(text) at the last one.
+        common = UpdateConfig(
+            gamma=1.0,
+            kl=c.kl,
+            kl_in="reward",
+            kl_aim=c.kl_aim,
+            entropy=0.0,
+            micro=c.micro,
+            learning_rate=c.learning_rate,
+            max_norm=1.0,
+        )
+        if c.advantage == "leave_one_out":
+            return replace(
+                common, advantage="leave_one_out", unit="text", whiten=False, epochs=1, batch_size=0
+            )
+        return replace(
+            common,
+            advantage="gae",
+            unit="token",
+            gae=0.95,
+            whiten=True,
+            clip=0.2,
+            clip_value=True,
+            value=0.5,
+            epochs=4,
+            batch_size=32,
+        )
+
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights; a model with a growing vocabulary adds the demonstrations' words."""
         super().begin(world, seed)
         known = examples(world)
-        prompts = [self.policy.prompt(own.state) for own in known]
-        self.texts = list(zip(prompts, (own.text for own in known), strict=True))
+        prompts = [self.policy.prompt(example.state) for example in known]
+        texts = [example.text for example in known]
+        self.texts = list(zip(prompts, texts, strict=True))
         self.lm.take(part for prompt, text in self.texts for part in (text_of(prompt), text))
-        self.learner.extra = self.forgetting if self.config.ptx else None
+        if self.config.ptx:
+            self.learner.extra = self.likelihood_of_texts
 
 
 class RLHF(Rewarded):
@@ -105,19 +168,6 @@ class RLHF(Rewarded):
 
     config_class: ClassVar[type[Any]] = RLHFConfig
     rate: ClassVar[float] = RATE
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{
-            **WRITES,
-            "listed": True,
-            "reward": "",
-            "shuffle": False,
-            "texts": "",
-            "reference": "start",
-            "clip_high": None,
-        },
-        **{"unit": "token", "whiten": True, "epochs": 4, "batch_size": 32, "micro": 64, "gae": 0.95},
-        **{"clip": 0.2, "value": 0.5, "entropy": 0.0, "kl_in": "reward", "width": 128},
-    }
     saved = (*Rewarded.saved, "imitated", "played", "round", "rng", "samples", "imitation", "settled")
     agent: Policy
     source: RewardModel
@@ -128,9 +178,9 @@ class RLHF(Rewarded):
         c: RLHFConfig = configure(type(self), config, options)
         self.check(c, {})
         self.config = c
-        rloo: dict[str, Any] = {"unit": "text", "whiten": False, "epochs": 1, "batch_size": 0}
-        own = replace(c, **rloo) if c.advantage == "leave_one_out" else c
-        super().__init__(Policy(own), RewardModel(c.lm or WALKS, preferences_of(c, judge), c), extrinsic=0.0)
+        source = RewardModel(c.lm or WALKS, preferences_of(c, judge), c)
+        policy_settings = {entry.name: getattr(c, entry.name) for entry in fields(PolicyStageConfig)}
+        super().__init__(Policy(PolicyStageConfig(**policy_settings)), source, extrinsic=0.0)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RLHF:
@@ -141,8 +191,6 @@ class RLHF(Rewarded):
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Check before loading that the settings and models allow learning."""
         require_trainable(specs.get("lm", "") or config.lm or WALKS)
-        if config.advantage not in ("gae", "leave_one_out"):
-            raise UsageError(f"rlhf trains with gae (PPO) or leave_one_out (RLOO), not {config.advantage}.")
         if (config.advantage == "leave_one_out") != (config.group > 1):
             raise UsageError("leave_one_out compares a group: set group to at least 2; gae needs group 1.")
         check_labels(config)
@@ -155,10 +203,12 @@ class RLHF(Rewarded):
 
         super().begin(replace(world, data=()), seed)
         self.rng = np.random.default_rng([seed, 4])
-        self.imitated, self.played, self.round = 0, 0, 1
+        self.imitated = 0  # updates of stage 1
+        self.played = 0  # texts of stages 2 and 3
+        self.round = 1
         self.samples: list[dict[str, Any]] = []
         self.latest: list[dict[str, Any]] = []
-        self.each = max(1, world.steps // self.config.rounds)
+        self.round_steps = max(1, world.steps // self.config.rounds)
         self.imitation = Learner.adam(self.agent.lm.parameters()) if self.config.demonstrations else None
         self.settled: dict[str, Any] | None = None
         self.require(world.steps)
@@ -191,36 +241,44 @@ class RLHF(Rewarded):
         if self.imitating:
             return self.imitate()
         if not self.source.fitted:
-            told = self.source.learn()
-            self.samples += self.source.records()[-1:] if self.source.fitted else []
-            return told
-        before, told = self.agent.learner.updates, super().learn()
-        if (now := self.agent.learner.updates) > before and now & (now - 1) == 0:
-            self.samples.append({"update": now, "texts": self.latest})
-        if self.round < self.config.rounds and self.played >= self.round * self.each:
+            # Stage 2: fit the reward model once there are enough pairs.
+            metrics = self.source.learn()
+            if self.source.fitted:
+                self.samples += self.source.records()[-1:]
+            return metrics
+        # Stage 3: an update of the policy on the learned reward.
+        before = self.agent.learner.updates
+        metrics = super().learn()
+        updates = self.agent.learner.updates
+        is_power_of_two = updates & (updates - 1) == 0
+        if updates > before and is_power_of_two:
+            self.samples.append({"update": updates, "texts": self.latest})
+        # The next round begins with new pairs.
+        if self.round < self.config.rounds and self.played >= self.round * self.round_steps:
             self.round += 1
             self.source.collect()
-        return told
+        return metrics
 
     def imitate(self) -> dict[str, float]:
         """Maximise the likelihood of demonstrations; after the last update the model is the reference."""
         assert self.imitation is not None
-        few = [self.agent.texts[i] for i in self.rng.integers(len(self.agent.texts), size=BATCH)]
-        loss = -self.agent.policy.likelihood(*zip(*few, strict=True))
-        left = 1 - self.imitated / self.config.demonstrations
-        told = {"loss": self.imitation.update(loss, self.rate * left)}
+        rows = self.rng.integers(len(self.agent.texts), size=BATCH)
+        prompts, texts = zip(*[self.agent.texts[i] for i in rows], strict=True)
+        loss = -self.agent.policy.likelihood(prompts, texts)  # mean over tokens
+        remaining = 1 - self.imitated / self.config.demonstrations
+        metrics = {"loss": self.imitation.update(loss, self.rate * remaining)}
         self.imitated += 1
         if not self.imitating:
             self.settled = self.agent.policy.settle()
-        return told
+        return metrics
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
-        joined = super()._relabelled(transitions)
+        relabelled = super()._relabelled(transitions)
         self.latest = [
-            {"prompt": t.state.observation, "text": t.action, "reward": t.reward, "learned": own.reward}
-            for t, own in list(zip(transitions, joined, strict=True))[:SHOWN]
+            {"prompt": t.state.observation, "text": t.action, "reward": t.reward, "learned": learned.reward}
+            for t, learned in list(zip(transitions, relabelled, strict=True))[:SHOWN]
         ]
-        return joined
+        return relabelled
 
     def records(self) -> list[dict[str, Any]]:
         """Return fits of the reward model, and texts with both rewards at updates 1, 2, 4, 8 and so on."""
@@ -236,7 +294,7 @@ class RLHF(Rewarded):
         """Return the mean KL divergence and the mean learned reward of texts."""
         if not self.source.fitted:
             return self.agent.text_metrics(states, decisions)
-        proxy = self.source.score(states, [own.text for own in decisions])
+        proxy = self.source.score(states, [decision.text for decision in decisions])
         return {**self.agent.text_metrics(states, decisions), "proxy": float(proxy.mean())}
 
     # ---- state ----------------------------------------------------------------------------------------

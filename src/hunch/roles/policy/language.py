@@ -90,28 +90,32 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         lm: The model; it is reset and trained.
         config: Settings of the policy.
         seed: Seed of the value's weights, and of shuffled or random initial weights.
-        apart: Compute the value from the untrained model, with adapters off, so that the value's
+        frozen_value: Compute the value from the untrained model, with adapters off, so that the value's
             error does not train the model.
 
     Raises:
-        UsageError: if ``apart`` is set and the model has no adapters.
+        UsageError: if ``frozen_value`` is set and the model has no adapters.
     """
 
-    def __init__(self, lm: Trainable, config: LMPolicyConfig, seed: int, *, apart: bool = False) -> None:
-        if apart and not lm.adapted:
+    def __init__(
+        self, lm: Trainable, config: LMPolicyConfig, seed: int, *, frozen_value: bool = False
+    ) -> None:
+        if frozen_value and not lm.adapted:
             raise UsageError(
                 f"The value is computed from {lm.model.name} without its adapters, but it has none: add "
                 "train=lora to its spec."
             )
         super().__init__(lm, config.start, config.width, seed)
-        self.config, self.apart = config, apart
+        self.config = config
+        self.frozen_value = frozen_value
 
     def logprobs_and_values(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Return log-probabilities of the actions, shape (n, max. actions), padded with -inf, and values."""
-        if self.apart:
+        if self.frozen_value:
             return super().logprobs_and_values(states)
-        answers = self._answers(states)
-        return self._softmax(answers, states), self.head(torch.stack([a.state for a in answers]))[:, 0]
+        answers = self._answers(states)  # one forward pass for both
+        hidden = torch.stack([answer.state for answer in answers])  # (n, dim), at the prompt's last token
+        return self._softmax(answers, states), self.head(hidden)[:, 0]
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Return the log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
@@ -120,8 +124,8 @@ class LMPolicy(ModelPolicy, ListedPolicy):
     def state_values(self, states: Sequence[State]) -> Tensor:
         """Return the values with gradients, shape (n,)."""
         prompts = self._prompts(states)
-        found = self.lm.frozen_states(prompts) if self.apart else self.lm.states(prompts)
-        values: Tensor = self.head(found)[:, 0]
+        hidden = self.lm.frozen_states(prompts) if self.frozen_value else self.lm.states(prompts)  # (n, dim)
+        values: Tensor = self.head(hidden)[:, 0]
         return values
 
     def _answers(self, states: Sequence[State]) -> list[Answer]:
@@ -133,12 +137,17 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         return [prompt(state, self.config.listed) for state in states]
 
     def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
-        own = [answer.logprobs for answer in answers]
-        scores = nn.utils.rnn.pad_sequence(own, batch_first=True, padding_value=-torch.inf)
-        lengths, how = np.ones(scores.shape), self.config.normalise
+        """Return log softmax over a of  log p(a|s) / length(a) / temperature,  shape (n, max. actions)."""
+        # log p(a|s), the sum over the tokens of each action.
+        rows = [answer.logprobs for answer in answers]
+        scores = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
+        # length(a): 1, or its number of words or tokens.
+        lengths = np.ones(scores.shape)
         for row, answer, state in zip(lengths, answers, states, strict=True):
-            if how != "sum":
-                row[: len(answer.tokens)] = count_words(state.options) if how == "word" else answer.tokens
+            if self.config.normalise == "word":
+                row[: len(answer.tokens)] = count_words(state.options)
+            elif self.config.normalise == "token":
+                row[: len(answer.tokens)] = answer.tokens
         divisors = self.config.temperature * torch.from_numpy(lengths).to(scores)
         return (scores / divisors).log_softmax(1)
 
