@@ -12,7 +12,7 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.help import meanings
 from hunch.cli.main import main
-from hunch.core import HunchWarning, State, Transition, UsageError
+from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.rl.policy import Decision, Step
 from hunch.rl.rollout import Rollout
@@ -308,6 +308,23 @@ def test_a_reward_of_ones_own_replaces_that_of_the_environment(prompts):
     lengths = [len(episode.actions[0]) for episode in result.episodes]
     assert np.mean(lengths[-60:]) < np.mean(lengths[:60])
     assert any("intrinsic" in line for line in lines)
+
+
+def test_a_large_model_that_moves_far_in_one_update_is_named_with_the_number(prompts, monkeypatch):
+    """Small models that learn to write from nothing move as far without a word."""
+    options = {"group": 4, "kl": 0.0, "episodes": 16, "max_tokens": 6, "learning_rate": 0.02}
+    method = methods.find("grpo")
+
+    def train(spec):
+        made = method.build(method.config_class(lm=spec, reward=f"{__name__}:Length", **options), {})
+        envs = [hunch.make("hunch/Prompts-v0", file=str(prompts)) for _ in range(4)]
+        hunch.train(made, envs, steps=16)
+
+    train(WALKS)
+    monkeypatch.setattr("hunch.lm.training.model.LARGE", 1_000)
+    number = r"Update 1 moved the model by [\d.]+ nats per token .* is 0\.02"
+    with pytest.raises(HunchError, match=number + ", or train only adapters"):
+        train(f"{WALKS}&train=all")
 
 
 # ---- one's own prompts ------------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ def trainable(spec: str, **options: Any) -> Trainable:
     """Load a causal model or T5 for training, such as ``"hf:<name or folder>?train=lora"``.
 
     Args:
-        spec: As for :func:`load`, with ``train=all`` (default) or ``train=lora``. The kind must be ``hf:``,
-            one whose ``check`` returns a folder, such as ``pocket``, or ``scratch``, for a new small model
-            over words (:func:`hunch.lm.training.words.new`).
+        spec: As for :func:`load`, with ``train=all`` for all weights or ``train=lora`` for adapters, which
+            large models get by default. The kind must be ``hf:``, one whose ``check`` returns a folder, such
+            as ``pocket``, or ``scratch``, for a new small model over words
+            (:func:`hunch.lm.training.words.new`).
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
     Raises:

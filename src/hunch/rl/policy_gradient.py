@@ -44,7 +44,7 @@ from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
 
 CHECKED: Final = 8
-"""Number of steps that are evaluated again after an update, to check that all outputs are finite."""
+"""Number of steps that are evaluated again after an update, to check its outputs and how far it moved."""
 ADAPTS: Final = 0.1
 """Step size of the adaptation of ``kl_weight``, K_beta (Ziegler et al., 2019)."""
 
@@ -87,6 +87,8 @@ class PolicyGradient:
         advantage: Function that returns the advantages.
         kl_weight: Weight of the KL divergence from the reference in the next update.
         updates: Number of updates so far.
+        update_kl: KL divergence of the policy before the last update from the one after it, in nats per
+            action, estimated by k3 from the first CHECKED steps.
         extra: Returns a loss that is added at each gradient step of the policy, such as that of texts against
             forgetting; None adds nothing.
     """
@@ -100,6 +102,7 @@ class PolicyGradient:
         self.advantage: Advantage = ADVANTAGES[config.advantage]
         self.kl_weight = config.kl
         self.updates = 0
+        self.update_kl = 0.0
 
         # One group of weights for the policy and one for what the value alone uses, with their rates.
         self.weights: list[nn.Parameter] = []
@@ -156,7 +159,7 @@ class PolicyGradient:
                 parts = ("policy",)
             steps_metrics = self._gradient_steps(batch, rng, parts)
             # 3. Weights with outputs that are not finite must not act or reach a checkpoint.
-            self._check(batch.steps[: min(c.micro, CHECKED)])
+            self._check(batch, min(c.micro, CHECKED))
         metrics = mean_metrics(steps_metrics)
 
         # 4. Move the KL weight, by at most 2 %, so that the KL approaches kl_aim
@@ -466,11 +469,20 @@ class PolicyGradient:
     # ---- step 3, and checkpoints --------------------------------------------------------------------------
 
     @torch.no_grad()
-    def _check(self, steps: Sequence[Step]) -> None:
-        """Refuse a policy without finite outputs, before it acts and before a checkpoint holds it."""
-        new = self._evaluate(steps, "both" if self.critic else "policy")
+    def _check(self, batch: Batch, count: int) -> None:
+        """Refuse a policy without finite outputs, before it acts and before a checkpoint holds it.
+
+        The same pass tells how far the update moved the policy (``update_kl``).
+
+        Args:
+            batch: All steps of the update.
+            count: Number of steps to evaluate again, the first ones.
+        """
+        new = self._evaluate(batch.steps[:count], "both" if self.critic else "policy")
         if new.logprobs.isnan().any() or not new.values.isfinite().all():
             raise HunchError(_INFINITE)
+        old_logprobs = batch.logprobs[:count, : new.mask.shape[1]]
+        self.update_kl = float(masked_mean(k3((new.logprobs - old_logprobs).double()), new.mask))
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser, number of updates, and the weight of the KL divergence."""

@@ -33,6 +33,7 @@ class TransformerModel(Model):
 
     Attributes:
         pooling: How the last hidden states become an embedding: ``"mean"`` or ``"last"`` token.
+        source: The folder or file that was read.
         shortened: Number of prompts so far that were longer than the model reads and lost a part.
         trained_on: Trainings in the model's card; see :func:`hunch.lm.backends.weights.trained_on`.
         packs: True if short texts may be read together without changing any bit.
@@ -46,6 +47,7 @@ class TransformerModel(Model):
         from hunch.lm.backends.packing import Reader
 
         self.name = name
+        self.source = str(folder)
         self._turn = Turn()
         self.shortened = 0
         self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)

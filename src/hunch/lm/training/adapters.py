@@ -9,20 +9,27 @@ This module imports torch and transformers, so import it only where a model is m
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any, Final
 
 import torch
+from safetensors.torch import save_file
 from transformers.pytorch_utils import Conv1D
 
 from hunch.extras import library
 
 NAME: Final = "default"
 """Name of the adapters within the network."""
+CONFIG: Final = "adapter_config.json"
+WEIGHTS: Final = "adapter_model.safetensors"
+"""Names of the two files of a peft folder."""
+PREFIX: Final = "base_model.model."
+"""What peft writes before the name of each weight."""
 
 
-def import_peft() -> Any:
+def import_peft(why: str = "Low-rank adapters need peft") -> Any:
     """Import and return peft, or raise a UsageError that names the extra to install."""
-    return library("peft", "Low-rank adapters need peft", "tune")
+    return library("peft", why, "tune")
 
 
 class Adapters:
@@ -42,7 +49,8 @@ class Adapters:
         peft = import_peft()
         turned = any(isinstance(layer, Conv1D) for layer in network.modules())
         config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear", fan_in_fan_out=turned)
-        self._tuner = peft.LoraModel(network, config, NAME)
+        self._tuner = peft.LoraModel(network, config, NAME)  # puts the names of the layers into the config
+        self._config = config
         chance = torch.Generator().manual_seed(seed)
         for layer in network.modules():
             if hasattr(layer, "lora_A"):  # the paper's Gaussian, from a generator of our own
@@ -52,3 +60,27 @@ class Adapters:
     def merged(self) -> Any:
         """Return a copy of the network with the adapters added to its weights."""
         return copy.deepcopy(self._tuner).merge_and_unload()
+
+    def save(self, folder: Path, base: str) -> Path:
+        """Save the adapters as a folder that peft loads, with :data:`CONFIG` and :data:`WEIGHTS`.
+
+        Args:
+            folder: Where to write; it is made.
+            base: Name, folder or file of the model that the adapters belong to.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        config = copy.copy(self._config)
+        config.base_model_name_or_path = base
+        config.inference_mode = True
+        if not self._tuner.model.config.is_encoder_decoder:
+            config.task_type = "CAUSAL_LM"
+        else:
+            config.task_type = "SEQ_2_SEQ_LM"
+        config.save_pretrained(str(folder))
+        weights = {
+            PREFIX + name.replace(f".{NAME}.", "."): weight.detach().contiguous()
+            for name, weight in self._tuner.model.named_parameters()
+            if f".{NAME}." in name
+        }
+        save_file(weights, str(folder / WEIGHTS), {"format": "pt"})
+        return folder

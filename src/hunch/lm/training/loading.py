@@ -5,16 +5,17 @@ Imports torch and transformers, so it is imported where one is made.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import torch
 
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends import folders, huggingface
 from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
-from hunch.lm.training.model import Trainable
+from hunch.lm.training.model import ALPHA, RANK, Trainable, is_large
 
 ROOM: Final = 64
 """Number of tokens that a model must be able to read beyond its prompts."""
@@ -23,9 +24,9 @@ ROOM: Final = 64
 def load(
     name: str,
     *,
-    train: Literal["all", "lora"] = "all",
-    rank: int = 8,
-    alpha: float = 16.0,
+    train: Literal["auto", "all", "lora"] = "auto",
+    rank: int | None = None,
+    alpha: float | None = None,
     seed: int = 0,
     context: int | None = None,
     end: str = "",
@@ -37,9 +38,10 @@ def load(
 
     Args:
         name: Name on the hub, or a folder.
-        train: ``all`` or ``lora``; see :class:`Trainable`, also for the options up to ``end``.
-        rank: Rank of the adapters.
-        alpha: Scale of the adapters.
+        train: ``all`` or ``lora``; see :class:`Trainable`, also for the options up to ``end``. By default
+            ``lora`` for a large model (:attr:`Trainable.large`), else ``all``.
+        rank: Rank of the adapters. Default: 8.
+        alpha: Scale of the adapters. Default: 16.
         seed: Seed of the adapters.
         context: Maximum number of tokens of a prompt.
         end: The beginning of the tokens that end a written text.
@@ -48,18 +50,21 @@ def load(
         chat: Pass text prompts through the model's chat template.
 
     Raises:
-        UsageError: for a wrong option, or a model of another kind.
+        UsageError: for a wrong option, such as a rank where all weights are trained, a model of another kind,
+            or adapters without peft.
         HunchError: if the model cannot be loaded, or does not support trees of options.
     """
     if train == "lora":
         import_peft()  # before a large model is read
-    settings: Any = (train, rank, alpha, seed, context, end)
+    if train == "all":
+        _refuse_rank(name, rank, alpha, "train=all trains all weights")
     if huggingface.kind_of(folder := folders.find(name)) == "encoder-decoder":
         from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
 
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
-        return EncoderDecoder(read, *settings)  # type: ignore[arg-type]
+        own = _adapters(read, train, rank, alpha)
+        return EncoderDecoder(read, *own, seed, context, end)  # type: ignore[arg-type]
     model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
     if not isinstance(model, CausalModel):
         raise UsageError(f"hf:{name} is an encoder; only causal models and T5 can be trained.")
@@ -69,4 +74,39 @@ def load(
         raise UsageError(
             f"hf:{name} reads at most {model.context} tokens: set context to at most {model.context - ROOM}."
         )
-    return Causal(model, *settings)
+    return Causal(model, *_adapters(model, train, rank, alpha), seed, context, end)
+
+
+def _adapters(
+    model: TransformerModel,
+    train: Literal["auto", "all", "lora"],
+    rank: int | None,
+    alpha: float | None,
+) -> tuple[Literal["all", "lora"], int, float]:
+    """Return what is trained, with rank and scale of adapters.
+
+    Raises:
+        UsageError: for a rank or scale without adapters, or a large model without peft.
+    """
+    millions = f"{model.name} has {model.parameters / 1e6:,.0f} million weights"
+    if train == "auto" and is_large(model):
+        import_peft(
+            f"{millions}, so it is trained by low-rank adapters, which need peft (train=all in its spec "
+            "trains all weights)"
+        )
+        train = "lora"
+    elif train == "auto":
+        _refuse_rank(model.name, rank, alpha, f"{millions}, and all of them are trained")
+        train = "all"
+    return train, RANK if rank is None else rank, ALPHA if alpha is None else alpha
+
+
+def _refuse_rank(name: str, rank: int | None, alpha: float | None, why: str) -> None:
+    """Refuse the options of adapters where there are none.
+
+    Raises:
+        UsageError: if one is given.
+    """
+    given = next((key for key, value in (("rank", rank), ("alpha", alpha)) if value is not None), "")
+    if given:
+        raise UsageError(f"{given} is an option of low-rank adapters, but {why}: add train=lora to the spec.")

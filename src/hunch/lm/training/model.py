@@ -20,6 +20,7 @@ from torch import Tensor
 
 from hunch.core import UsageError
 from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.prompts import Prompt, as_prompt
 from hunch.lm.scoring.trie import Tokens
 from hunch.lm.scoring.writer import Draft
@@ -31,7 +32,18 @@ from hunch.lm.usage import Metered, counters
 
 KNOWN: Final = 4096
 """Maximum number of prompts whose tokens are cached."""
+LARGE: Final = 50_000_000
+"""Number of weights above which a model is large (ours): unless its spec says otherwise, only adapters are
+trained, since a few steps on all weights at the rates of small models destroy it."""
+RANK: Final = 8
+ALPHA: Final = 16.0
+"""Rank and scale of adapters, unless the spec says otherwise: their term is multiplied by ALPHA / RANK."""
 SHORTEN: Final = " With context=N in its spec the beginnings of longer prompts are left out."
+
+
+def is_large(model: TransformerModel) -> bool:
+    """Return whether a model has more than :data:`LARGE` weights."""
+    return model.parameters > LARGE
 
 
 class Trainable(Weights, Metered, ABC):
@@ -54,6 +66,7 @@ class Trainable(Weights, Metered, ABC):
     Attributes:
         words: The words of a growing vocabulary (:meth:`take`); none for a pretrained model.
         dim: Length of a hidden state.
+        large: True if the model has more than :data:`LARGE` weights, adapters apart.
 
     Raises:
         UsageError: for an unknown value of ``train``, or a rank or context below 1.
@@ -66,8 +79,8 @@ class Trainable(Weights, Metered, ABC):
         self,
         model: CausalModel,
         train: Literal["all", "lora"] = "all",
-        rank: int = 8,
-        alpha: float = 16.0,
+        rank: int = RANK,
+        alpha: float = ALPHA,
         seed: int = 0,
         context: int | None = None,
         end: str = "",
@@ -78,6 +91,7 @@ class Trainable(Weights, Metered, ABC):
         if context is not None and context < 1:
             raise UsageError(f"The context of a model to train must be at least 1 token, not {context}.")
         self.model, self.network, self.dim = model, model.network, model.dim
+        self.large = is_large(model)
         self.context, self._end = context, end
         self._select(train == "all", rank, alpha, seed)
         # The same prompts recur in every epoch of an update.

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,6 +20,8 @@ from hunch.lm.backends.folders import READ_BY_MODELS
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.training.adapters import Adapters
 
+ADAPTER: Final = "adapter"
+"""Subfolder of a saved model with its adapters by themselves."""
 Start: TypeAlias = Literal["weights", "shuffled", "random"]
 """Initial weights: those of the model, the same with its vocabulary shuffled (so that each word has the
 meaning of another), or random weights."""
@@ -95,11 +97,25 @@ class Weights:
     def save(self, folder: str | Path) -> Path:
         """Save the model, with adapters added to its weights, as a transformers folder, which ``hf:`` loads.
 
-        The folder keeps the evidence level, and the card with earlier trainings of the model.
+        The folder keeps the evidence level, and the card with earlier trainings of the model. The adapters by
+        themselves are in its subfolder :data:`ADAPTER`, which peft loads.
         """
         network = self.adapters.merged() if self.adapters else self.network
         network.config.hunch_evidence = self.evidence
-        return write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
+        write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
+        if self.adapters:
+            self.save_adapters(Path(folder) / ADAPTER)
+        return Path(folder)
+
+    def save_adapters(self, folder: str | Path) -> Path:
+        """Save only the adapters, as a folder that ``peft.PeftModel.from_pretrained`` loads.
+
+        Raises:
+            UsageError: if all weights are trained, so that there are no adapters.
+        """
+        if self.adapters is None:
+            raise UsageError(f"{self.name} has no adapters to save, because all of its weights are trained.")
+        return self.adapters.save(Path(folder), self.model.source)
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """Return the trained weights."""

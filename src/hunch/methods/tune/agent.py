@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 DRAWN: Final = 32
 """Texts of the file ``texts`` per gradient step (ours)."""
+FAR: Final = 0.1
+"""KL divergence of an update of a large model, in nats per token or choice, above which a warning is given
+(ours). Small models that learn to write from nothing move further."""
 FLAT: Final = 10
 """Number of first updates without different returns in any group, after which a warning is given (ours)."""
 
@@ -239,6 +242,7 @@ class WritingAgent(TextAgent):
         self.kept = self.make_memory()
         self.decided: dict[int, Decision] = {}  # by stream: what was written last
         self.flat_updates = 0  # first updates in which nothing could be learnt
+        self.moved_far = False  # True once an update was too large, so that this is said once
         self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.prompt_room())
 
     # ---- acting -------------------------------------------------------------------------------------
@@ -295,7 +299,34 @@ class WritingAgent(TextAgent):
         self.flat_updates = self.flat_updates + 1 if metrics.get("flat_groups") == 1 else 0
         if self.flat_updates == self.learner.updates == FLAT:
             warnings.warn(_FLAT, HunchWarning, stacklevel=2)
-        return {**metrics, **figures(episodes)}
+
+        text_metrics = figures(episodes)
+        update_kl = self._update_kl(text_metrics["tokens"])
+        return {**metrics, "update_kl": update_kl, **text_metrics}
+
+    def _update_kl(self, tokens: float) -> float:
+        """Return the KL divergence of the last update; warn the first time that a large model moves far.
+
+        Args:
+            tokens: Mean number of tokens of a text; 0 for choices among listed actions.
+
+        Returns:
+            KL(before || after) in nats per token, or per choice.
+        """
+        kl: float = self.learner.update_kl
+        if self.learner.config.unit == "text":
+            kl /= max(1.0, tokens)
+        if kl > FAR and self.lm.large and not self.moved_far:
+            self.moved_far = True
+            adapters = "" if self.lm.adapted else ", or train only adapters (train=lora in the model's spec)"
+            warnings.warn(
+                f"Update {self.learner.updates} moved the model by {kl:.2g} nats per token (KL divergence, "
+                f"should be below {FAR:g}), so it may forget how to write: lower learning_rate, which is "
+                f"{self.config.learning_rate:g}{adapters}.",
+                HunchWarning,
+                stacklevel=3,
+            )
+        return kl
 
     def likelihood_of_texts(self, rng: np.random.Generator) -> Tensor:
         """Return  - ptx log p(text) per token  of some given texts: a loss that prevents forgetting."""
