@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from server import Server
+from talker import Talker, chat, only_chat
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.lm import Cached, Sampling
+from hunch.lm import Cached, Sampling, probe
 from hunch.lm.backends.http import Request
 from hunch.lm.backends.remote import CONTINUE
 from hunch.lm.backends.replies import after_prompt, next_output, plain_token
@@ -263,3 +266,54 @@ def test_labels_are_found_in_tokens_of_any_form() -> None:
     for forms in (["A", " A"], ["A", "ĠA"], ["A", "▁A"], ["<0x41>", "bytes:\\x20\\x41"]):
         pairs = [(form, float(np.log(0.25))) for form in forms]
         np.testing.assert_allclose(np.exp(next_output(pairs, ["A", "B"])), [0.5, 0.0])
+
+
+def test_the_probe_is_short_on_a_slow_server(talker: Talker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few requests of few tokens; those that there is no time for are left out, and the rest is said."""
+    asked = threading.Event()
+
+    def slow(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if "kitchen" in str(body):
+            asked.wait(0.7)
+        return only_chat(path, body)
+
+    talker.answer = slow
+    monkeypatch.setattr(probe, "SECONDS", 0.5)
+    spec = f"openai:m?base_url={talker.url}"
+    seen = lm.describe(spec)
+    measured = [body for _, body in talker.asked if "kitchen" in str(body)]
+    assert len(measured) == 1
+    assert measured[0]["max_tokens"] <= 32
+    assert 1 < seen.speed["generate"] ** -1 / 0.7 < 2
+    assert seen.tokens_per_second == pytest.approx(5 * seen.speed["generate"])
+    assert seen.answer == "'go north'"
+    assert seen.next.startswith(f"hunch run zero-shot --env hunch/FrozenLake-v0 --lm {shlex.quote(spec)} ")
+    assert "structured" in seen.best_way
+
+
+def test_what_took_too_long_is_not_asked_again(talker: Talker, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def dead(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if "messages" in body or "prompt" in body:
+            ended.wait(2)
+        return only_chat(path, body)
+
+    talker.answer = dead
+    monkeypatch.setattr(probe, "TIMEOUT", 0.2)
+    seen = lm.describe(f"openai:m?base_url={talker.url}")
+    ended.set()
+    assert not seen.answers
+    assert "did not answer within 0.2 seconds" in seen.problem
+    assert len([path for path, body in talker.asked if body]) == 1
+
+
+def test_a_model_that_thinks_is_named(talker: Talker) -> None:
+    def thinking(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if "kitchen" not in str(body):
+            return only_chat(path, body)
+        thought = {"role": "assistant", "content": None, "reasoning_content": "Well"}
+        return chat("", message=thought, finish_reason="length")
+
+    talker.answer = thinking
+    assert lm.describe(f"openai:m?base_url={talker.url}").answer == "none within 32 tokens: it thinks first"

@@ -150,13 +150,18 @@ def lm(arguments: Sequence[str]) -> None:
     _one(arguments, "model", "hunch lm minilm")
     grid = Table(box=None, show_header=False, pad_edge=False)
     found = models.describe(arguments[0])
+    if not found.answers:
+        raise HunchError(f"{found.name} does not answer: {found.problem}")
     for entry in fields(found):
+        if entry.name == "next":
+            continue
         if (value := getattr(found, entry.name)) or value is False:
             plain = Text(_readable(value))  # what a server says is not markup
             grid.add_row(entry.name.replace("_", " "), plain)
-    Console().print(grid)
-    if not found.answers:
-        raise HunchError(f"{found.name} does not answer: {found.problem}")
+    console = Console()
+    console.print(grid)
+    if found.next:
+        console.print(f"\nTo run next:\n  {found.next}", markup=False, highlight=False, soft_wrap=True)
 
 
 def kinds() -> list[tuple[str, str]]:
@@ -170,7 +175,9 @@ def _readable(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.1f}"
     if isinstance(value, dict):
-        return ", ".join(f"{verb} {speed:,.0f}/s" for verb, speed in value.items())
+        return ", ".join(
+            f"{verb} {speed:{',.0f' if speed >= 10 else '.2g'}}/s" for verb, speed in value.items()
+        )
     if isinstance(value, tuple):
         return ", ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

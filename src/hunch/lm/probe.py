@@ -1,23 +1,65 @@
-"""Probes a model for ``hunch lm SPEC``: whether it answers, which requests it supports, and how fast."""
+"""Probes a model for ``hunch lm SPEC``: whether it answers, what it can do, how fast, and what to run next.
+
+On a slow server this must not take long: answers are short, requests few, and after :data:`SECONDS` no new
+one begins. The first request of a kind is its measurement if it took long; a quick model is asked a few times
+more. A request that takes too long is not sent again.
+"""
 
 from __future__ import annotations
 
+import inspect
+import shlex
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from pkgutil import resolve_name
+from typing import Any, Final, NamedTuple, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
-from hunch.lm.asking import AskConfig, Asking, room
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.decision import DecisionQuestion
-from hunch.lm.registry import build
+from hunch.lm.registry import backend_of, build, split
 from hunch.lm.speech import Sampling
 
-PROMPT = "You are in a kitchen. You see a fridge and a mug.\nYour task is to: take the mug.\n{}\nAction:"
-OPTIONS = ("go to the fridge", "open the fridge", "take the mug", "look")
-LABELS = ("A", "B", "C", "D")
-REQUESTS: dict[Verb, int] = {"generate": 4, "score": 8, "label": 8, "embed": 32, "decide": 8}
+PROMPT: Final = (
+    "You are in a kitchen. You see a fridge and a mug.\nYour task is to: take the mug.\n{}\nAction:"
+)
+OPTIONS: Final = ("go to the fridge", "open the fridge", "take the mug", "look")
+LABELS: Final = ("A", "B", "C", "D")
+REQUESTS: Final[dict[Verb, int]] = {"generate": 2, "score": 8, "label": 8, "embed": 32, "decide": 8}
+"""Most requests of a kind after the first one."""
+QUICK: Final = 0.5
+"""Seconds of a first request above which it is the measurement, and of the measurement otherwise."""
+SECONDS: Final = 10.0
+"""Seconds after which no new request begins."""
+TIMEOUT: Final = 20.0
+"""Seconds that a request to a server may take, unless the spec states another time."""
+ANSWER: Final = 32
+"""Maximum tokens of an answer."""
+
+
+class Way(NamedTuple):
+    """A way of asking a model to choose from options.
+
+    Attributes:
+        words: What it is.
+        options: The options of a command that choose it.
+    """
+
+    words: str
+    options: str = ""
+
+
+WAYS: Final = {
+    "decide": Way("decision: it gives the probabilities of the options itself"),
+    "label": Way("label: the letter of an option as the next token", "--prior.kind labelled"),
+    "choices": Way("structured: the answer can only be one of the options", "--prior.structured true"),
+    "embed": Way("similarity: of the options' embeddings to task and history", "--prior.kind similarity"),
+    "score": Way("likelihood: of each option as the continuation", "--prior.kind likelihood"),
+    "generate": Way("text: a written answer, read as one of the options"),
+}
+"""The ways of asking, by the verb or setting that a model must support, the best one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +68,20 @@ class Description:
 
     Attributes:
         answers: True if the model could be loaded and answered; otherwise ``problem`` has the reason.
+        problem: Why the model or one of its verbs did not answer.
         parameters: Number of weights; 0 for a rule.
         dim: Length of an embedding; 0 if the model does not embed.
         context: Maximum number of tokens that the model reads; None if unknown.
-        speed: Requests per second by kind, one at a time and uncached: ``generate`` up to 16 tokens (a chat
-            model whole answers), ``score``, ``label`` and ``decide`` with four options, ``embed`` a short
-            text.
+        speed: Requests per second by kind, one at a time and uncached: ``generate`` up to 32 tokens,
+            ``score``, ``label`` and ``decide`` with four options, ``embed`` a short text. What there was no
+            time for is left out.
         tokens_per_second: Tokens per second that ``generate`` writes; 0 if the model does not count them.
         logprobs: True if the model returns probabilities of texts, by ``score`` or ``label``.
         prompting: How texts and messages are presented to the model.
         answer: The quoted answer to a small question, or a note that it was empty.
         doubts: What moves the answers of a decision model though it should not, in words.
+        best_way: The best way of asking it to choose from options, in words.
+        next: A command to run next.
     """
 
     name: str
@@ -54,6 +99,8 @@ class Description:
     prompting: str = ""
     answer: str = ""
     doubts: str = ""
+    best_way: str = ""
+    next: str = ""
 
 
 def describe(spec: str, **options: Any) -> Description:
@@ -63,70 +110,146 @@ def describe(spec: str, **options: Any) -> Description:
         UsageError: for an unknown spec or option. Other failures are described in the result.
     """
     try:
-        _, model = build(spec, options)
-        verbs = tuple(verb for verb in get_args(Verb) if verb in model.verbs)
-        speed: dict[Verb, float] = {verb: _speed(model, verb) for verb in verbs if verb in REQUESTS}
-        tokens = _tokens_per_second(model) if "generate" in verbs else 0.0
+        _, model = build(spec, _impatient(spec) | options)
     except UsageError:
         raise
     except HunchError as error:
         return Description(spec, answers=False, problem=str(error))
+    probe = Probe(model, time.monotonic() + SECONDS)
+    verbs = tuple(verb for verb in get_args(Verb) if verb in model.verbs)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*cut an answer")  # short answers are what is asked for
+        for verb in sorted((verb for verb in verbs if verb in REQUESTS), key=[*REQUESTS].index):
+            probe.measure(verb)
+        doubts = "; ".join(f"the server {doubt}" for doubt in getattr(model, "leaks", list)())
+    if probe.problems and not probe.speed:
+        return Description(spec, answers=False, problem=probe.problems[0])
+    able = (model.verbs | getattr(model, "takes", frozenset())) - probe.failed
+    way = next((way for need, way in WAYS.items() if need in able), Way(""))
     return Description(
         model.name,
         answers=True,
+        problem=" ".join(probe.problems),
         evidence=model.evidence,
         revision=model.revision,
         verbs=verbs,
         parameters=getattr(model, "parameters", 0),
         dim=model.dim,
         context=getattr(model, "context", None),
-        speed=speed,
-        tokens_per_second=tokens,
+        speed=probe.speed,
+        tokens_per_second=probe.tokens_per_second,
         logprobs=bool({"score", "label"} & model.verbs),
         prompting=getattr(model, "prompting", "") if model.verbs != {"embed"} else "",
-        answer=_answer(model) if "generate" in verbs else _decision(model) if "decide" in verbs else "",
-        doubts="; ".join(f"the server {doubt}" for doubt in getattr(model, "leaks", list)()),
+        answer=probe.answer,
+        doubts=doubts,
+        best_way=way.words,
+        next=_command(spec, way, probe.speed) if way.words else "",
     )
 
 
-def _answer(model: LanguageModel) -> str:
-    """Return what the model says to a small question, or that it says nothing."""
-    listed = "\n".join(f"- {option}" for option in OPTIONS)
-    ((said,),) = model.generate([PROMPT.format(listed)], sampling=Asking(model, AskConfig()).sampling)
-    return repr(said) if said.strip() else "none: the text is empty"
+def _impatient(spec: str) -> dict[str, Any]:
+    """Return options with which a server that is slow or broken is not waited for long."""
+    head, written = split(spec)
+    known = inspect.signature(resolve_name(backend_of(head).loader)).parameters
+    wanted = {"timeout": TIMEOUT, "retries": 0, "patience": TIMEOUT}
+    return {name: value for name, value in wanted.items() if name in known and name not in written}
 
 
-def _decision(model: LanguageModel) -> str:
-    """Return the most probable option of a small choice, with its probability."""
-    question = DecisionQuestion("choice", "Which action comes next?", OPTIONS)
-    ((probabilities,),) = model.decide([PROMPT.format("").removesuffix("Action:")], [[question]])
-    if probabilities is None:
-        return "none: the model refused to answer"
-    favourite = int(probabilities.argmax())
-    return f"{OPTIONS[favourite]!r} with probability {probabilities[favourite]:.2f}"
+def _command(spec: str, way: Way, speed: dict[Verb, float]) -> str:
+    """Return a command that runs the model for about a minute."""
+    slowest = min(speed.values(), default=1.0)
+    steps = int(min(200, max(10, 60 * slowest)))
+    parts = ["hunch run zero-shot --env hunch/FrozenLake-v0 --lm", shlex.quote(spec), way.options]
+    return f"{' '.join(filter(None, parts))} --steps {steps}"
 
 
-def _speed(model: LanguageModel, verb: Verb) -> float:
-    """Return requests per second, after one warm-up request."""
-    ends = () if getattr(model, "answer_tokens", 0) else ("\n",)
-    ask: Callable[[str], object] = {
-        "generate": lambda prompt: model.generate([prompt], sampling=Sampling(room(model, 16), stop=ends)),
-        "score": lambda prompt: model.score([prompt], [OPTIONS]),
-        "label": lambda prompt: model.label([prompt], [LABELS]),
-        "embed": lambda prompt: model.embed([prompt]),
-        "decide": lambda prompt: model.decide(
-            [prompt], [[DecisionQuestion("choice", "Which action comes next?", OPTIONS)]]
-        ),
-    }[verb]
-    ask(PROMPT.format("\n".join(f"- {option}" for option in OPTIONS)))
-    start = time.perf_counter()
-    for number in range(REQUESTS[verb]):
-        ask(PROMPT.format(f"You have looked {number} times."))
-    return REQUESTS[verb] / (time.perf_counter() - start)
+class Probe:
+    """Measures a model, as long as there is time.
 
+    Attributes:
+        speed: See :class:`Description`.
+        tokens_per_second: See :class:`Description`.
+        answer: See :class:`Description`.
+        failed: The verbs that did not answer.
+        problems: What went wrong, one sentence per verb.
+    """
 
-def _tokens_per_second(model: LanguageModel) -> float:
-    """Return the tokens per second that it writes, one text at a time; 0 if it does not count them."""
-    before, start = getattr(model, "tokens_written", 0), time.perf_counter()
-    model.generate([PROMPT.format("Say what you see.")], sampling=Sampling(room(model, 32), stop=()))
-    return float(getattr(model, "tokens_written", 0) - before) / (time.perf_counter() - start)
+    def __init__(self, model: LanguageModel, until: float) -> None:
+        """Begin.
+
+        Args:
+            model: The model.
+            until: Time (``time.monotonic``) after which no new request begins.
+        """
+        self.model, self.until = model, until
+        self.speed: dict[Verb, float] = {}
+        self.tokens_per_second = 0.0
+        self.answer = ""
+        self.failed: set[str] = set()
+        self.problems: list[str] = []
+
+    def measure(self, verb: Verb) -> None:
+        """Measure one kind of request; what fails is noted among the problems."""
+        if self.speed and time.monotonic() >= self.until:
+            return
+        ask = getattr(self, f"_{verb}")
+        written = getattr(self.model, "tokens_written", 0)
+        start = time.perf_counter()
+        try:
+            self.answer = ask(PROMPT.format("\n".join(f"- {option}" for option in OPTIONS))) or self.answer
+            requests, seconds = 1, time.perf_counter() - start
+            if seconds < QUICK:  # the first one may include what is done only once
+                written = getattr(self.model, "tokens_written", 0)
+                requests, seconds = self._several(verb, ask)
+        except UsageError:
+            raise
+        except HunchError as error:
+            self.failed.add(verb)
+            self.problems.append(str(error))
+            return
+        self.speed[verb] = requests / seconds
+        if verb == "generate":
+            self.tokens_per_second = float(getattr(self.model, "tokens_written", 0) - written) / seconds
+
+    def _several(self, verb: Verb, ask: Callable[[str], str]) -> tuple[int, float]:
+        """Send requests of a kind for a moment; return how many, and the seconds that they took."""
+        start, requests = time.perf_counter(), 0
+        while True:
+            ask(PROMPT.format(f"You have looked {requests} times."))
+            requests += 1
+            seconds = time.perf_counter() - start
+            if requests == REQUESTS[verb] or seconds > QUICK or time.monotonic() >= self.until:
+                return requests, seconds
+
+    def _generate(self, prompt: str) -> str:
+        ends = () if getattr(self.model, "answer_tokens", 0) else ("\n",)
+        try:
+            ((said,),) = self.model.generate([prompt], sampling=Sampling(ANSWER, stop=ends))
+        except UsageError:
+            raise
+        except HunchError as error:
+            if f"max_tokens={ANSWER}" not in str(error):
+                raise
+            return f"none within {ANSWER} tokens: it thinks first"
+        return repr(said) if said.strip() else "none: the text is empty"
+
+    def _decide(self, prompt: str) -> str:
+        """Ask for a choice; return the most probable option with its probability."""
+        question = DecisionQuestion("choice", "Which action comes next?", OPTIONS)
+        ((probabilities,),) = self.model.decide([prompt], [[question]])
+        if probabilities is None:
+            return "none: the model refused to answer"
+        favourite = int(probabilities.argmax())
+        return f"{OPTIONS[favourite]!r} with probability {probabilities[favourite]:.2f}"
+
+    def _score(self, prompt: str) -> str:
+        self.model.score([prompt], [OPTIONS])
+        return ""
+
+    def _label(self, prompt: str) -> str:
+        self.model.label([prompt], [LABELS])
+        return ""
+
+    def _embed(self, prompt: str) -> str:
+        self.model.embed([prompt])
+        return ""

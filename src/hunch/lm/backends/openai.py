@@ -299,6 +299,8 @@ class OpenAIModel(RemoteModel):
         """
         listed = await self._listed()
         writes = await self._try_text(routes)  # first, since it finds out which fields are refused
+        if isinstance(writes, RequestError) and writes.slow:
+            raise writes  # what else it can do would take as long to find out
         scores, vector = await asyncio.gather(
             self._try_score(), self._ask_one("embed", ("The sky is blue.",))
         )
@@ -351,6 +353,8 @@ class OpenAIModel(RemoteModel):
                 answer = await self._ask_one("generate", (QUESTION, USUAL.key()))
                 if "max_completion_tokens" not in str(answer):
                     break
+            if isinstance(answer, RequestError) and answer.slow:
+                return answer  # the same question is no faster by another route
             answer = await self.accepted.find(self._ask_text, answer)
             if not isinstance(answer, Exception):
                 self._say_what_is_left_out(failures)
