@@ -16,7 +16,7 @@ ENV, CONNECTIONS, STEPS = "hunch/Household-Pick-v0", 64, 40
 def main() -> None:
     connections = int(sys.argv[1]) if len(sys.argv) > 1 else CONNECTIONS
     socket = openenv.listen("127.0.0.1", 0)
-    server = openenv.server(Turns(ENV, max_steps=50), connections)
+    server = openenv.server(Turns(ENV, max_steps=50), openenv.Limits(sessions=connections))
     threading.Thread(target=lambda: server.run(sockets=[socket]), daemon=True).start()
     url = f"http://127.0.0.1:{socket.getsockname()[1]}"
     while not server.started:

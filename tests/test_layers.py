@@ -25,7 +25,19 @@ MODULES = {
     for path in sorted((ROOT / folder).rglob("*.py"))
 }
 """The files of all modules."""
-GROUND = {"core", "ranges", "numbers", "seal", "plugins", "extras", "suggest", "warned", "lazy", "text_files"}
+GROUND = {
+    "core",
+    "ranges",
+    "numbers",
+    "seal",
+    "plugins",
+    "extras",
+    "suggest",
+    "warned",
+    "lazy",
+    "text_files",
+    "printable",
+}
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
 RUNS = METHODS | {"methods"}
@@ -34,7 +46,8 @@ MAY_IMPORT = {
     "core": set(),
     "ranges": {"core"},
     "numbers": set(),
-    "warned": {"core"},
+    "printable": set(),
+    "warned": {"core", "printable"},
     "seal": set(),
     "lazy": set(),
     "suggest": set(),

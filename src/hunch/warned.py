@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from hunch.core import HunchWarning
+from hunch.printable import printable
 
 _SHOW = warnings.showwarning
 
@@ -15,4 +16,4 @@ def warn(message: Warning | str, category: type[Warning], *place: Any, **more: A
     if not issubclass(category, HunchWarning):
         return _SHOW(message, category, *place, **more)
     with suppress(OSError):  # nobody may be there to read it, which is no reason to stop
-        print(f"hunch: {message}", file=sys.stderr)
+        print(printable(f"hunch: {message}"), file=sys.stderr)

@@ -38,10 +38,10 @@ def model(corpus):
 class Running:
     """A server on a free port."""
 
-    def __init__(self, turns, sessions=8):
+    def __init__(self, turns, **limits):
         self.socket = ext.listen("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        self.server = ext.server(turns, sessions)
+        self.server = ext.server(turns, ext.Limits(**{"sessions": 8, **limits}))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
         self.thread.start()
         until(lambda: self.server.started)

@@ -8,15 +8,16 @@ import select
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import NoReturn, TextIO
+from typing import NoReturn, TextIO, cast
 
 from hunch.cli import trusted, unexpected
 from hunch.core import HunchError, UsageError
+from hunch.printable import PrintableStream, printable
 from hunch.warned import warn
 
 BUILT_IN = (
@@ -50,7 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ``hunch methods | head -1`` (128 + SIGPIPE, which a shell reports for other programs).
     """
     warnings.showwarning = warn
-    _make_printable()
+    with _printable_streams():
+        _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> None:
     own_process = arguments is None
     try:
         _run(trusted.admit(sys.argv[1:] if arguments is None else arguments, own_process=own_process))
@@ -98,11 +103,18 @@ def _run(arguments: list[str]) -> None:
         command(arguments[0])(arguments[1:])
 
 
-def _make_printable() -> None:
-    """Let a terminal that lacks a character show something else in its place."""
-    for stream in (sys.stdout, sys.stderr):
+@contextmanager
+def _printable_streams() -> Iterator[None]:
+    """Show control characters of others as escapes, and something in place of what a terminal lacks."""
+    streams = sys.stdout, sys.stderr
+    for stream in streams:
         if isinstance(stream, TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = (cast("TextIO", stream and PrintableStream(stream)) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
 
 
 def _require_folder() -> None:
@@ -151,5 +163,5 @@ def _leave_without_output(error: OSError) -> NoReturn:
 
 def _leave(sentence: str, code: int) -> NoReturn:
     with suppress(OSError):  # nobody may be there to read it
-        print(f"hunch: {sentence}", file=sys.stderr)
+        print(printable(f"hunch: {sentence}"), file=sys.stderr)
     sys.exit(code)

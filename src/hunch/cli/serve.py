@@ -13,11 +13,11 @@ from hunch.cli.environment import split_environment
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.extras import library
-from hunch.ranges import PositiveInt, check_settings
+from hunch.ranges import PositiveFloat, PositiveInt, check_settings
 
 DESCRIPTION = """Serve an environment by the protocol of OpenEnv (extra openenv), to TRL, verifiers and any
 other client, such as --env openenv:http://127.0.0.1:8000. Any text is an action; an inadmissible one costs a
-step. Every connection has a separate environment, which is closed when the client disconnects."""
+step. Every connection has a separate environment in its own process, closed when the client disconnects."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,14 @@ class ServeOptions:
     """Port to listen on; 0 chooses a free one."""
     sessions: PositiveInt = 64
     """Maximum number of simultaneous connections; further ones are refused."""
+    seconds: PositiveFloat = 30.0
+    """Time limit in seconds of a reset or an action. Its episode ends when it is over."""
+    idle: PositiveFloat = 3600.0
+    """Seconds after which a connection is closed over which nothing comes."""
+    hosts: tuple[str, ...] = ()
+    """Names under which clients may ask for the server, besides localhost and its addresses."""
+    origins: tuple[str, ...] = ()
+    """Web pages that may use the server, such as http://localhost:3000. Default: none."""
 
 
 def serve(arguments: Sequence[str]) -> None:
@@ -56,4 +64,11 @@ def serve(arguments: Sequence[str]) -> None:
             f"{options.env} is at http://{host}:{port} (--env openenv:http://{host}:{port}); Ctrl-C ends it.",
             flush=True,
         )
-        openenv.server(turns, options.sessions).run(sockets=[socket])
+        limits = openenv.Limits(
+            sessions=options.sessions,
+            seconds=options.seconds,
+            idle=options.idle,
+            hosts=(options.host, *options.hosts),
+            origins=options.origins,
+        )
+        openenv.server(turns, limits).run(sockets=[socket])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from contextlib import suppress
+from typing import Any, ClassVar, Final, NamedTuple, Self
 from urllib.request import urlopen
 
 from hunch.core import HunchError, UsageError
@@ -19,6 +22,140 @@ FIELDS = ("task", "success", "event", "truncated")
 """Fields of an observation to which the contract gives a meaning."""
 OURS = {"text", "actions", *FIELDS}
 """Fields of every observation of Hunch's own server (:mod:`hunch.ext.openenv`)."""
+LARGEST: Final = 8_000_000
+"""Bytes of the largest answer that is read."""
+CLOSING: Final = 1.0
+"""Seconds in which a connection may end."""
+
+
+class Answer(NamedTuple):
+    """A checked answer to a reset or an action."""
+
+    observation: Mapping[str, Any]
+    reward: float
+    done: bool
+
+
+class Connection:
+    """A session with a server of OpenEnv, with a limit on the time and size of each answer.
+
+    Args:
+        url: Address of the server.
+        seconds: Time limit for connecting, and for each answer.
+
+    Raises:
+        OSError: if there is no such server.
+        ValueError: if it is none.
+    """
+
+    def __init__(self, url: str, seconds: float) -> None:
+        sockets = library("websockets.sync.client", "An OpenEnv server needs openenv", "openenv")
+        from websockets.exceptions import WebSocketException
+
+        self.errors: type[Exception] = WebSocketException
+        self.seconds = seconds
+        scheme, colon, rest = url.partition("://")
+        address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}" if colon else f"ws://{url}"
+        try:
+            self.socket = sockets.connect(
+                f"{address}/ws", open_timeout=seconds, close_timeout=CLOSING, max_size=LARGEST
+            )
+        except WebSocketException as error:
+            raise ValueError(str(error)) from error
+
+    def ask(self, kind: str, data: Mapping[str, Any]) -> Answer:
+        """Send a message of a kind, and return the answer.
+
+        Raises:
+            OSError: if the server is gone or late.
+            ValueError: if its answer is an error, or no answer.
+        """
+        try:
+            self.socket.send(json.dumps({"type": kind, "data": dict(data)}))
+            received = self.socket.recv(timeout=self.seconds)
+        except self.errors as error:
+            raise ValueError(str(error)) from error
+        return read_answer(received)
+
+    def close(self) -> None:
+        """End the session."""
+        with suppress(OSError, self.errors):  # the server may be gone
+            self.socket.send(json.dumps({"type": "close"}))
+        self.socket.close()
+
+
+def read_answer(received: str | bytes) -> Answer:
+    """Return the contents of a server's message after checking their types.
+
+    Raises:
+        ValueError: if the message is an error, or not of this form.
+    """
+    message = _json(received)
+    data = message.get("data") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or not isinstance(data, dict):
+        raise ValueError("its answer is not an object with data")
+    if message.get("type") == "error":
+        raise ValueError(f"it says {str(data.get('message'))[:500]}")
+    observation, done = data.get("observation", {}), data.get("done")
+    if not isinstance(observation, dict):
+        raise ValueError("it uses another version of OpenEnv, whose observation is no object")
+    if done is not None and not isinstance(done, bool):
+        raise ValueError("done is not true or false")
+    return Answer(observation, _number(data.get("reward")), bool(done))
+
+
+def _json(received: str | bytes) -> Any:
+    """Return the value of a JSON text; halves of characters, which nothing can print, are replaced.
+
+    Raises:
+        ValueError: if it is not JSON.
+    """
+    try:
+        value = json.loads(received)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its answer is not JSON ({error})") from error
+
+
+def _number(reward: Any) -> float:
+    if reward is None:
+        return 0.0
+    if not isinstance(reward, int | float) or (isinstance(reward, int) and abs(reward) > 1 << 1000):
+        raise ValueError("the reward is not a number")
+    if not math.isfinite(reward):
+        raise ValueError("the reward is not finite")
+    return float(reward)
+
+
+def _fetched(url: str, seconds: float) -> Any:
+    """Return the JSON value at an address.
+
+    The whole takes at most ``seconds``. A time limit of the socket begins anew with each byte, so that
+    another thread waits for them.
+
+    Raises:
+        OSError: if nothing answers in time.
+        ValueError: if the answer is not JSON, or too large.
+    """
+    found: list[bytes | Exception] = []
+
+    def fetch() -> None:
+        try:
+            with urlopen(url, timeout=seconds) as answer:
+                found.append(answer.read(LARGEST + 1))
+        except Exception as error:  # http.client raises many; the waiting thread raises them again
+            found.append(error)
+
+    thread = threading.Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise TimeoutError(f"timed out after {seconds:g} seconds")
+    if isinstance(found[0], Exception):
+        raise found[0] if isinstance(found[0], OSError) else ValueError(str(found[0])) from found[0]
+    if len(found[0]) > LARGEST:
+        raise ValueError(f"its answer has more than {LARGEST:,} bytes")
+    return _json(found[0])
 
 
 class OpenEnv(TextEnv):
@@ -70,7 +207,7 @@ class OpenEnv(TextEnv):
         self.passed = tuple(filter(None, (name.strip() for name in info.split(","))))
         if unknown := sorted({*self.passed} - {*FIELDS}):
             raise UsageError(f"info takes {', '.join(FIELDS)}, separated by commas, not {unknown[0]!r}.")
-        self._client: Any = None
+        self._client: Connection | None = None
         self._ours = self._listed = False
         self._answered: Mapping[str, Any] = {}  # the last observation of the server
         self.action = action or self._required()
@@ -80,15 +217,19 @@ class OpenEnv(TextEnv):
     def _required(self) -> str:
         """Return the field of an action that has to be given, and learn whether the server is one of ours."""
         try:
-            with urlopen(f"{self.url}/schema", timeout=self.seconds) as answer:
-                schemas = json.load(answer)
-            schema = schemas["action"]
-            required = list(schema.get("required", ()))
-            self._ours = schemas.get("observation", {}).get("properties", {}).keys() >= OURS
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            schemas = _fetched(f"{self.url}/schema", self.seconds)
+            action = _objects(schemas, "action")
+            properties = _objects(schemas, "action", "properties") if "properties" in action else {}
+            required = action.get("required", [])
+            if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+                raise ValueError("its schema of actions is none")
+            shown = _objects(schemas, "observation", "properties") if "observation" in schemas else {}
+            self._ours = shown.keys() >= OURS
+        except (OSError, ValueError) as error:
             raise UsageError(f"No OpenEnv server answers at {self.url}: {_said(error)}.") from error
-        if len(required) != 1 or schema["properties"][required[0]].get("type") != "string":
-            named = ", ".join(schema.get("properties", {})) or "nothing"
+        kind = properties.get(required[0]) if len(required) == 1 else None
+        if not isinstance(kind, dict) or kind.get("type") != "string":
+            named = ", ".join(properties)[:500] or "nothing"
             raise UsageError(
                 f"An action of {self.url} is not a single text: name one of its fields ({named}) as action."
             )
@@ -113,50 +254,68 @@ class OpenEnv(TextEnv):
         return super().reset(seed=seed, options=options)
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
-        if self._client is None:
-            client = library("openenv", "An OpenEnv server needs openenv", "openenv").GenericEnvClient
-            self._client = client(
-                self.url, connect_timeout_s=self.seconds, message_timeout_s=self.seconds
-            ).sync()
-            self._called(self._client.connect)
         given = {name: value for name, value in self._asked.items() if value is not None}
-        outcome = self._read(self._called(lambda: self._client.reset(**given)))
-        return outcome
+        return self._read(self._called(lambda: self._connected().ask("reset", given)))
+
+    def _connected(self) -> Connection:
+        if self._client is None:
+            self._client = Connection(self.url, self.seconds)
+        return self._client
 
     def _move(self, action: str) -> Outcome:
-        return self._read(self._called(lambda: self._client.step({self.action: action})))
+        return self._read(self._called(lambda: self._connected().ask("step", {self.action: action})))
 
-    def _called(self, call: Callable[[], Any]) -> Any:
+    def _called(self, call: Callable[[], Answer]) -> Answer:
         """Call the server; one that is gone, late, or says that it cannot is named."""
         try:
             return call()
-        except (OSError, TimeoutError, RuntimeError, ValueError) as error:
+        except (OSError, ValueError) as error:
             self.close()
             late = isinstance(error, TimeoutError) and f"no answer within {self.seconds:g} seconds"
             raise HunchError(f"The OpenEnv server at {self.url} failed: {late or _said(error)}.") from error
 
-    def _read(self, result: Any) -> Outcome:
-        shown = result.observation
-        if not isinstance(shown, dict):
-            raise HunchError(f"The server at {self.url} uses another version of OpenEnv: it sent {shown!r}.")
+    def _read(self, answer: Answer) -> Outcome:
+        shown = answer.observation
         self._answered = shown
         ours = shown.keys() >= OURS
         told = {name: shown[name] for name in FIELDS if name in shown and (ours or name in self.passed)}
-        self.task = self.given_task or str(told.get("task") or "")
-        reward = float(result.reward or 0.0)
-        listed = shown.get("actions") if self._listed else None
-        actions = None if listed is None else tuple(map(str, listed))
-        late = bool(result.done and told.get("truncated"))
-        success = bool(told.get("success", result.done and reward > 0))
+        self.task = self.given_task or self._words(told, "task")
+        late = answer.done and self._flag(told, "truncated", False)
+        success = self._flag(told, "success", answer.done and answer.reward > 0)
         return Outcome(
             self._text(shown),
-            actions,
-            reward,
-            bool(result.done) and not late,
+            self._actions(shown) if self._listed else None,
+            answer.reward,
+            answer.done and not late,
             success,
             late,
-            str(told.get("event") or ""),
+            self._words(told, "event"),
         )
+
+    def _flag(self, told: Mapping[str, Any], name: str, default: bool) -> bool:
+        value = told.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self._wrong(f"{name} is {str(value)[:100]!r}, not true or false")
+        return default if value is None else value
+
+    def _words(self, told: Mapping[str, Any], name: str) -> str:
+        value = told.get(name)
+        if value is not None and not isinstance(value, str | int | float):
+            raise self._wrong(f"{name} is not a text")
+        return "" if value is None else str(value)
+
+    def _actions(self, shown: Mapping[str, Any]) -> tuple[str, ...] | None:
+        listed = shown.get("actions")
+        if listed is None:
+            return None
+        texts = isinstance(listed, list) and all(isinstance(text, str) and text for text in listed)
+        if not texts or len({*listed}) < len(listed):
+            raise self._wrong("its actions are not a list of different texts")
+        return tuple(listed)
+
+    def _wrong(self, problem: str) -> HunchError:
+        self.close()
+        return HunchError(f"The OpenEnv server at {self.url} failed: {problem}.")
 
     def _text(self, shown: Mapping[str, Any]) -> str:
         if self.text and self.text not in shown:
@@ -164,16 +323,14 @@ class OpenEnv(TextEnv):
                 f"An observation of {self.url} has no field {self.text!r}: it has {', '.join(shown)}."
             )
         field = self.text or next((name for name in SHOWN if isinstance(shown.get(name), str)), "")
-        return str(shown[field]) if field else json.dumps(shown, sort_keys=True)
+        value = shown[field] if field else dict(shown)
+        return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
     def close(self) -> None:
         """End the session with the server."""
         client, self._client = self._client, None
         if client is not None:
-            try:
-                client.close()
-            except (OSError, RuntimeError):
-                return  # the server is gone
+            client.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._running:
@@ -183,6 +340,19 @@ class OpenEnv(TextEnv):
             return super().__deepcopy__(memo)
         finally:
             self._client = client
+
+
+def _objects(schemas: Any, *path: str) -> dict[str, Any]:
+    """Return an object within a schema.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    for name in path:
+        schemas = schemas.get(name) if isinstance(schemas, dict) else None
+    if not isinstance(schemas, dict):
+        raise ValueError(f"it describes no {' '.join(reversed(path))}")
+    return schemas
 
 
 def _said(error: Exception) -> str:

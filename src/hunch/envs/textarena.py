@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.invalid import INVALID
 from hunch.extras import library
 from hunch.ranges import PositiveInt
 
+LONGEST = 8_192
+"""Characters of the longest move; the expressions by which twelve games search it take quadratic time."""
 MOST_PLAYERS = 8
 """Up to which a game is tried if no number is stated."""
 
@@ -50,10 +52,11 @@ class OwnChance:
 class TextArena(TextEnv):
     """A game of TextArena, for one player or several.
 
-    Any text is an action, which the game judges. Rewards come at the end, one for each player; success is a
-    reward above 0, in games of several players that of the first. The event says whether the game refused a
-    move. The game draws from Python's and NumPy's global generators, which are seeded for it alone, so that
-    the same seed gives the same episode unless a game draws elsewhere or asks a model.
+    Any text is an action, which the game judges. A text of more than 8,192 characters, or at which the game
+    raises an error, is an invalid move: the game gets an empty one. Rewards come at the end, one for each
+    player; success is a reward above 0, in games of several players that of the first. The event says whether
+    the game refused a move. The game draws from Python's and NumPy's global generators, which are seeded for
+    it alone, so that the same seed gives the same episode unless a game draws elsewhere or asks a model.
 
     Args:
         game: Id of the game, such as ``TicTacToe-v0``.
@@ -114,12 +117,25 @@ class TextArena(TextEnv):
     def _move(self, action: str) -> Outcome:
         mover = self.mover
         with self.chance.drawn():
-            done, _ = self.game.step(action=action)
-            outcome = self._seen(bool(done))
-        if self._refused(mover, bool(done)):
+            done, unusable = self._judged(action)
+            outcome = self._seen(done)
+        if unusable or self._refused(mover, done):
             of = f" of player {mover}" if self.players > 1 else ""
             outcome = outcome._replace(event=f"{INVALID}{of}\n{outcome.event}".rstrip())
         return outcome
+
+    def _judged(self, action: str) -> tuple[bool, bool]:
+        """Give the game a move: whether it is over, and whether the move could not be judged."""
+        unusable = len(action) > LONGEST
+        if not unusable:
+            try:
+                return bool(self.game.step(action=action)[0]), False
+            except Exception:  # games raise anything, for instance at a number of 5,000 digits
+                unusable = True
+        try:
+            return bool(self.game.step(action="")[0]), unusable
+        except Exception as error:
+            raise HunchError(f"The game {self.name} failed: {type(error).__name__}: {error}.") from error
 
     def _refused(self, mover: int, done: bool) -> bool:
         """Return whether the game refused the last move; it may ask once more, or end."""

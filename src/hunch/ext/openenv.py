@@ -1,14 +1,19 @@
 """A server of OpenEnv for a text environment (extra ``openenv``; tested with openenv 0.10.0).
 
-Each connection has a separate environment, which is closed when the client disconnects or vanishes.
-Any text is an action; an inadmissible one costs a step.
+Each connection has a separate environment in a process of its own, which is closed when the client
+disconnects or vanishes, and ended when a step takes too long. Any text is an action; an inadmissible one
+costs a step.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import socket
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 import uvicorn
 from openenv.core.env_server import create_fastapi_app
@@ -16,10 +21,35 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
 
 from hunch.core import UsageError
+from hunch.ext.guard import LARGEST, Guard
+from hunch.ext.process import TurnsProcess
 from hunch.ext.turns import Turn, Turns
 
 PING = 10.0
 """Seconds of silence after which a client gets a ping; without a reply it is disconnected."""
+SHUTDOWN = 3
+"""Seconds in which connections may end after Ctrl-C."""
+WAITING = 64
+"""Connections besides the sessions, such as requests for the schema."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What clients may do.
+
+    Attributes:
+        sessions: Maximum number of simultaneous sessions.
+        seconds: Time limit in seconds of a reset or an action.
+        idle: Seconds after which a session is closed that sends nothing.
+        hosts: Names of the server besides localhost and its addresses.
+        origins: Web pages that may use it.
+    """
+
+    sessions: int = 64
+    seconds: float = 30.0
+    idle: float = 3600.0
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
 
 
 class TextAction(Action):  # type: ignore[misc]
@@ -49,14 +79,15 @@ class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[
     """The environment of one connection.
 
     Args:
-        turns: The environment, which belongs to this session.
+        turns: The environment, of which the session has its own.
+        seconds: Time limit of a reset or an action.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, seconds: float) -> None:
         super().__init__()
-        self.turns, self.now = turns, State()
+        self.turns, self.now = TurnsProcess(turns, seconds), State()
 
     def reset(
         self,
@@ -83,21 +114,12 @@ class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Return the name of the environment."""
-        spec = self.turns.env.spec
-        return EnvironmentMetadata(
-            name=spec.id if spec else "hunch", description="A text environment of Hunch"
-        )
+        name, _ = self.turns.made_of
+        return EnvironmentMetadata(name=name, description="A text environment of Hunch")
 
     def close(self) -> None:
         """Close the environment."""
-        self.turns.env.close()
-
-
-def application(turns: Turns, sessions: int) -> Any:
-    """Return the web application: a separate environment for each of at most ``sessions`` connections."""
-    return create_fastapi_app(
-        lambda: Session(turns.fork()), TextAction, TextObservation, max_concurrent_envs=sessions
-    )
+        self.turns.close()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -114,7 +136,53 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def server(turns: Turns, sessions: int) -> uvicorn.Server:
+class Server(uvicorn.Server):  # type: ignore[misc]
+    """A server of OpenEnv that Ctrl-C ends, whatever its sessions do.
+
+    Args:
+        turns: The environment, of which each session has its own.
+        limits: What clients may do.
+    """
+
+    def __init__(self, turns: Turns, limits: Limits) -> None:
+        self.sessions = WeakSet[Session]()
+
+        def session() -> Session:
+            made = Session(turns, limits.seconds)
+            self.sessions.add(made)
+            return made
+
+        app = create_fastapi_app(session, TextAction, TextObservation, max_concurrent_envs=limits.sessions)
+        how: dict[str, Any] = {
+            "ws_ping_interval": PING,
+            "ws_ping_timeout": PING,
+            "ws_max_size": LARGEST,
+            "limit_concurrency": limits.sessions + WAITING,
+            "timeout_graceful_shutdown": SHUTDOWN,
+            "log_level": "critical",  # clients that break off are no news
+        }
+        guarded = Guard(app, limits.hosts, limits.origins, limits.idle)
+        super().__init__(uvicorn.Config(guarded, **how))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End all sessions, so that no thread waits for one, and then the connections."""
+        self.end_sessions()
+        await super().shutdown(sockets)
+        self.end_sessions()
+
+    def end_sessions(self) -> None:
+        """End the processes of all sessions."""
+        for session in list(self.sessions):
+            session.turns.end(ended=True)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Shut down after the first signal, and end at once after the second."""
+        if self.should_exit:
+            self.end_sessions()
+            os._exit(128 + sig)
+        super().handle_exit(sig, frame)
+
+
+def server(turns: Turns, limits: Limits | None = None) -> Server:
     """Return a server that has not been started."""
-    how: dict[str, Any] = {"ws_ping_interval": PING, "ws_ping_timeout": PING, "log_level": "warning"}
-    return uvicorn.Server(uvicorn.Config(application(turns, sessions), **how))
+    return Server(turns, limits or Limits())

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 import hunch.envs
 from hunch.core import HunchError, UsageError
+from hunch.envs.invalid import INVALID
 from hunch.envs.offers import acts, declared
+from hunch.envs.wrappers import REFUSED
+
+LONGEST = 8_192
+"""Characters of the longest text that an environment gets to read; a longer one is an invalid action."""
 
 
 class Turn(NamedTuple):
@@ -37,6 +42,8 @@ class Turn(NamedTuple):
 class Turns:
     """A text environment in which any text is an action; where actions are listed, another text costs a step.
 
+    A text of more than 8,192 characters counts as an empty one, and the event calls it invalid.
+
     Args:
         env: Id of the environment.
         options: Options of the environment.
@@ -47,6 +54,7 @@ class Turns:
     """
 
     def __init__(self, env: str, **options: Any) -> None:
+        self.name, self.options = env, options
         made = hunch.envs.make(env, **options)
         if (kind := acts(declared(made))) == "program":
             raise UsageError(
@@ -72,8 +80,11 @@ class Turns:
 
     def step(self, text: str) -> Turn:
         """Take a text as the action."""
-        observation, reward, terminated, truncated, info = self.env.step(text)
+        too_long = len(text) > LONGEST
+        observation, reward, terminated, truncated, info = self.env.step("" if too_long else text)
         turn = self._turn(observation, info)
+        if too_long and REFUSED not in turn.event.splitlines() and INVALID not in turn.event:
+            turn = turn._replace(event=f"{INVALID}\n{turn.event}".rstrip())
         return turn._replace(reward=float(reward), done=terminated or truncated, truncated=truncated)
 
     def _turn(self, observation: str, info: dict[str, Any]) -> Turn:

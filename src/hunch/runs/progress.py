@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -25,7 +26,8 @@ class Bars:
     """
 
     def __init__(self, labels: Sequence[str], total: int, waiting: str = "") -> None:
-        self.console = Console(stderr=True)
+        direct: Any = getattr(sys.stderr, "direct", sys.stderr)  # bars move the cursor
+        self.console = Console(file=direct)
         self.total, self.waiting = total, waiting
         self.progress = Progress(
             TextColumn("{task.description}"),

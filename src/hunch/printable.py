@@ -1,0 +1,49 @@
+"""One printable form of text that others wrote: servers, models, environments, names of folders.
+
+A terminal obeys control characters: they set its title, clear it, or hide what was printed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+_CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_UNPRINTABLE: Final = re.compile(_CONTROL)
+_OF_A_STREAM: Final = re.compile(r"\x1b\[[0-9;]*m|\r(?=\n)|" + _CONTROL)
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters as escapes, such as ``\x1b``; line ends and tabs stay.
+
+    Marks that turn the direction of writing, and halves of characters, count as control characters.
+    """
+    return _UNPRINTABLE.sub(_escape, text)
+
+
+class PrintableStream:
+    """A stream on which control characters appear as escapes; colours go through.
+
+    Args:
+        stream: The stream of a terminal or a file.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.direct = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        self.direct.write(_OF_A_STREAM.sub(_escape_alone, text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.direct, name)
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+
+
+def _escape_alone(found: re.Match[str]) -> str:
+    return _escape(found) if len(found[0]) == 1 and found[0] != "\r" else found[0]
