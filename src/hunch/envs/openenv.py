@@ -6,7 +6,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, ClassVar, Final, NamedTuple, Self
 from urllib.request import urlopen
 
@@ -53,13 +53,14 @@ class Connection:
         from websockets.exceptions import WebSocketException
 
         self.errors: type[Exception] = WebSocketException
-        self.seconds = seconds
+        self.seconds, self.stack = seconds, ExitStack()
         scheme, colon, rest = url.partition("://")
         address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}" if colon else f"ws://{url}"
         try:
-            self.socket = sockets.connect(
+            connecting = sockets.connect(
                 f"{address}/ws", open_timeout=seconds, close_timeout=CLOSING, max_size=LARGEST
             )
+            self.socket = self.stack.enter_context(connecting)
         except WebSocketException as error:
             raise ValueError(str(error)) from error
 
@@ -81,7 +82,7 @@ class Connection:
         """End the session."""
         with suppress(OSError, self.errors):  # the server may be gone
             self.socket.send(json.dumps({"type": "close"}))
-        self.socket.close()
+        self.stack.close()
 
 
 def read_answer(received: str | bytes) -> Answer:
