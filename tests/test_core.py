@@ -69,6 +69,15 @@ class Learner(Agent):
         self.rng, self.layer = np.random.default_rng(seed), torch.nn.Linear(2, 1)
         self.seen, self.steps = {3: [("a", 1.0)]}, seed
 
+    def act(self, states):
+        raise NotImplementedError
+
+    def observe(self, transitions):
+        raise NotImplementedError
+
+    def player(self, seed):
+        raise NotImplementedError
+
 
 def test_an_agent_restores_what_it_names_and_shares_nothing():
     first, second = Learner(), Learner()

@@ -1,4 +1,4 @@
-"""The core types and protocols of the library. Read this file first.
+"""The core types of the library. Read this file first.
 
 Hunch puts a language model into any *role* of a reinforcement-learning loop. Everything else in the
 loop is ordinary reinforcement learning, and there is one loop for every method::
@@ -12,23 +12,34 @@ loop is ordinary reinforcement learning, and there is one loop for every method:
 
 Evaluation is the same loop with ``agent.player(seed)`` and without ``learn``. A role is a small protocol that
 a language model, a rule or an uninformed stand-in fills; the stand-in is the baseline.
+
+In this order: errors; what passes between environment and agent (:class:`State`, :class:`Transition`,
+:class:`Episode`, :class:`World`); and who acts and learns (:class:`Player`, :class:`Source`, :class:`Agent`).
+What these must write is abstract, everything else is declared here with its default.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    import gymnasium as gym
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Choose: TypeAlias = "Callable[[Sequence[State], np.random.Generator], list[str]]"
+"""Function that chooses an action in each state."""
 
 EvidenceLevel = Literal["L0", "L1", "L2", "L3"]
 """``L0``: a scripted or uninformed model. ``L1``: a small model trained by this project. ``L2``: recorded
@@ -38,6 +49,9 @@ answers of a real model. ``L3``: a real pretrained model. Only L2 and L3 judge l
 def weakest(levels: Iterable[EvidenceLevel | None]) -> EvidenceLevel | None:
     """Return the lowest evidence level. None stands for "no model" and is ignored."""
     return min((level for level in levels if level is not None), default=None)
+
+
+# ---- errors -----------------------------------------------------------------------------------------------
 
 
 class HunchError(Exception):
@@ -54,6 +68,9 @@ class InadmissibleActionError(UsageError):
 
 class HunchWarning(UserWarning):
     """Something that the user should know, which does not stop the run."""
+
+
+# ---- what passes between environment and agent ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,7 @@ class State:
     history: tuple[tuple[str, str], ...] = ()  # earlier (observation, action) of the episode, oldest first
     goals: tuple[str, ...] = ()  # what a goal source added
     pictures: tuple[Picture, ...] = ()  # what a model with eyes sees
+    # The rest does not tell states apart.
     raw: Any = field(default=None, compare=False, repr=False)  # for those that declare to read it
     stream: int = field(default=0, compare=False)  # one per environment and player
     seat: int = field(default=0, compare=False)  # whose state it is, in environments of several players
@@ -86,7 +104,8 @@ class State:
     @classmethod
     def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0, seat: int = 0) -> State:
         """Make a state from what ``reset`` or ``step`` returned; a UsageError if actions are missing."""
-        if (listed := info.get("actions")) is None and not info.get("free_text"):
+        listed = info.get("actions")
+        if listed is None and not info.get("free_text"):
             missing = "info['actions'] is missing, and info['free_text'] is not True."
             raise UsageError(f"The environment names no admissible actions: {missing}")
         if isinstance(listed, str):
@@ -99,11 +118,18 @@ class State:
 
     def plain(self, *, compared: bool = False) -> dict[str, Any]:
         """Return the state as JSON values, without defaults; with ``compared`` only the compared fields."""
-        wanted = [f for f in fields(self) if f.name != "raw" and (f.compare or not compared)]
-        kept = {f.name: value for f in wanted if (value := getattr(self, f.name)) != f.default}
+        plain: dict[str, Any] = {}
+        for entry in fields(self):
+            if entry.name == "raw" or (compared and not entry.compare):
+                continue
+            value = getattr(self, entry.name)
+            if value != entry.default:
+                plain[entry.name] = value
         if self.pictures:
-            kept["pictures"] = [b64encode(picture.data).decode() for picture in self.pictures]
-        return kept if compared or self.raw is None or not is_plain(self.raw) else {**kept, "raw": self.raw}
+            plain["pictures"] = [b64encode(picture.data).decode() for picture in self.pictures]
+        if not compared and self.raw is not None and is_plain(self.raw):
+            plain["raw"] = self.raw
+        return plain
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> State:
@@ -129,8 +155,12 @@ class State:
 
     def lines(self, mark: str = "> ") -> list[str]:
         """History and observation as non-empty lines, oldest first; ``mark`` is the prefix of an action."""
-        texts = [text for past, action in self.history for text in (*past.splitlines(), f"{mark}{action}")]
-        return [line for line in [*texts, *self.observation.splitlines()] if line.strip()]
+        lines: list[str] = []
+        for observation, action in self.history:
+            lines += observation.splitlines()
+            lines.append(f"{mark}{action}")
+        lines += self.observation.splitlines()
+        return [line for line in lines if line.strip()]
 
     def text(self) -> str:
         """Return the :meth:`lines` joined by line breaks."""
@@ -141,7 +171,8 @@ def _pairs(history: Any) -> tuple[tuple[str, str], ...]:
     """Return the pairs of observation and action in ``info["history"]``; a UsageError if it holds others."""
     pairs = [tuple(pair) if isinstance(pair, (tuple, list)) else pair for pair in history]
     for pair in pairs:
-        if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)):
+        is_pair = isinstance(pair, tuple) and len(pair) == 2
+        if not is_pair or not all(isinstance(text, str) for text in pair):
             raise UsageError(
                 "info['history'] has to hold pairs of an observation and an action, both texts (as "
                 f"hunch.envs.History adds them), not {pair!r}."
@@ -189,11 +220,11 @@ class Transition:
 
     state: State
     action: str
-    reward: float
+    reward: float  # of this stream's player, summed up until its next state
     next_state: State
     terminated: bool
     truncated: bool
-    success: bool = False
+    success: bool = False  # the task was solved with this step
     event: str = ""
 
     @property
@@ -238,6 +269,58 @@ class Episode(Sequence[Transition]):
         return replace(self, transitions=tuple(steps))
 
 
+@runtime_checkable
+class WrittenProblem(Protocol):
+    """What programs are written for, such as :class:`hunch.envs.design.problem.Problem`."""
+
+    @property
+    def task(self) -> str:
+        """The task in a sentence."""
+
+    @property
+    def function(self) -> str:
+        """The function that the program must define; empty if any text may be a program."""
+
+    def text(self) -> str:
+        """Return the text of the problem for writers of programs."""
+
+    def flaw(self, program: str) -> str:
+        """Return why a program cannot be run, without running it; empty if nothing is found."""
+
+
+@runtime_checkable
+class ListedProblem(Protocol):
+    """Statements to be proved, such as :class:`hunch.envs.proofs.statements.Statements`."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the statements, in order."""
+
+
+@runtime_checkable
+class PromptWording(Protocol):
+    """How prompts write the steps of a domain, such as :class:`hunch.envs.icpi.texts.Texts`."""
+
+    def transition(self, state: str, action: str, reward: float, done: bool, next_state: str) -> str:
+        """Return the text of a step."""
+
+    def read_action(self, completion: str) -> str | None:
+        """Return the action in a model's text; None if it cannot be read."""
+
+    def read_reward(self, completion: str) -> float | None:
+        """Return the reward in a model's text; None if it cannot be read."""
+
+    def read_state(self, completion: str) -> str | None:
+        """Return the state in a model's text; None if it cannot be read."""
+
+
+class MeteredModel(Protocol):
+    """A language model, as far as a run must know it; see :class:`hunch.lm.base.LanguageModel`."""
+
+    name: str
+    evidence: EvidenceLevel
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What an agent may know about its environment before the first step."""
@@ -248,15 +331,19 @@ class World:
     steps: int = 0  # length of the run in environment steps, or in updates without streams
     code: str = ""  # of the environment without its reward, if it shows it
     data: Sequence[Episode] = ()  # recorded episodes to learn from
-    copy: Callable[[], Any] | None = None  # makes an environment to plan or train in, with its own chance
+    # Makes an environment to plan or train in, with its own chance.
+    copy: Callable[[], gym.Env[Any, Any]] | None = None
     lifetime: int = 1  # episodes that share one task and a player's memory
-    problem: object | None = None  # of programs: hunch.envs.design.problem.Problem
-    wording: object | None = None  # how prompts write states and actions: hunch.envs.icpi.texts.Texts
+    problem: WrittenProblem | ListedProblem | None = None  # that programs or proofs solve
+    wording: PromptWording | None = None
     examples: tuple[tuple[str, tuple[str, ...]], ...] = ()  # for planners: instructions, names of skills
     things: tuple[str, ...] = ()  # names of the things in the environment
     manual: str = ""  # the rules that a player may read
     prompts: Sequence[State] = ()  # the first states of all episodes, where they are known
-    models: Mapping[str, object] = field(default_factory=dict)  # those that the environment itself asks
+    models: Mapping[str, MeteredModel] = field(default_factory=dict)  # those that the environment itself asks
+
+
+# ---- who acts and learns ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,20 +356,34 @@ class Explanation:
     note: str = ""  # anything else worth showing
 
 
-class Saved(Protocol):
+@runtime_checkable
+class Stateful(Protocol):
+    """Saves itself, as the modules and optimisers of torch do."""
+
+    def state_dict(self) -> Any:
+        """Return what a checkpoint holds."""
+
+    def load_state_dict(self, state: Any, /) -> Any:
+        """Restore a state from :meth:`state_dict`."""
+
+
+class Saved:
     """Saves the attributes that ``saved`` names: generators, objects with ``state_dict``, plain values."""
+
+    saved: ClassVar[tuple[str, ...]] = ()
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume exactly."""
-        return {name: _saved(getattr(self, name)) for name in getattr(self, "saved", ())}
+        return {name: _saved(getattr(self, name)) for name in self.saved}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`, after ``begin`` in the same world."""
-        for name in getattr(self, "saved", ()):
-            own, value = getattr(self, name), deepcopy(state[name])  # else both would share tensors and lists
+        for name in self.saved:
+            own = getattr(self, name)
+            value = deepcopy(state[name])  # else both would share tensors and lists
             if isinstance(own, np.random.Generator):
                 own.bit_generator.state = value
-            elif hasattr(own, "load_state_dict"):
+            elif isinstance(own, Stateful):
                 own.load_state_dict(value)
             else:
                 setattr(self, name, value)
@@ -291,29 +392,39 @@ class Saved(Protocol):
 def _saved(value: Any) -> Any:
     if isinstance(value, np.random.Generator):
         return value.bit_generator.state
-    return value.state_dict() if hasattr(value, "state_dict") else deepcopy(value)
+    if isinstance(value, Stateful):
+        return value.state_dict()
+    return deepcopy(value)
 
 
-@runtime_checkable
-class Player(Protocol):
+class Player(Saved, ABC):
     """Acts in one or more streams, observes the results, and may remember them."""
 
+    @abstractmethod
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose an action for each state; an admissible one if the state lists actions."""
-        ...
 
+    @abstractmethod
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Observe the resulting transitions; memory is kept per ``transition.stream``."""
-        ...
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Forget these streams, whose lifetime is over. Default: nothing lasts beyond an episode."""
+        return
+
+    def figures(self) -> dict[str, float]:
+        """Return metrics of what was played, to log with an evaluation. Default: none."""
+        return {}
 
 
-class Memoryless(Player, Saved):
+class Memoryless(Player):
     """A player that applies ``choose`` to states and a generator with the seed, and remembers nothing."""
 
     saved = ("rng",)
 
     def __init__(self, choose: Choose, seed: int = 0) -> None:
-        self.choose, self.rng = choose, np.random.default_rng(seed)
+        self.choose = choose
+        self.rng = np.random.default_rng(seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose actions by ``choose``."""
@@ -332,13 +443,41 @@ class Valued(Protocol):
         ...
 
 
-class Source(Saved, Protocol):
-    """Provides rewards or goals to the wrapped agent; only ``learn`` trains it. ``models`` is optional."""
+@runtime_checkable
+class Worded(Protocol):
+    """Builds prompts, whose wording has a version."""
+
+    @property
+    def wording(self) -> str:
+        """The version; it changes whenever a prompt does."""
+
+
+def wording_of(part: object) -> str:
+    """Return the version of the prompts of a role's object; empty if it builds none."""
+    return part.wording if isinstance(part, Worded) else ""
+
+
+class Source(Saved):
+    """Provides rewards or goals to the wrapped agent; only ``learn`` trains it.
+
+    Attributes:
+        models: The language models by role, which a run meters; also those that are trained.
+    """
+
+    models: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of its models, here of ``prior`` or ``lm``; None without a model."""
-        return getattr(getattr(self, "prior", getattr(self, "lm", None)), "evidence", None)
+        """The evidence level of results: by default the weakest of ``models``; None without a model.
+
+        Where a model fills no role, such as a frozen encoder, a subclass leaves it out.
+        """
+        return weakest(model.evidence for model in self.models.values())
+
+    @property
+    def wording(self) -> str:
+        """The version of the prompts; empty if there are none."""
+        return ""
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -358,27 +497,75 @@ class Source(Saved, Protocol):
         return []
 
 
-@runtime_checkable
-class Agent(Player, Source, Protocol):
-    """A player that learns. Methods with a default here are optional in a subclass.
+class Agent(Player, Source):
+    """A player that learns. A subclass writes ``act``, ``observe`` and ``player``.
 
-    Also optional: ``saved``, ``models``, ``records_file``, ``files()`` (for the run's folder), ``group``
-    (neighbouring streams that begin alike), ``export(folder)`` of a model, ``player.figures()`` (metrics).
+    Nearly all also write ``begin`` and ``learn``, and name in ``saved`` what a checkpoint holds.
+
+    Attributes:
+        config: The dataclass of the settings.
+        group: Number of neighbouring streams whose episodes begin alike, to be compared.
+        records_file: Name of the file in the run's folder that holds :meth:`records`.
+        config_class: The class of ``config``, for methods of the command line.
+        fixed: Settings that define the method, and which no option can change.
     """
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The fields of ``config``, the names of the ``models``, and the ``wording`` of prompts, if any."""
-        config = getattr(self, "config", None)
-        words = getattr(self, "wording", "") or getattr(getattr(self, "prior", None), "wording", "")
-        named = {name: model.name for name, model in getattr(self, "models", {}).items()}
-        own = asdict(config) if is_dataclass(config) else {}  # type: ignore[arg-type]
-        return {**own, **named, **({"wording": words} if words else {})}
+    config: Any = None
+    group: int = 1
+    records_file: ClassVar[str] = "records.jsonl"
+    config_class: ClassVar[type[Any]]
+    fixed: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
+    @abstractmethod
     def player(self, seed: int) -> Player:
         """Return a player for evaluation: the same weights, but separate randomness and memory."""
-        ...
 
     def explain(self, state: State) -> Explanation:
         """Explain the next choice without making it."""
         return Explanation()
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The fields of ``config``, the names of ``models``, and the ``wording`` of prompts, if any."""
+        settings: dict[str, Any] = {}
+        if is_dataclass(self.config):
+            settings |= asdict(self.config)  # type: ignore[arg-type]
+        settings |= {name: model.name for name, model in self.models.items()}
+        if self.wording:
+            settings["wording"] = self.wording
+        return settings
+
+    def files(self) -> dict[str, str]:
+        """Return texts by name that the run keeps as files in its folder, besides :meth:`records`."""
+        return {}
+
+    def export(self, folder: Path) -> None:
+        """Write the trained model into a folder, where others can load it. Default: there is none."""
+        return
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse settings that cannot work, before a model is loaded.
+
+        Args:
+            config: The settings.
+            specs: The spec of each model by the name of its option.
+
+        Raises:
+            UsageError: if they cannot work.
+        """
+        return
+
+    @classmethod
+    def build(cls, *args: Any, **kwargs: Any) -> Agent:
+        """Make the agent for the command line: ``build(config, models, **parts)``.
+
+        Args:
+            *args: The settings; and the language models by the name of their option.
+            **kwargs: Other parts that a run loads, such as ``skills``.
+
+        By default the constructor gets the settings as ``config``, and models and parts by name.
+        """
+        config, models = args
+        make: Callable[..., Agent] = cls
+        return make(config=config, **models, **kwargs)

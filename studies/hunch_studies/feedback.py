@@ -170,7 +170,7 @@ def harm(
     agent, _ = load_agent(run)
     known, rng = requests(split), np.random.default_rng(5)
     asked = [known[i] for i in rng.integers(len(known), size=n)]
-    lm: Any = agent.models["lm"]  # type: ignore[attr-defined]
+    lm: Any = agent.models["lm"]
     before = lm.usage.completion_tokens
     texts = agent.player(seed).act([State(str(own)) for own in asked])
     tokens = (lm.usage.completion_tokens - before) / n

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import State, UsageError
+from hunch.core import Player, State, UsageError
 from hunch.rl.episodes import evaluate, replay
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import over_pairs, over_seeds
@@ -78,7 +78,7 @@ def _measured(model: WorldModel, recording: Recording, seed: int) -> dict[str, A
     }
 
 
-class Plan:
+class Plan(Player):
     """Plays the best action in a model, and at random in unknown states.
 
     Args:

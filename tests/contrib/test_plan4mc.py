@@ -7,7 +7,7 @@ from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
-from hunch.core import HunchError, State, UsageError, World
+from hunch.core import HunchError, Player, State, UsageError, World
 from hunch.envs.craft import RULES
 from hunch.rl.episodes import evaluate
 from hunch.roles.planner.skills import Skill
@@ -21,7 +21,7 @@ WORLD = {"difficulty": "hard", "most": 9, "max_steps": 300}
 RULE = "scripted:recipes"
 
 
-class Walks:
+class Walks(Player):
     """Walks round the ring."""
 
     def __init__(self, seed):

@@ -13,6 +13,7 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.roles import RewardSource
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -76,7 +77,7 @@ def test_adapters_are_trained_saved_and_loaded(
     assert any({"kl", "entropy", "flat_groups", "distinct", "intrinsic"} <= line.keys() for line in lines)
 
 
-class Letters:
+class Letters(RewardSource):
     """A reward source that likes the letter e."""
 
     evidence = None

@@ -17,6 +17,7 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.rl.policy import Decision, Step
 from hunch.rl.rollout import Rollout
 from hunch.rl.world import world_of
+from hunch.roles import RewardSource
 from hunch.roles.prior.language import prompt
 
 torch = pytest.importorskip("torch")
@@ -285,7 +286,7 @@ def test_texts_that_are_not_to_be_forgotten_stay_likely(model, tmp_path):
     assert kept[1] > kept[0] + 1
 
 
-class Length:
+class Length(RewardSource):
     """A reward source: short texts."""
 
     evidence = None

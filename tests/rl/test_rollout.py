@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 import hunch
-from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
+from hunch.core import Agent, HunchError, InadmissibleActionError, Player, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.rl.episodes import evaluate, play, replay
 from hunch.rl.rollout import Finished, Rollout, episode_seed
@@ -163,7 +163,7 @@ def test_the_number_of_the_episode_and_the_seed_of_the_task():
 
 
 def test_episodes_are_the_same_in_any_number_of_streams():
-    class Turns:
+    class Turns(Player):
         def __init__(self, seed):
             pass
 
@@ -180,7 +180,7 @@ def test_episodes_are_the_same_in_any_number_of_streams():
 
 
 def test_how_long_a_players_memory_lives():
-    class Rememberer:
+    class Rememberer(Player):
         born = 0
 
         def __init__(self, seed):
@@ -291,7 +291,7 @@ class Drawn(TextEnv):
         return Outcome(f"{self.task} {self.np_random.integers(10**6)}", ("go",))
 
 
-class Forgetful:
+class Forgetful(Player):
     """Records when it has to forget."""
 
     def __init__(self, seed=0):

@@ -5,13 +5,22 @@ import pytest
 import hunch
 from hunch import lm, methods
 from hunch.core import Agent, Episode, State, Transition, UsageError, World
-from hunch.roles import Goaled, Rewarded, Shaping, Similarity, TextTable, UniformPrior
+from hunch.roles import (
+    Goaled,
+    GoalSource,
+    Rewarded,
+    RewardSource,
+    Shaping,
+    Similarity,
+    TextTable,
+    UniformPrior,
+)
 
 LAKE = "hunch/FrozenLake-v0"
 SMALL = {"k": None, "hidden": 16, "warmup": 10, "batch_size": 8, "update_every": 2}
 
 
-class Downwards:
+class Downwards(RewardSource):
     """Moving down is good."""
 
     evidence = "L0"
@@ -20,7 +29,7 @@ class Downwards:
         return [float(t.action == "Go Down") for t in transitions]
 
 
-class Corners:
+class Corners(GoalSource):
     """Goals by turns of the text that the episode begins with."""
 
     evidence = "L0"
@@ -29,7 +38,7 @@ class Corners:
         return [(f"go to corner {len(state.observation) % 4}",) for state in states]
 
 
-class Reached:
+class Reached(RewardSource):
     """Reward where the event names the goal."""
 
     evidence = None
@@ -89,7 +98,7 @@ def test_the_contract_is_kept(agent):
     methods.check(agent(), hunch.make(LAKE))
 
 
-class Named:
+class Named(RewardSource):
     """What an event says it is worth."""
 
     evidence = None
@@ -111,6 +120,9 @@ class Seen(Agent):
     def observe(self, transitions):
         self.rewards += [t.reward for t in transitions]
         self.tasks += [(t.state.aim, t.next_state.aim) for t in transitions]
+
+    def player(self, seed):
+        raise NotImplementedError
 
 
 def step(event, done=False, stream=0):
@@ -159,9 +171,8 @@ def test_only_rewards_above_the_quantile_count():
 
 
 def test_rewards_are_standardised_by_all_so_far():
-    class Unknown:
-        evidence = None
-        rewards = Named.rewards
+    class Unknown(Named):
+        known = None
 
     assert shaped("11", Unknown, standardise=True) == [0.0, 0.0]
     assert shaped("13", Unknown, standardise=True) == [0.0, 1.0]
@@ -171,7 +182,7 @@ def test_rewards_are_standardised_by_all_so_far():
         Rewarded(learner(), Named(), shaping=Shaping(quantile=1.5))
 
 
-class Options:
+class Options(GoalSource):
     """Every action is a goal."""
 
     evidence = None
@@ -203,7 +214,7 @@ def test_goals_are_renewed_in_every_state_and_reached_ones_are_dropped():
 
 
 def test_goals_that_cannot_be_reached_are_told_of():
-    class Hopeless:
+    class Hopeless(GoalSource):
         evidence = None
 
         def suggest(self, states):

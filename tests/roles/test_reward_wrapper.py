@@ -22,8 +22,14 @@ class Notes(Agent):
     def begin(self, world, seed):
         self.rewards = []
 
+    def act(self, states):
+        raise NotImplementedError
+
     def observe(self, transitions):
         self.rewards += [t.reward for t in transitions]
+
+    def player(self, seed):
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize("shaping", [None, Shaping(beta=1.0), Shaping(standardise=True)])

@@ -9,9 +9,10 @@ import pytest
 import hunch
 from hunch.cli.main import main
 from hunch.core import Agent, HunchError, InadmissibleActionError, UsageError
+from hunch.methods.q_learning import QLearningConfig
 from hunch.roles import UniformPrior
 from hunch.roles.prior.base import Proposal
-from hunch.roles.reward.rewarded import Rewarded
+from hunch.roles.reward.rewarded import Rewarded, RewardSource
 
 LAKE = "hunch/FrozenLake-v0"
 
@@ -172,8 +173,10 @@ def test_a_prior_gives_numbers_for_every_state(given):
         hunch.train(hunch.methods.ZeroShot(prior), LAKE, 10)
 
 
-class Broken(UniformPrior):
+class Broken(UniformPrior, RewardSource):
     """A prior and a reward source that fails with an exception."""
+
+    evidence = None
 
     def _compute(self, states):
         raise KeyError("oops")
@@ -206,7 +209,9 @@ def test_a_proposal_has_weights_that_sum_to_one(weights):
 
 @pytest.mark.parametrize("found", [float("nan"), float("inf"), "1"])
 def test_a_source_gives_finite_rewards(found):
-    source = type("Mine", (), {"evidence": None, "rewards": lambda self, ts: [found for _ in ts]})()
+    source = type(
+        "Mine", (RewardSource,), {"evidence": None, "rewards": lambda self, ts: [found for _ in ts]}
+    )()
     with pytest.raises(UsageError, match="Mine has to give 1 finite rewards"):
         hunch.train(Rewarded(Plain(), source), LAKE, 10)
 
@@ -229,8 +234,12 @@ def test_a_callback_or_agent_that_fails_is_named(error):
 
 
 def test_an_agent_has_methods_of_its_own():
-    with pytest.raises(UsageError, match="no act, observe, player of its own"):
-        hunch.train(type("Mine", (Agent,), {})(), LAKE, 10)
+    mine = type("Mine", (Agent,), {"act": Plain.act, "config_class": QLearningConfig})
+    with pytest.raises(TypeError, match="observe"):
+        mine()
+    method = hunch.methods.Method("mine", mine, "nothing", "none")
+    with pytest.raises(UsageError, match=r"Mine is not a whole agent: it has no observe, player"):
+        method.build(QLearningConfig(), {})
 
 
 def test_streams_are_in_one_environment():

@@ -10,7 +10,7 @@ import pytest
 import hunch
 import hunch.envs
 from hunch import lm, methods
-from hunch.core import State, Transition, UsageError
+from hunch.core import Player, State, Transition, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.checker import ContractError
 from hunch.envs.offers import acts, declared
@@ -157,7 +157,7 @@ class Sees(QLearning):
         return Notes(super().player(seed), self.found)
 
 
-class Notes:
+class Notes(Player):
     def __init__(self, inner, found):
         self.inner, self.found = inner, found
 

@@ -357,7 +357,7 @@ class Pole(gym.Wrapper):
         (lambda: hunch.train("dqn-prior", LAKE, lm="minilmm"), "did you mean 'minilm'"),
         (lambda: hunch.train(hunch.lm.load("uniform"), LAKE), "not an agent"),
         (lambda: hunch.train(hunch.methods.ZeroShot, LAKE), "is a class"),
-        (lambda: hunch.train(object(), LAKE), "has no begin, act"),
+        (lambda: hunch.train(object(), LAKE), "a subclass of hunch.core.Agent"),
         (lambda: hunch.train("zero-shot", LAKE, lm=3), "a language model or its spec"),
         (lambda: hunch.train("dqn", LAKE, lm=hunch.lm.load("uniform")), "uses no language model"),
         (

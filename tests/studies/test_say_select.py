@@ -3,7 +3,7 @@
 import pytest
 
 import hunch
-from hunch.core import UsageError
+from hunch.core import Player, UsageError
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.rollout import Rollout
 from hunch_studies.worlds.say_select import QUIT, all_deals
@@ -80,7 +80,7 @@ def test_the_listener_never_sees_the_balls():
 def test_a_player_that_always_quits_earns_nothing():
     env = hunch.make(ID)
 
-    class Quitter:
+    class Quitter(Player):
         def act(self, states):
             return [s.options[0] for s in states]  # "say 1", and quit
 

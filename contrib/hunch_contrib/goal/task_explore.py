@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, State, Transition, World
+from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Player, State, Transition, World
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
@@ -237,7 +237,7 @@ def _row(task: str, state: State, left: Formula) -> tuple[Any, ...]:
     return task, place, show(left)
 
 
-class TaskPlayer:
+class TaskPlayer(Player):
     """A player that pursues the task of its states, and remembers what remains of it."""
 
     def __init__(self, agent: TaskExplore, seed: int) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hunch.core import Explanation, FloatArray, State, UsageError, World
+from hunch.core import EvidenceLevel, Explanation, FloatArray, State, UsageError, World
 from hunch.lm import trainable
 from hunch.methods.in_context.lifetime import Drawing, InContext, Lived, since
 from hunch.methods.method import Method
@@ -120,6 +120,11 @@ class DecisionTransformer(InContext):
     def __init__(self, config: DecisionTransformerConfig | None = None, **options: Any) -> None:
         self.config: DecisionTransformerConfig = configure(type(self), config, options)
         self.lm = trainable(self.config.lm or SMALL)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the model."""
+        return self.lm.evidence
 
     def begin(self, world: World, seed: int) -> None:
         """Start from the model's weights, and read the recorded episodes."""

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hunch.core import EvidenceLevel, State, World
+from hunch.core import EvidenceLevel, State, World, wording_of
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.policy.ppo import PPO, PPOConfig
@@ -76,7 +76,7 @@ class InstructPPO(PPO):
     ) -> None:
         self.prior = filled(prior, "propose")
         super().__init__(encoder, config, **options)
-        self.models |= models_of(lm=prior)
+        self.models = {**self.models, **models_of(lm=prior)}
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> InstructPPO:
@@ -91,6 +91,11 @@ class InstructPPO(PPO):
     def objective(self) -> UpdateConfig:
         """Return PPO's objective with the KL divergence from the prior, whose weight falls over the run."""
         return replace(super().objective(), kl=self.config.kl, kl_end=self.config.kl_end)
+
+    @property
+    def wording(self) -> str:
+        """The version of the prior's prompts."""
+        return wording_of(self.prior)
 
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained policy, and forget the prior's answers."""

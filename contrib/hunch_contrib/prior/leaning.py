@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Explanation, State, World
+from hunch.core import EvidenceLevel, Explanation, State, World, wording_of
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import PROPOSES
 from hunch.methods.q_learning import QLearning, QLearningConfig
@@ -74,6 +74,16 @@ class Leaning(QLearning):
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> Leaning:
         """Make the prior from the model ``lm``."""
         return cls(build_prior(config.prior, models["lm"]), config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the prior."""
+        return self.prior.evidence
+
+    @property
+    def wording(self) -> str:
+        """The version of the prior's prompts."""
+        return wording_of(self.prior)
 
     def begin(self, world: World, seed: int) -> None:
         """Forget everything learnt. The prior of a state depends only on the state and the seed."""

@@ -64,10 +64,11 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
     Raises:
         AgentError: if a rule is broken; the message names the first one.
     """
-    _require("contract", isinstance(agent, Agent), f"{type(agent).__name__} lacks a method")
+    _require(
+        "contract", isinstance(agent, Agent), f"{type(agent).__name__} is no subclass of hunch.core.Agent"
+    )
     data = _recorded(env, seed)
-    group = getattr(agent, "group", 1)
-    for n in (group, streams * group):
+    for n in (agent.group, streams * agent.group):
         run = _Run(agent, [copy.deepcopy(env) for _ in range(n)], seed)
         whole = run.go(steps)
         _same("same seed", run.go(steps), whole)
@@ -136,7 +137,7 @@ class _Run:
         return trace
 
     def _begin(self, steps: int) -> Rollout:
-        rollout = Rollout(self.envs, self.seed, group=getattr(self.agent, "group", 1))
+        rollout = Rollout(self.envs, self.seed, group=self.agent.group)
         self.agent.begin(world_of(rollout, self.envs[0], steps, ()), self.seed)
         return rollout
 

@@ -26,8 +26,8 @@ class Method:
 
     Attributes:
         name: Name on the command line.
-        agent_class: The agent. Its attribute ``config_class`` is the dataclass of options; ``fixed``, if it
-            exists, holds the settings that define the method and are therefore no options.
+        agent_class: The agent. Its attribute ``config_class`` is the dataclass of options; ``fixed`` holds
+            the settings that define the method and are therefore no options.
         summary: What the method is, in one line.
         paper: The paper that the method comes from.
         leaf: Position of the method in "The RL/LLM Taxonomy Tree".
@@ -48,7 +48,7 @@ class Method:
     """
 
     name: str
-    agent_class: type[Any]
+    agent_class: type[Agent]
     summary: str
     paper: str
     leaf: str = "baseline"
@@ -68,12 +68,12 @@ class Method:
     @property
     def config_class(self) -> type[Any]:
         """The dataclass of the method's options."""
-        return self.agent_class.config_class  # type: ignore[no-any-return]
+        return self.agent_class.config_class
 
     @property
     def fixed(self) -> Mapping[str, Any]:
         """The settings that define the method, and which no option can change."""
-        return getattr(self.agent_class, "fixed", {})
+        return self.agent_class.fixed
 
     @property
     def prefix(self) -> str:
@@ -102,21 +102,18 @@ class Method:
         return {name: spec for name, spec in found.items() if spec}
 
     def check(self, options: Any, lm: str) -> None:
-        """Check the options with the agent's classmethod ``check(config, specs)``, if it has one."""
-        specs, refuse = self.specs(options, lm), getattr(self.agent_class, "check", None)
+        """Check the options with the agent's classmethod :meth:`~hunch.core.Agent.check`."""
+        specs = self.specs(options, lm)
         if lm and "lm" in self.config_class.__dataclass_fields__:  # the model that is trained
             specs["lm"] = lm
-        if refuse:
-            refuse(options, specs)
+        self.agent_class.check(options, specs)
 
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
-        """Build the agent from its options, its models, and other parts that ``hunch.runs`` loaded.
-
-        An agent class with a classmethod ``build(config, models, **parts)`` builds itself; otherwise its
-        constructor gets ``config``, and the models and parts by name.
+        """Build the agent by :meth:`hunch.core.Agent.build`, with other parts that ``hunch.runs`` loaded.
 
         Raises:
-            UsageError: if a model supports none of the kinds of request that the method can use.
+            UsageError: if a model supports none of the kinds of request that the method can use, or the
+                class does not write what an agent must.
         """
         own = {name: models[name] for name in self.models if name in models}
         for name, model in own.items():
@@ -126,6 +123,9 @@ class Method:
                 raise UsageError(
                     f"{self.name} needs a model that can {needs} as --{name}; {model.name} cannot."
                 )
-        make = getattr(self.agent_class, "build", None)
-        agent: Agent = make(config, own, **parts) if make else self.agent_class(config=config, **own, **parts)
-        return agent
+        lacking = sorted(self.agent_class.__abstractmethods__)
+        if lacking:
+            raise UsageError(
+                f"{self.agent_class.__name__} is not a whole agent: it has no {', '.join(lacking)}."
+            )
+        return self.agent_class.build(config, own, **parts)

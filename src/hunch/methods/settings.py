@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
-from hunch.core import UsageError
+from hunch.core import Agent, UsageError
 from hunch.lm.settings import with_digests
 from hunch.ranges import check_settings
 from hunch.suggest import suggest
@@ -14,18 +14,18 @@ from hunch.suggest import suggest
 Filling = TypeVar("Filling")
 
 
-def configure(agent: Any, config: Any, options: Mapping[str, Any]) -> Any:
+def configure(agent: type[Agent], config: Any, options: Mapping[str, Any]) -> Any:
     """Return the settings of an agent: a config, changed by single options and by what the method fixes.
 
     Args:
-        agent: The agent's class, with ``config_class`` and optionally ``fixed``.
+        agent: The agent's class, with ``config_class`` and ``fixed``.
         config: Initial settings; None for the defaults.
         options: Single settings to change.
 
     Raises:
         UsageError: on an unknown or fixed option, or a value out of range.
     """
-    fixed: Mapping[str, Any] = getattr(agent, "fixed", {})
+    fixed = agent.fixed
     known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
     defaults = agent.config_class()
     config = config or defaults

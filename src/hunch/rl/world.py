@@ -15,11 +15,11 @@ from hunch.rl.rollout import Rollout, TextEnvironment
 def advance(rollout: Rollout, player: Player) -> list[Transition]:
     """Make one pass of the loop in :mod:`hunch.core` without learning: act, step, observe.
 
-    At the end of a lifetime, ``player.forget(streams)`` is called if there is such a method.
+    At the end of a lifetime the player forgets the streams.
     """
     transitions = rollout.step(player.act(rollout.states))
     player.observe(transitions)
-    if rollout.forgotten and hasattr(player, "forget"):
+    if rollout.forgotten:
         player.forget(rollout.forgotten)
     return transitions
 

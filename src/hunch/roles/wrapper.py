@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from hunch.core import (
     FloatArray,
     HunchError,
     Player,
+    Source,
     State,
     Transition,
     UsageError,
@@ -36,29 +37,32 @@ def worth(agent: Agent, states: Sequence[State]) -> FloatArray:
 class Wrapper(Agent):
     """An agent that uses a source of rewards or goals, and leaves everything else to the inner agent.
 
-    A source is a :class:`hunch.core.Source`, or any object with the attribute ``evidence`` and the methods
-    of a source that it needs. Agent and source learn in ``learn``.
+    Agent and source learn in ``learn``.
 
     Args:
         agent: Any agent.
         source: The source of rewards or goals.
 
     Raises:
-        UsageError: if the argument is not an agent, or the source lacks a required attribute.
+        UsageError: if the first argument is not an agent, or the second not such a source.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("evidence",)
-    """The required attributes of a source."""
+    source_class: ClassVar[type[Source]] = Source
+    """The class of sources that it uses."""
+    source: Any
 
-    def __init__(self, agent: Agent, source: Any) -> None:
-        if not hasattr(agent, "observe"):  # most often a source in the agent's place
+    def __init__(self, agent: Agent, source: Source) -> None:
+        if not isinstance(agent, Agent):  # most often a source in the agent's place
             raise UsageError(f"{type(self).__name__} needs an agent as first argument, not {agent!r}.")
-        lacking = [name for name in self.needs if not hasattr(source, name)]
-        if lacking:
-            raise UsageError(f"The source {type(source).__name__} lacks {' and '.join(lacking)}.")
+        if not isinstance(source, self.source_class):
+            kind = self.source_class.__name__
+            raise UsageError(
+                f"{type(self).__name__} needs a source that is a subclass of {kind}, not {source!r}."
+            )
         self.agent = agent
         self.source = source
-        self.models: Mapping[str, Any] = {**getattr(agent, "models", {}), **getattr(source, "models", {})}
+        self.models = {**agent.models, **source.models}
+        self.group = agent.group
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -68,24 +72,16 @@ class Wrapper(Agent):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of agent and source."""
-        source = {"name": type(self.source).__name__, **getattr(self.source, "settings", {})}
+        source = {"name": type(self.source).__name__, **self.source.settings}
         return {"agent": dict(self.agent.settings), "source": source}
-
-    @property
-    def group(self) -> int:
-        """Number of neighbouring streams whose episodes begin alike; see :class:`hunch.core.Agent`."""
-        return int(getattr(self.agent, "group", 1))
 
     def export(self, folder: Path) -> None:
         """Let the agent write its model, if it trains one."""
-        export = getattr(self.agent, "export", None)
-        if export is not None:
-            export(folder)
+        self.agent.export(folder)
 
     def begin(self, world: World, seed: int) -> None:
         """Begin the source, then the agent."""
-        if hasattr(self.source, "begin"):
-            self.source.begin(world, seed)
+        self.source.begin(world, seed)
         self.agent.begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
@@ -99,8 +95,7 @@ class Wrapper(Agent):
     def learn(self) -> dict[str, float]:
         """Let the agent learn, then the source; return the metrics of both."""
         metrics = dict(self.agent.learn())
-        if hasattr(self.source, "learn"):
-            metrics.update(self.source.learn())
+        metrics.update(self.source.learn())
         return metrics
 
     def player(self, seed: int) -> Player:
@@ -117,14 +112,12 @@ class Wrapper(Agent):
 
     def records(self) -> list[dict[str, Any]]:
         """Return the source's records, followed by the agent's."""
-        records: list[dict[str, Any]] = []
-        if hasattr(self.source, "records"):
-            records += self.source.records()
+        records: list[dict[str, Any]] = self.source.records()
         return records + self.agent.records()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of agent and source, and of the attributes in ``saved``."""
-        source = self.source.state_dict() if hasattr(self.source, "state_dict") else {}
+        source = self.source.state_dict()
         return {"agent": self.agent.state_dict(), "source": source, **super().state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ class Description(NamedTuple):
 
 def describe(agent: Agent) -> Description:
     """Describe an agent by a method's name, the spec of its model and the method's options."""
-    models: Mapping[str, LanguageModel] = getattr(agent, "models", {})
+    models = agent.models
     method = of(agent)
     found = _options(agent, method, models) if method and can_be_loaded(models) else None
     if method is None or found is None:

@@ -75,7 +75,7 @@ class Players:
 
     def figures(self) -> dict[str, float]:
         """Return the means of the metrics that the players report; empty if they report none."""
-        metrics = [player.figures() for player in self.made if hasattr(player, "figures")]
+        metrics = [figures for figures in (player.figures() for player in self.made) if figures]
         if not metrics:
             return {}
         return {name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]}

@@ -139,7 +139,7 @@ def _run(
                     places.envs,
                     config.seed,
                     raw=reads_raw,
-                    group=getattr(agent, "group", 1),
+                    group=agent.group,
                     task_seed=config.task_seed,
                     lifetime=config.lifetime,
                     processes=config.processes,
@@ -157,8 +157,7 @@ def _run(
         stopped = loop.run(training, places.evaluation, watch)
         result = training.result(stopped)
         if folder:
-            if hasattr(agent, "export"):
-                agent.export(folder.path / MODEL)
+            agent.export(folder.path / MODEL)
             write_json(folder.path / "summary.json", {**result.summary(), "records": training.recorded})
         return result
     except UsageError:

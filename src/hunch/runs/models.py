@@ -96,7 +96,7 @@ class Asked:
 
     def of_agent(self) -> Iterator[tuple[str, str, LanguageModel]]:
         """Yield owner, name and model of each model of the agent."""
-        for name, model in chain(self.models.items(), getattr(self.agent, "models", {}).items()):
+        for name, model in chain(self.models.items(), self.agent.models.items()):
             yield "agent", name, model
 
     def of_environments(self) -> Iterator[tuple[str, str, LanguageModel]]:

@@ -49,7 +49,7 @@ def resume(training: Training, folder: RunFolder) -> None:
     for record in read_lines(folder.path / "episodes.jsonl"):
         kept = training.evaluations if record["evaluation"] else training.episodes
         kept.append(read_episode(record))
-    training.recorded = len(read_lines(folder.path / training.records_file))
+    training.recorded = len(read_lines(folder.path / training.agent.records_file))
     # A killed session also spent what it asked after its last checkpoint, as its last line of metrics says.
     clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])
     training.earlier = clock["seconds"]

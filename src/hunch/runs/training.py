@@ -66,7 +66,6 @@ class Training:
 
     def __post_init__(self) -> None:
         self.identity = self._identity()
-        self.records_file: str = getattr(self.agent, "records_file", "records.jsonl")
         with self.failing("begin"):
             world = world_of(self.rollout, self.env, self.config.steps, self.data, self.config.lifetime)
             self.agent.begin(world, self.config.seed)
@@ -156,9 +155,9 @@ class Training:
             return
         new = self.agent.records()[self.recorded :]
         for record in new:
-            self.folder.append(self.records_file, record)
+            self.folder.append(self.agent.records_file, record)
         self.recorded += len(new)
-        files: dict[str, str] = getattr(self.agent, "files", dict)()
+        files = self.agent.files()
         for name, text in files.items():
             if self.kept.get(name) != text:
                 write_atomically(self.folder.path / name, text.encode())

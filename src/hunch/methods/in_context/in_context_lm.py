@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Explanation, State
+from hunch.core import EvidenceLevel, Explanation, State, wording_of
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.lifetime import InContext, Lifetimes, Lived
 from hunch.methods.method import PROPOSES, Method
@@ -54,6 +54,16 @@ class InContextLM(InContext):
     def build(cls, config: InContextLMConfig, models: Mapping[str, LanguageModel]) -> InContextLM:
         """Make the prior from the model ``lm``."""
         return cls(build_prior(config.prior, models["lm"]), config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the prior."""
+        return self.prior.evidence
+
+    @property
+    def wording(self) -> str:
+        """The version of the prior's prompts."""
+        return wording_of(self.prior)
 
     def player(self, seed: int) -> Teller:
         """Return a player with separate lifetimes."""

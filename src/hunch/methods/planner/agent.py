@@ -343,5 +343,5 @@ class Planner(Agent):
             plan.skill = self._named(name)
             plan.player = self._player_of(stream, plan.skill)
             if player:
-                plan.player.load_state_dict(player)  # type: ignore[attr-defined]
+                plan.player.load_state_dict(player)
         return plan

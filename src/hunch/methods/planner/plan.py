@@ -87,5 +87,5 @@ class Plan:
             "ahead": list(self.ahead),
             "problem": self.problem,
             "skill": self.skill.name if self.skill else None,
-            "player": getattr(self.player, "state_dict", dict)(),
+            "player": self.player.state_dict() if self.player else {},
         }

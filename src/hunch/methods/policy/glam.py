@@ -24,7 +24,6 @@ which favours long actions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -84,7 +83,7 @@ class GLAM(PolicyAgent):
     def __init__(self, config: Any = None, **options: Any) -> None:
         super().__init__(config, **options)
         self.lm = trainable(self.config.lm or self.default)
-        self.models: Mapping[str, Any] = {"lm": self.lm}
+        self.models = {"lm": self.lm}
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hunch.core import EvidenceLevel
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
@@ -57,6 +58,11 @@ class PPO(PolicyAgent):
     def build(cls, config: PPOConfig, models: Mapping[str, LanguageModel]) -> PPO:
         """Make the agent; the model ``encoder`` embeds texts."""
         return cls(TextTable(models["encoder"]), config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """None: the frozen encoder fills no role."""
+        return None
 
     def make_policy(self, seed: int) -> PerceptronPolicy:
         """Return untrained perceptrons on embeddings."""

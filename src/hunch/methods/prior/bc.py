@@ -19,7 +19,17 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, UsageError, World
+from hunch.core import (
+    Agent,
+    EvidenceLevel,
+    Explanation,
+    FloatArray,
+    Memoryless,
+    State,
+    Transition,
+    UsageError,
+    World,
+)
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
@@ -81,6 +91,11 @@ class BC(Agent):
     def build(cls, config: BCConfig, models: Mapping[str, LanguageModel]) -> BC:
         """Make the agent; the model ``encoder`` embeds texts."""
         return cls(TextTable(models["encoder"]), config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """None: the frozen encoder fills no role."""
+        return None
 
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and only recorded data."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, World
+from hunch.core import Agent, EvidenceLevel, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.lm import trainable
 from hunch.lm.backends.sampling import count_words
 from hunch.lm.base import Normalisation, OptionScores
@@ -67,6 +67,11 @@ class BCLM(Agent):
     def __init__(self, config: BCLMConfig | None = None, **options: Any) -> None:
         self.config: BCLMConfig = configure(type(self), config, options)
         self.lm = self._model(0)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the model."""
+        return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:

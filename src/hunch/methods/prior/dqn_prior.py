@@ -33,6 +33,7 @@ import numpy as np
 
 from hunch.core import (
     Agent,
+    EvidenceLevel,
     Explanation,
     FloatArray,
     IntArray,
@@ -41,6 +42,7 @@ from hunch.core import (
     Transition,
     UsageError,
     World,
+    wording_of,
 )
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
@@ -143,6 +145,16 @@ class DQNPrior(Agent):
         """Make the agent; ``lm`` becomes the prior, and ``encoder`` embeds texts."""
         table = TextTable(models["encoder"])
         return cls(build_prior(config.prior, models["lm"], table), table, config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the prior."""
+        return self.prior.evidence
+
+    @property
+    def wording(self) -> str:
+        """The version of the prior's prompts."""
+        return wording_of(self.prior)
 
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and only recorded data in the replay buffer."""

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, State, Transition, UsageError, World
+from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World, wording_of
 from hunch.envs.invalid import is_invalid
 from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import Asking, about
@@ -76,6 +76,16 @@ class ZeroShot(Agent):
     def build(cls, config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:
         """Make the prior from the model ``lm``."""
         return cls(build_prior(config.prior, models["lm"]), config, lm=models["lm"])
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the prior."""
+        return self.prior.evidence
+
+    @property
+    def wording(self) -> str:
+        """The version of the prior's prompts."""
+        return wording_of(self.prior)
 
     def begin(self, world: World, seed: int) -> None:
         """Reset the random generator, and forget the episodes."""

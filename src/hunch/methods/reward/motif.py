@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from hunch.core import HunchError, HunchWarning, Transition, World
+from hunch.core import EvidenceLevel, HunchError, HunchWarning, Transition, World
 from hunch.lm import load
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
@@ -115,6 +115,11 @@ class Preference(RewardSource):
         self.models = {"judge": lm, "encoder": encoder}
         asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), role="preference")
         self.comparer = Comparer(lm, asking, self.config.last)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the judge; the frozen encoder fills no role."""
+        return self.lm.evidence
 
     @property
     def settings(self) -> dict[str, Any]:

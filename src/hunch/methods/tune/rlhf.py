@@ -226,7 +226,8 @@ class RLHF(Rewarded):
     @property
     def imitating(self) -> bool:
         """True during stage 1."""
-        return self.imitated < self.config.demonstrations
+        demonstrations: int = self.config.demonstrations
+        return self.imitated < demonstrations
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Collect pairs, or pass texts with the learned reward to the policy."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -10,9 +11,10 @@ from hunch.core import Agent, Explanation, Player, Saved, Source, State, Transit
 from hunch.roles.wrapper import Wrapper
 
 
-class GoalSource(Source, Protocol):
+class GoalSource(Source, ABC):
     """Suggests goals for states."""
 
+    @abstractmethod
     def suggest(self, states: Sequence[State]) -> list[tuple[str, ...]]:
         """Return the goals of each state, with one call for all streams; an empty tuple for no goals."""
 
@@ -112,7 +114,7 @@ class Goaled(Wrapper):
     """
 
     source: GoalSource
-    needs = ("suggest", "evidence")
+    source_class = GoalSource
     saved = ("goals",)
 
     def __init__(
@@ -159,7 +161,7 @@ class Goaled(Wrapper):
         return replace(self.agent.explain(given), note=f"goal: {given.aim}")
 
 
-class GoaledPlayer:
+class GoaledPlayer(Player):
     """A player that pursues suggested goals."""
 
     def __init__(self, player: Player, goals: Goals) -> None:

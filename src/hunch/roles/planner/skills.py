@@ -226,12 +226,12 @@ class Viewing(Player):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the inner player's state, if it has any."""
-        return dict(getattr(self.inner, "state_dict", dict)())
+        return self.inner.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         if state:
-            self.inner.load_state_dict(state)  # type: ignore[attr-defined]
+            self.inner.load_state_dict(state)
 
 
 # ---- what is told -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from hunch.core import Agent, State, Transition, UsageError, World
+from hunch.core import Agent, Player, State, Transition, UsageError, World
 from hunch.envs.base import action_name
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
@@ -31,13 +31,17 @@ class _Kept(Agent):
         """Forget it."""
         self.seen: Sequence[Transition] = ()
 
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Raise an error: the learner of another library acts."""
+        raise NotImplementedError
+
+    def player(self, seed: int) -> Player:
+        """Raise an error: the learner of another library plays."""
+        raise NotImplementedError
+
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep it."""
         self.seen = transitions
-
-    def learn(self) -> dict[str, float]:
-        """Learn nothing."""
-        return {}
 
 
 class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -74,7 +78,7 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         gymnasium.Wrapper.__init__(self, env)
         if shaping is not None and shaping.recall:
             raise UsageError("recall changes the states of an agent; an environment wrapper cannot use it.")
-        kept = _Kept()  # type: ignore[abstract]  # it never acts
+        kept = _Kept()
         self.kept = kept
         self.rewarded = Rewarded(kept, source, weight=weight, extrinsic=extrinsic, shaping=shaping)
         self.rewarded.begin(World(streams=1), seed)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +15,16 @@ from hunch.ranges import NonNegativeFloat, Share, check_settings
 from hunch.roles.wrapper import Wrapper
 
 
-class RewardSource(Source, Protocol):
-    """Returns rewards of transitions. Sources that judge whole episodes return 0 before the end."""
+class RewardSource(Source, ABC):
+    """Returns rewards of transitions. Sources that judge whole episodes return 0 before the end.
 
+    Attributes:
+        known: The rewards of everything that the source can tell apart, for ``quantile``; None if unknown.
+    """
+
+    known: Sequence[float] | None = None
+
+    @abstractmethod
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the intrinsic reward of each transition, with one call for all streams."""
 
@@ -57,8 +65,8 @@ class Rewarded(Wrapper):
     """
 
     source: RewardSource
-    needs = ("rewards", "evidence")
-    saved: tuple[str, ...] = ("recent_rewards", "running", "counts", "recalled")
+    source_class = RewardSource
+    saved: ClassVar[tuple[str, ...]] = ("recent_rewards", "running", "counts", "recalled")
 
     def __init__(
         self,
@@ -74,10 +82,10 @@ class Rewarded(Wrapper):
         self.extrinsic = extrinsic
         self.shaping = shaping or Shaping()
         check_settings(self.shaping)
-        if self.shaping.quantile is not None and not hasattr(source, "known"):
+        if self.shaping.quantile is not None and source.known is None:
             raise UsageError(
                 f"A threshold at a quantile needs a source with known rewards; "
-                f"{type(source).__name__} has no attribute 'known'."
+                f"{type(source).__name__} leaves 'known' at None."
             )
         self._forget()
 
@@ -97,8 +105,7 @@ class Rewarded(Wrapper):
     def begin(self, world: World, seed: int) -> None:
         """Begin source and agent; recorded data get the combined rewards."""
         self._forget()
-        if hasattr(self.source, "begin"):
-            self.source.begin(world, seed)
+        self.source.begin(world, seed)
         data = [episode.with_steps(self._relabelled(episode)) for episode in world.data]
         self.agent.begin(replace(world, data=data), seed)
         self.recent_rewards = []
@@ -168,7 +175,7 @@ class Rewarded(Wrapper):
 
     def _threshold(self) -> float:
         """Return the quantile of the source's known rewards; it is computed again when they are others."""
-        known = getattr(self.source, "known", ())
+        known = self.source.known
         if known is not self.measured:
             self.measured = known
             share = self.shaping.quantile
@@ -228,7 +235,7 @@ class Recalled(Saved):
         return shown
 
 
-class RecallingPlayer:
+class RecallingPlayer(Player):
     """A player whose states list the rewarded events of the episode."""
 
     def __init__(self, player: Player, recalled: Recalled) -> None:
@@ -287,6 +294,6 @@ def named_source(place: str) -> Callable[..., RewardSource]:
     except Exception as error:  # the import of a package may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
-    if not callable(getattr(found, "rewards", None)):
-        raise UsageError(f"{place} is not a reward source: it has no method 'rewards'.")
+    if not (isinstance(found, type) and issubclass(found, RewardSource)):
+        raise UsageError(f"{place} is not a reward source: it is no subclass of hunch.roles.RewardSource.")
     return found
