@@ -13,7 +13,6 @@ The module is run as ``python -m hunch.lm.backends.llama_server SETTINGS``.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -27,6 +26,11 @@ from typing import IO, Any, Final
 
 from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
+
+try:
+    import fcntl
+except ImportError:  # Windows, where this module is read when models are listed
+    fcntl = None  # type: ignore[assignment]
 
 GRACE: Final = 10.0
 """Seconds that a server without users waits for the next one."""
@@ -85,7 +89,16 @@ class Served:
 
 
 def place() -> Path:
-    """Return the folder of the locks, which is made: one per user and machine."""
+    """Return the folder of the locks, which is made: one per user and machine.
+
+    Raises:
+        UsageError: on a system without locks of files.
+        HunchError: if the folder belongs to another user.
+    """
+    if fcntl is None:
+        raise UsageError(
+            "llama.cpp is shared by locks of files, which this system lacks: use openai: instead."
+        )
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     where = Path(runtime) if runtime and os.access(runtime, os.W_OK) else Path("/tmp")
     found = where / f"hunch-llama-{os.getuid()}"
