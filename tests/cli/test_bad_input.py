@@ -102,7 +102,7 @@ BAD = [
         "broken, which should register X-v0, cannot be imported: ValueError",
     ),
     (("run", "dqn", "--env", "json:JSONDecoder"), "json:JSONDecoder is not an environment: it must inherit"),
-    (("run", "dqn", "--env", "json:X-v0"), "json has no class 'X-v0' and registers no such environment"),
+    (("run", "dqn", "--env", "json:X-v0"), "json has no class or function 'X-v0' and registers no such environment"),
     (
         ("run", "funsearch", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:mutator"),
         "funsearch writes programs",
