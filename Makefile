@@ -29,7 +29,7 @@ demo: setup
 	@echo "The demo trains seven agents for $(STEPS) steps on $(SEEDS) pool(s) of eight games; SEEDS=5 gives the"
 	@echo "README's table, of 9,000 steps on five pools."
 	$(BIN)/hunch compare dqn dqn-prior zero-shot --env hunch/Household-Pick-v0 --env.games 8 \
-		--env.pool_seed seed --lm minilm "pocket?corpus=households" --prior.no-listed --steps $(STEPS) \
+		--env.pool_seed seed --lm minilm "pocket?corpus=households" --steps $(STEPS) \
 		--seeds $(SEEDS) --out runs/demo
 	@echo "Next: '. $(BIN)/activate', then 'hunch report runs/demo' writes a page with every episode."
 

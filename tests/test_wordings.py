@@ -113,6 +113,10 @@ PROMPTS = {
         language.LABELLED_WORDING,
         lambda: [language.question(FIRST), language.question(LATER)],
     ),
+    "the question to a decision model": (
+        language.DECISION_WORDING,
+        lambda: [language.situation(FIRST), language.situation(LATER), language.CHOICE],
+    ),
     "bc-lm": (bc_lm.WORDING, lambda: [bc_lm.text(FIRST), bc_lm.text(LATER)]),
     "ELLM": (Suggestions.wording, suggestions),
     "Kwon": (Judge.wording, judge),
@@ -134,6 +138,7 @@ PROMPTS = {
 KNOWN = {
     "the prompt of priors and policies": ("7273793e", "8edb8371b85d"),
     "the question of the labelled prior": ("eb39cd99", "0f4489c08fde"),
+    "the question to a decision model": ("d5e0c7a1", "c8b122196775"),
     "bc-lm": ("a67b40be", "1a487ef086d1"),
     "ELLM": ("2f027ed1", "beaf2a991dfd"),
     "Kwon": ("735fe95e", "1c979a2b40da"),

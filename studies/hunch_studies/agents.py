@@ -72,7 +72,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
     def chooses(label: str, config: Any = GRPOConfig, method: str = "grpo", **options: Any) -> Arm:
         return arm(f"{label}, from the list", method, config(**{**CHOOSES, **options}), TRAINED)
 
-    prior = PriorConfig(kind="likelihood", listed=False)
+    prior = PriorConfig(way="likelihood-unlisted")
     return (
         writes("GRPO", "grpo", GRPOConfig(**WRITES)),
         writes("GRPO, shuffled rewards", "grpo", GRPOConfig(**WRITES, shuffle=True)),

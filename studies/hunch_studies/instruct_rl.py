@@ -50,8 +50,8 @@ NONE, LISTENER = (0.0, 0.0), (0.0, 0.25)
 PULLS: Final = ((0.05, 0.01), (0.25, 0.01))
 """First and last weights of the divergence with PPO: those of the released code, in Hanabi; and ours. With a
 constant 0.25 (a pilot run, seed 100) the listener does what the prior says and never quits."""
-READING = PriorConfig(kind="likelihood", normalise="sum")
-NEAR = PriorConfig(kind="similarity", history=1.0, temperature=0.02)
+READING = PriorConfig(way="likelihood", normalise="sum")
+NEAR = PriorConfig(way="similarity", history=1.0, temperature=0.02)
 """For encoders: the number that was said has the same weight as the instruction, and the temperature is a
 fifth of the default, at which their priors are too flat for a lambda of 0.25 to matter."""
 RULE: Final = "scripted:partner"
@@ -137,7 +137,7 @@ def with_ppo() -> tuple[PPOLine, ...]:
 
 def rules() -> tuple[Line, ...]:
     """Return no prior, which is Q-learning, and scripted priors."""
-    less_sure = PriorConfig(kind="likelihood", normalise="sum", temperature=3.0)
+    less_sure = PriorConfig(way="likelihood", normalise="sum", temperature=3.0)
     return (
         Line("lambda 0", "uniform", trained=NONE, tried=NONE),
         *(Line(f"accuracy {a}", f"{RULE}?error={round(1 - a, 1)}") for a in (1.0, 0.9, 0.8, 0.6)),

@@ -52,7 +52,7 @@ class Line:
     def config(self) -> LikelihoodValueConfig:
         """Return the settings; a rule gives likelihoods, an encoder similarities."""
         kind = "likelihood" if "scripted" in self.lm or self.lm == "uniform" else "auto"
-        prior = PriorConfig(kind=kind)  # type: ignore[arg-type]
+        prior = PriorConfig(way=kind)  # type: ignore[arg-type]
         common = {"prior": prior, "floor": 0.1, "epsilon": (0.1, 0.1, 1)}
         return LikelihoodValueConfig(**{**common, **self.options})
 

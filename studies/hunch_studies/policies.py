@@ -51,7 +51,7 @@ EVEN: Final[dict[str, Any]] = {"normalise": "token", "temperature": 0.5}
 as others have one token: it drops and toggles, earns nothing, and stays there."""
 EPISODES: Final = 60
 """Episodes of an evaluation with other tasks."""
-AS_IT_IS: Final = PriorConfig(kind="likelihood", normalise="token", temperature=0.5)
+AS_IT_IS: Final = PriorConfig(way="likelihood", normalise="token", temperature=0.5)
 """The policy of GLAM before training."""
 EQUAL: Final[Mapping[Normalisation, float]] = {"sum": 12.87, "token": 3.91, "word": 5.38}
 """Temperatures at which the policy before training has a mean entropy of 1.3 of at most 1.79 nats."""
@@ -195,7 +195,7 @@ def twosome(scale: Scale, data: Path) -> list[Part]:
         )
 
     def frozen(kind: Normalisation) -> Arm:
-        config = ZeroShotConfig(prior=PriorConfig(kind="likelihood", normalise=kind, temperature=EQUAL[kind]))
+        config = ZeroShotConfig(prior=PriorConfig(way="likelihood", normalise=kind, temperature=EQUAL[kind]))
         long, envs = scale.steps(STEPS_LONG // 4), STREAMS_PUBLISHED
         return arm(f"{kind}, not trained", "zero-shot", long, config, WALKS, envs=envs, wording="lengths")
 

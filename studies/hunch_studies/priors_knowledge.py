@@ -168,7 +168,7 @@ def learn(folder: Path, size: Size, best: dict[Way, float]) -> Iterator[Found]:
 
 def _job(folder: Path, model: str, placement: str, pool: int, temperature: float, steps: int) -> Job:
     place: dict[str, Any] = {**PICK, "pool_seed": pool, "placement": placement}
-    prior = PriorConfig(kind="similarity", temperature=temperature)
+    prior = PriorConfig(way="similarity", temperature=temperature)
     lm, encoder = ("words", "words") if model == ALL_WORDS else (model, ENCODER)
     label = f"{model}, {placement}, pool {pool}"
     arm: Arm = dqn_prior(label, ENV, lm, steps, place, prior=prior, encoder=encoder)

@@ -32,13 +32,13 @@ TOKENS: Final = (300_000, 1_000_000, 2_000_000, 4_000_000)
 """Training tokens of the priors, from weak to strong."""
 STEPS: Final = 9_000
 K: Final = 5
-WRITES: Final = PriorConfig(kind="mapped", listed=False)
+WRITES: Final = PriorConfig(way="text-unlisted")
 """The paper's prior: k answers at temperature 1, each mapped to an action. The prompt is the bare transcript,
 because the model has read no lists of actions."""
 UNSEEN: Final[dict[str, Any]] = {"split": "unseen", "games": 28}
 PLACES: Final[dict[str, dict[str, Any]]] = {"seen": PICK, "unseen": UNSEEN}
 EPISODES: Final = 50
-WORDS: Final = PriorConfig(kind="similarity", temperature=0.075)
+WORDS: Final = PriorConfig(way="similarity", temperature=0.075)
 """The lexical control at its best temperature (see the study priors-knowledge)."""
 
 

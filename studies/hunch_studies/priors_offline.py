@@ -170,7 +170,7 @@ def _pick_published(scale: Scale, data: Path) -> Part:
     recorder = dqn_prior("", PICK_ENV, "minilm", 24_000, PICK).config
     source = data / "pick-published"
     arm = partial(published, env=PICK_ENV, source=str(source), scale=scale)
-    words = PriorConfig(kind="similarity", temperature=0.075)
+    words = PriorConfig(way="similarity", temperature=0.075)
     return Part(
         "Household-Pick, data of table 11",
         (

@@ -39,7 +39,7 @@ def _pick(scale: Scale) -> Part:
     models = {
         "similarity, as in training": ("minilm", PriorConfig()),
         "similarity without the rule against repetition": ("minilm", PriorConfig(repeat=0.0)),
-        "the rule alone": ("uniform", PriorConfig(kind="novelty")),
+        "the rule alone": ("uniform", PriorConfig(way="novelty")),
         "uniform": ("uniform", PriorConfig()),
     }
     return Part(

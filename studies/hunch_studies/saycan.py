@@ -148,7 +148,7 @@ def dial(data: Path, scale: Scale, folder: Path) -> str:
         found = []
         for score in ("product", "say"):
             lm = f"scripted:errands?error={error}"
-            options = {"score": score, "prior": PriorConfig(kind="mapped")}
+            options = {"score": score, "prior": PriorConfig(way="text")}
             found.append(success(bench.played(Line(f"{score} {error}", lm, options=options))))
         rows.append((error, *found))
     return table("share of wrong answers | say x can | say only", rows)

@@ -36,9 +36,9 @@ _DESIGN: Final = "--env hunch/RewardDesign-v0 --env.world docking --lm scripted:
 _SALAD: Final = "--env hunch/Overcooked-Salad-v0 --lm scripted:kitchen?error=0.3"
 SHORT: Final[dict[str, str]] = {
     "DQN-Prior": f"dqn-prior {_HOUSE} --lm words {_Q}",
-    "InstructRL": "instruct-q --env hunch/SaySelect-v0 --weight 0 0.25 --prior.kind likelihood "
+    "InstructRL": "instruct-q --env hunch/SaySelect-v0 --weight 0 0.25 --prior.way likelihood "
     "--instruction 'select the same number as your partner' --lm scripted:partner?error=0.1",
-    "Likelihood times value": f"likelihood-value {_SALAD} --prior.kind likelihood",
+    "Likelihood times value": f"likelihood-value {_SALAD} --prior.way likelihood",
     "ICPI": "icpi --env hunch/Maze-v0 --lm scripted:icpi?error=0.1",
     "FunSearch": "funsearch --env hunch/Heuristic-CapSet-v0 --env.n 3 --envs 4 --lm scripted:mutator",
     "Eureka": f"eureka {_DESIGN} --envs 2 --population 2",

@@ -24,6 +24,8 @@ BAD = [
     ((*RUN, "--epsilon", "5", "-2", "10"), "epsilon[0] must be from 0 to 1, not 5"),
     ((*RUN, "--prior.temperature", "nan"), "prior.temperature must be a finite number"),
     ((*RUN, "--prior.temperature", "0"), "prior.temperature must be above 0"),
+    ((*RUN, "--prior.kind", "mapped"), "--prior.kind is now --prior.way"),
+    ((*RUN, "--prior.no-listed"), "--prior.no-listed is now --prior.way"),
     ((*RUN, "--eval-every", "-1"), "eval_every must be at least 0"),
     ((*RUN, "--episodes-per-player", "0"), "episodes_per_player must be at least 1"),
     ((*RUN, "--steps", "-5"), "steps must be at least 1"),
@@ -35,7 +37,7 @@ BAD = [
     ((*RUN, "--out", "foreign"), "such as a.txt"),
     ((*RUN, "--out", "letter.txt/r"), "letter.txt"),
     (
-        (*RUN[:-1], "minilm", "--prior.kind", "mapped"),
+        (*RUN[:-1], "minilm", "--prior.way", "text"),
         "a model that can generate as --lm; minilm cannot",
     ),
     ((*RUN[:-1], "minilm:3"), "should read 'minilm'"),
@@ -102,7 +104,10 @@ BAD = [
         "broken, which should register X-v0, cannot be imported: ValueError",
     ),
     (("run", "dqn", "--env", "json:JSONDecoder"), "json:JSONDecoder is not an environment: it must inherit"),
-    (("run", "dqn", "--env", "json:X-v0"), "json has no class or function 'X-v0' and registers no such environment"),
+    (
+        ("run", "dqn", "--env", "json:X-v0"),
+        "json has no class or function 'X-v0' and registers no such environment",
+    ),
     (
         ("run", "funsearch", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:mutator"),
         "funsearch writes programs",

@@ -43,7 +43,7 @@ def test_default_folder_is_the_same_for_the_same_command(hunch, tmp_path):
         (("run", "dqn", *LAKE, "--env.max_steps", "--seed", "1"), "needs a value"),
         (("run", "dqn", *LAKE, "--env.id", "other"), "given with --env"),
         (("run", "dqn-prior", *LAKE, "--lm", "minilmm"), "minilm"),
-        (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.kind", "mapped"), "generate"),
+        (("run", "dqn-prior", *LAKE, "--lm", "minilm", "--prior.way", "text"), "generate"),
         (("run", "dqn-prior", *LAKE, "--k", "0"), "k must be at least 1"),
         (("run", "dqn", *LAKE, "--steps", "0"), "steps must be at least 1"),
         (("run", "dqn", *LAKE, "--envs", "0"), "envs must be from 1 to"),
@@ -139,7 +139,12 @@ def test_compare_takes_several_models(hunch, tmp_path):
         "--steps",
         "50",
     ]
-    mute = ("--prior.no-listed", "--prior.patience", "None")  # without a list the rule has nothing to say
+    mute = (
+        "--prior.way",
+        "text-unlisted",
+        "--prior.patience",
+        "None",
+    )  # the rule needs a list
     code, _, errors = hunch(*command, *mute, "--encoder", "bag-of-words", "--out", "two")
     assert code == 0, errors
     rows = json.loads((tmp_path / "two" / "table.json").read_text())
@@ -149,7 +154,7 @@ def test_compare_takes_several_models(hunch, tmp_path):
         ("zero-shot, scripted:frozenlake", "scripted:frozenlake"),
     ]
     config = json.loads((tmp_path / "two" / "zero-shot" / "seed-0" / "config.json").read_text())
-    assert config["run"]["options"]["prior"]["listed"] is False
+    assert config["run"]["options"]["prior"]["way"] == "text-unlisted"
 
 
 def test_play_by_hand(hunch, monkeypatch):
@@ -268,7 +273,7 @@ def test_evaluate_a_run(hunch, tmp_path):
         assert (code, out) == (2, "")
         assert sentence in errors
         assert len(errors.splitlines()) == 1
-    assert "--prior.kind" in hunch("evaluate", "r", "--help")[1]
+    assert "--prior.way" in hunch("evaluate", "r", "--help")[1]
     assert "hunch evaluate RUN --help" in hunch("evaluate", "--help")[1]
 
 

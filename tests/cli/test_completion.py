@@ -39,11 +39,9 @@ def test_commands_methods_and_environments(words):
 
 def test_options_of_commands_methods_and_environments(words):
     found = words("run", "dqn-prior", "--env", LAKE, "--")
-    assert {"--k", "--prior.kind", "--config", "--keep-every", "--env.max_steps", "--prior.no-listed"} <= set(
-        found
-    )
+    assert {"--k", "--prior.way", "--config", "--keep-every", "--env.max_steps"} <= set(found)
     assert "--k" not in words("run", "dqn", "--")
-    assert words("run", "dqn-prior", "--prior.ki") == ["--prior.kind"]
+    assert words("run", "dqn-prior", "--prior.wa") == ["--prior.way"]
     assert set(words("run", "dqn-prior", "--proposals", "")) == {"kept", "visited", "fresh"}
     assert "--step" in words("evaluate", "runs/a", "--st")
     assert "--roles" in words("audition", "--r")
@@ -77,16 +75,16 @@ def test_another_shell_is_one_sentence(hunch):
 IN_SHELL = {
     "bash": """
 source <(hunch completion bash)
-COMP_WORDS=(hunch run dqn-prior --prior.ki); COMP_CWORD=3
+COMP_WORDS=(hunch run dqn-prior --prior.wa); COMP_CWORD=3
 _hunch
 printf '%s\\n' "${COMPREPLY[@]}"
 """,
-    "fish": "hunch completion fish | source; complete -C 'hunch run dqn-prior --prior.ki'",
+    "fish": "hunch completion fish | source; complete -C 'hunch run dqn-prior --prior.wa'",
     "zsh": """
 autoload -Uz compinit && compinit -u -d /dev/null
 source <(hunch completion zsh)
 compadd() { shift; print -l -- $@ }
-words=(hunch run dqn-prior --prior.ki); CURRENT=4
+words=(hunch run dqn-prior --prior.wa); CURRENT=4
 _hunch
 """,
 }
@@ -105,4 +103,4 @@ def test_the_script_works_in_its_shell(shell, tmp_path):
         capture_output=True,
         text=True,
     )
-    assert run.stdout.split() == ["--prior.kind"], run.stderr
+    assert run.stdout.split() == ["--prior.way"], run.stderr

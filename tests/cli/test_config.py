@@ -82,12 +82,12 @@ def test_every_method_can_read_what_it_wrote(method, tmp_path):
 def test_the_command_line_comes_first(hunch, yaml):
     hunch("run", "--config", "run.yaml", "--out", "out", "--k", "3", "--env.max_steps", "10", "--no-listed")
     assert hunch(
-        *("run", "--out", "out", "--k", "3", "--prior.no-listed", "--env.max_steps", "10"),
+        *("run", "--out", "out", "--k", "3", "--prior.way", "novelty", "--env.max_steps", "10"),
         *("--steps", "70", "--config=run.yaml"),
     )[0] == 0  # fmt: skip
     kept = settings(yaml / "out")
     assert (kept["steps"], kept["options"]["k"], kept["env_options"]) == (70, 3, {"max_steps": 10})
-    assert kept["options"]["prior"] | {"temperature": 2, "listed": False} == kept["options"]["prior"]
+    assert kept["options"]["prior"] | {"temperature": 2, "way": "novelty"} == kept["options"]["prior"]
 
 
 def test_a_comparison_reads_shared_options_and_those_of_one_method(hunch, tmp_path):

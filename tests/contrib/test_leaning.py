@@ -19,7 +19,7 @@ from hunch_studies.instruct_rl import Follower, Pair, rules, situations, trained
 SAY = "hunch/SaySelect-v0"
 LAKE = "hunch/FrozenLake-v0"
 INSTRUCTION = "select the same number as your partner"
-READING = PriorConfig(kind="likelihood", normalise="sum")
+READING = PriorConfig(way="likelihood", normalise="sum")
 
 
 def prior(spec, config=READING):

@@ -44,14 +44,14 @@ class Letters(Model):
         return logprobs
 
 
-@pytest.mark.parametrize("how", ["scored", "labelled", "voted"])
-def test_every_estimator_finds_what_the_rule_names(how: str) -> None:
+@pytest.mark.parametrize("way", ["likelihood", "label", "text"])
+def test_every_estimator_finds_what_the_rule_names(way: str) -> None:
     model = ScriptedModel(overlap, error=0.1)
-    choices = choose(model, [PROMPT, PROMPT], [OPTIONS, OPTIONS[::-1]], how=how, samples=9)
+    choices = choose(model, [PROMPT, PROMPT], [OPTIONS, OPTIONS[::-1]], way=way, samples=9)
     for choice, own in zip(choices, (OPTIONS, OPTIONS[::-1]), strict=True):
         assert own[int(choice.probabilities.argmax())] == "open the fridge"
         assert choice.probabilities.sum() == pytest.approx(1)
-        assert choice.estimator == how
+        assert choice.way == way
         assert choice.normalised_over
 
 
@@ -59,28 +59,28 @@ def test_scored_and_labelled_agree_for_a_rule() -> None:
     """Two routes to one number: the dials of a scripted model are the same behind letters."""
     model = ScriptedModel(overlap, error=0.3)
     scored, labelled = (
-        choose(model, [PROMPT], [OPTIONS], how=how)[0].probabilities for how in ("scored", "labelled")
+        choose(model, [PROMPT], [OPTIONS], way=way)[0].probabilities for way in ("likelihood", "label")
     )
     np.testing.assert_allclose(scored, labelled)
 
 
 def test_auto_takes_what_the_model_can_do() -> None:
-    assert choose(lm.load("uniform"), [PROMPT], [OPTIONS])[0].estimator == "decided"
-    assert choose(lm.load("scripted:first"), [PROMPT], [OPTIONS])[0].estimator == "scored"
-    assert choose(Letters({}), [PROMPT], [OPTIONS])[0].estimator == "labelled"
+    assert choose(lm.load("uniform"), [PROMPT], [OPTIONS])[0].way == "decision"
+    assert choose(lm.load("scripted:first"), [PROMPT], [OPTIONS])[0].way == "likelihood"
+    assert choose(Letters({}), [PROMPT], [OPTIONS])[0].way == "label"
     bare = Model()
     bare.name, bare.verbs = "bare", frozenset({"embed"})
-    with pytest.raises(UsageError, match="one of decide, score, label, generate; bare has embed"):
+    with pytest.raises(UsageError, match="decide or generate or label or score; bare does not have it"):
         choose(bare, [PROMPT], [OPTIONS])
-    with pytest.raises(UsageError, match="verb 'generate'"):
-        choose(Letters({}), [PROMPT], [OPTIONS], how="voted")
-    with pytest.raises(UsageError, match="decided, scored, labelled, voted or auto"):
-        choose(Letters({}), [PROMPT], [OPTIONS], how="guessed")
+    with pytest.raises(UsageError, match="verb generate; letters does not have it: it can be asked by label"):
+        choose(Letters({}), [PROMPT], [OPTIONS], way="text")
+    with pytest.raises(UsageError, match="auto, decision, likelihood, label, structured, text, not"):
+        choose(Letters({}), [PROMPT], [OPTIONS], way="guessed")
 
 
 def test_a_scoring_model_scores_letters(folders: dict[str, object]) -> None:
     model = lm.load(f"hf:{folders['gpt2']}", cache=None)
-    choice = choose(model, [PROMPT], [OPTIONS], how="labelled")[0]
+    choice = choose(model, [PROMPT], [OPTIONS], way="label")[0]
     exact = model.score([lettered(PROMPT, OPTIONS)], [LABELS[:3]])[0].logprobs
     np.testing.assert_allclose(choice.probabilities, np.exp(exact) / np.exp(exact).sum())
     assert choice.answered == pytest.approx(np.exp(exact).sum())
@@ -148,12 +148,12 @@ def test_more_than_twenty_groups() -> None:
 def test_votes_are_shares_and_strays_are_counted() -> None:
     model = lm.load("scripted:first?error=0.3&refusal=0.2", cache=None)
     before = model.usage.fallbacks
-    choice = choose(model, [PROMPT], [OPTIONS], how="voted", samples=200)[0]
+    choice = choose(model, [PROMPT], [OPTIONS], way="text", samples=200)[0]
     assert choice.probabilities[0] == pytest.approx(0.5 / 0.8, abs=0.1)
     assert 20 <= choice.fallbacks <= 60
     assert choice.answered == 1 - choice.fallbacks / 200
     assert model.usage.fallbacks - before == choice.fallbacks == model.usage.refusals
-    silent = choose(ScriptedModel(first, refusal=1.0), [PROMPT], [OPTIONS], how="voted")[0]
+    silent = choose(ScriptedModel(first, refusal=1.0), [PROMPT], [OPTIONS], way="text")[0]
     assert silent.probabilities.tolist() == pytest.approx([1 / 3] * 3)
     assert (silent.answered, silent.fallbacks) == (0, 5)
 
@@ -161,7 +161,7 @@ def test_votes_are_shares_and_strays_are_counted() -> None:
 def test_a_prompt_that_lists_its_options_is_voted_on_as_it_is() -> None:
     listing = PROMPT + "\n" + "\n".join(f"- {option}" for option in OPTIONS) + "\n>"
     model = Cached(ScriptedModel(overlap))
-    choose(model, [listing], [OPTIONS], how="voted", samples=2)
+    choose(model, [listing], [OPTIONS], way="text", samples=2)
     model.generate([listing], 2)
     assert model.usage.calls == 2
 
@@ -181,11 +181,11 @@ def test_bad_questions(prompts: list[str], options: list[list[str]], more: dict,
         choose(lm.load("uniform"), prompts, options, **more)
 
 
-@pytest.mark.parametrize("how", ["scored", "labelled", "voted"])
-def test_choices_are_the_same_from_disk(tmp_path: object, how: str) -> None:
+@pytest.mark.parametrize("way", ["likelihood", "label", "text"])
+def test_choices_are_the_same_from_disk(tmp_path: object, way: str) -> None:
     def asked() -> tuple[list[float], int]:
         model = Cached(ScriptedModel(overlap, error=0.4), Store(tmp_path / "a.sqlite"))
-        found = choose(model, [PROMPT], [MANY], how=how, rotations=2)[0].probabilities
+        found = choose(model, [PROMPT], [MANY], way=way, rotations=2)[0].probabilities
         return found.tolist(), model.usage.calls
 
     (fresh, calls), (stored, again) = asked(), asked()
@@ -194,4 +194,4 @@ def test_choices_are_the_same_from_disk(tmp_path: object, how: str) -> None:
 
 
 def test_empty_batch() -> None:
-    assert all(choose(lm.load("uniform"), [], [], how=how) == [] for how in ("scored", "labelled", "voted"))
+    assert all(choose(lm.load("uniform"), [], [], way=way) == [] for way in ("likelihood", "label", "text"))

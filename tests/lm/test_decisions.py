@@ -352,11 +352,11 @@ def test_other_models_answer_by_what_they_can() -> None:
     ((choice, yes),) = lm.decide(
         model, ["You see a mug."], [[DecisionQuestion("choice", "Next?", ("take mug", "open door")), TRUE]]
     )
-    assert choice.estimator == "scored"
+    assert choice.way == "likelihood"
     assert choice.probabilities[0] > choice.probabilities[1]
     assert yes.probabilities.shape == (2,)
     ((native,),) = lm.decide(lm.load("uniform"), ["s"], [[THREE]])
-    assert native.estimator == "decided"
+    assert native.way == "decision"
     assert native.probabilities.tolist() == pytest.approx([1 / 3] * 3)
 
 

@@ -80,7 +80,7 @@ def test_models_without_conversations_get_the_joined_text() -> None:
         assert model.score([told], options)[0].logprobs.tolist() == (
             model.score([text_of(told)], options)[0].logprobs.tolist()
         )
-        assert lm.choose(model, [told], options, how="labelled")[0].probabilities.sum() == pytest.approx(1)
+        assert lm.choose(model, [told], options, way="label")[0].probabilities.sum() == pytest.approx(1)
 
 
 def test_a_template_makes_the_text(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Parrot(Model):
 
 
 def prior(text, **options):
-    return build_prior(PriorConfig(kind="mapped", **options), lm.Cached(Parrot(text)))
+    return build_prior(PriorConfig(way="text", **options), lm.Cached(Parrot(text)))
 
 
 def propose(own, k):

@@ -125,7 +125,7 @@ def asked(server):
 
 def proposal(server, **options):
     model = lm.load(spec(server), cache=None)
-    prior = build_prior(PriorConfig(kind="mapped", **options), model)
+    prior = build_prior(PriorConfig(**{"way": "text", **options}), model)
     return prior.propose([STATE], 1, np.random.default_rng(0))[0], model
 
 
@@ -144,7 +144,7 @@ def test_options_of_the_sampling_reach_the_server(thinker):
     assert body["stop"] == ["END"]
     assert body["reasoning_effort"] == "low"
     with pytest.raises(UsageError, match="does not support reasoning effort"):
-        build_prior(PriorConfig(kind="mapped", effort="low"), lm.load("scripted:first"))
+        build_prior(PriorConfig(way="text", effort="low"), lm.load("scripted:first"))
 
 
 def test_too_few_tokens_for_the_thoughts_are_an_error_that_says_so(thinker, tmp_path):
@@ -158,10 +158,10 @@ def test_structured_answers_are_a_choice_that_the_server_makes(thinker):
         return json.dumps({"answer": schema["properties"]["answer"]["enum"][1]})
 
     thinker.decide = decide
-    found, _ = proposal(thinker, structured=True)
+    found, _ = proposal(thinker, way="structured")
     assert found.indices.tolist() == [1]
-    with pytest.raises(UsageError, match="does not support structured answers"):
-        build_prior(PriorConfig(kind="mapped", structured=True), lm.load("scripted:first"))
+    with pytest.raises(UsageError, match="needs answers restricted to options"):
+        build_prior(PriorConfig(way="structured"), lm.load("scripted:first"))
 
 
 def test_ones_own_words_are_the_whole_message(thinker, tmp_path):
@@ -347,4 +347,4 @@ def test_a_model_that_thinks_has_no_letter_as_its_next_token(thinker):
     model = lm.load(spec(thinker), cache=None)
     assert "label" not in model.verbs
     with pytest.raises(UsageError, match="begins its answers with thoughts"):
-        build_prior(PriorConfig(kind="labelled"), model)
+        build_prior(PriorConfig(way="label"), model)

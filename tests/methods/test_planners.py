@@ -311,7 +311,7 @@ def test_the_contract_holds_with_skills(skills):
 
 def test_a_run_that_is_killed_in_the_middle_of_a_plan_goes_on(skills, tmp_path):
     def go(out, stop=lambda: False):
-        agent = planner(skills, name="inner-monologue", prior=PriorConfig(kind="mapped"))
+        agent = planner(skills, name="inner-monologue", prior=PriorConfig(way="text"))
         return hunch.train(agent, hunch.make(KITCHEN), steps=250, out=out, watch=hunch.Watch(stop=stop))
 
     whole = go(tmp_path / "whole")
@@ -379,7 +379,7 @@ def test_a_planner_that_loops_has_to_stop(skills):
 
 
 def test_answers_that_name_no_skill_are_counted(skills):
-    own = PriorConfig(kind="mapped", patience=None)
+    own = PriorConfig(way="text", patience=None)
     agent = planner(skills, "scripted:errands?malformed=1.0", prior=own)
     told = []
     with pytest.warns(HunchWarning, match="20 answers .* in a row"):

@@ -115,18 +115,31 @@ def test_errors_last_at_temperature_0_and_are_drawn_anew_above():
 
 
 def test_a_probability_of_yes():
-    judge = begun(Judge(model("Yes", error=0.2), JudgeConfig(how="score")))
+    judge = begun(Judge(model("Yes", error=0.2), JudgeConfig(way="likelihood")))
     assert judge.rewards([ended()])[0] == pytest.approx(0.99 * 0.8 + 0.005)
-    with pytest.raises(UsageError, match="does not"):
-        begun(Judge(lm.load("minilm"), JudgeConfig(how="score")))
+    with pytest.raises(UsageError, match="does not have it"):
+        begun(Judge(lm.load("minilm"), JudgeConfig(way="likelihood")))
     with pytest.raises(UsageError, match="generate"):
         begun(Judge(lm.load("minilm")))
 
 
-@pytest.mark.parametrize("how", ["answer", "score"])
-def test_the_contract_is_kept(how):
-    judge = JudgeConfig(how=how, temperature=1.0)
+@pytest.mark.parametrize("way", ["text", "likelihood"])
+def test_the_contract_is_kept(way):
+    judge = JudgeConfig(way=way, temperature=1.0)
     methods.check(methods.Kwon(lm.load("scripted:judge?error=0.2"), judge=judge), hunch.make(GAME))
     methods.check(
         methods.Kwon(lm.load("uniform"), judge=judge, standardise=True), hunch.make("hunch/FrozenLake-v0")
     )
+
+
+def test_a_model_that_decides_judges_by_its_probability_of_yes():
+    judge = begun(Judge(lm.load("uniform"), JudgeConfig(way="decision")))
+    assert judge.rewards([ended()]) == [0.5]
+
+
+def test_a_way_of_judging_that_the_model_lacks_is_refused():
+    with pytest.raises(UsageError, match="needs the verb decide"):
+        Judge(model("Yes"), JudgeConfig(way="decision"))
+    with pytest.raises(UsageError, match="how is now way"):
+        JudgeConfig(**{"how": "score"})
+    assert JudgeConfig.current({"how": "answer"}) == {"way": "text"}

@@ -51,7 +51,7 @@ def policy(model, **settings):
 def test_the_policy_is_the_likelihood_prior_of_the_same_model(whole, normalise):
     """Two routes to one figure: with a gradient, and frozen behind a cache."""
     found = policy(whole, normalise=normalise).logprobs(STATES).exp()
-    prior = build_prior(PriorConfig(kind="likelihood", normalise=normalise), lm.load(WALKS, cache=None))
+    prior = build_prior(PriorConfig(way="likelihood", normalise=normalise), lm.load(WALKS, cache=None))
     for row, wanted, state in zip(found, prior.probabilities(STATES), STATES, strict=True):
         np.testing.assert_allclose(row[: len(state.options)].detach(), wanted, atol=1e-5)
         assert (row[len(state.options) :] == 0).all()

@@ -12,7 +12,7 @@ from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
 from hunch.roles.prior.base import UniformPrior, draw
 from hunch.roles.prior.kinds import PriorConfig, build_prior
-from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior, staleness
 
 STATE = State(
@@ -131,7 +131,7 @@ def test_labelled_prior_names_actions_by_letter():
     p = flat.probabilities([STATE])[0]
     assert p.sum() == pytest.approx(1)
     assert p.max() / p.min() < 1.5
-    built = build_prior(PriorConfig(kind="labelled"), lm.load("uniform"))
+    built = build_prior(PriorConfig(way="label"), lm.load("uniform"))
     assert built.probabilities([STATE])[0] == pytest.approx(np.full(4, 0.25))
     with pytest.raises(UsageError, match="at least one rotation"):
         LabelledPrior(lm.load("uniform"), rotations=0)
@@ -171,11 +171,12 @@ def test_auto_follows_the_models_verbs(minilm):
 
 
 @pytest.mark.parametrize(
-    ("kind", "verb"), [("mapped", "generate"), ("likelihood", "score"), ("labelled", "label")]
+    ("way", "verb"),
+    [("text", "generate"), ("likelihood", "score"), ("label", "label"), ("decision", "decide")],
 )
-def test_a_missing_verb_is_named(minilm, kind, verb):
+def test_a_missing_verb_is_named(minilm, way, verb):
     with pytest.raises(UsageError, match=verb):
-        build_prior(PriorConfig(kind=kind), minilm)
+        build_prior(PriorConfig(way=way), minilm)
 
 
 def test_bad_temperature(minilm):
@@ -192,3 +193,40 @@ def test_the_latest_action_counts_in_full_and_earlier_ones_less():
     """max_i 0.8^i likeness^4, with i = 0 for the latest action, which stands last."""
     likeness = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.5]])
     assert staleness(likeness) == pytest.approx([1.0, 0.8, 0.64, 0.0625])
+
+
+def test_a_model_that_decides_is_a_prior_with_all_its_probabilities():
+    prior = build_prior(PriorConfig(way="decision"), lm.load("uniform"))
+    assert isinstance(prior, DecisionPrior)
+    assert prior.probabilities([STATE])[0] == pytest.approx(1 / len(STATE.options))
+    (all_actions,) = prior.propose([STATE], None, np.random.default_rng(0))
+    assert len(all_actions.indices) == len(STATE.options)
+
+
+@pytest.mark.parametrize("name", ["kind", "listed", "structured"])
+def test_settings_of_before_are_refused_by_keyword(name):
+    with pytest.raises(UsageError, match=f"{name} is now way"):
+        PriorConfig(**{name: "mapped"})
+
+
+@pytest.mark.parametrize(
+    ("stored", "way"),
+    [
+        ({"kind": "mapped", "listed": True}, "text"),
+        ({"kind": "mapped", "listed": False}, "text-unlisted"),
+        ({"kind": "mapped", "listed": True, "structured": True}, "structured"),
+        ({"kind": "likelihood", "listed": False}, "likelihood-unlisted"),
+        ({"kind": "labelled", "listed": True}, "label"),
+        ({"kind": "auto", "listed": True}, "auto"),
+        ({"way": "decision"}, "decision"),
+    ],
+)
+def test_stored_settings_of_before_are_mapped(stored, way):
+    assert PriorConfig.current({**stored, "repeat": 2.0}) == {"way": way, "repeat": 2.0}
+
+
+def test_ways_that_a_model_lacks_are_refused_with_those_it_has(minilm):
+    with pytest.raises(UsageError, match=r"needs the verb decide; .* it can be asked by label, likelihood"):
+        build_prior(PriorConfig(way="decision"), lm.load("scripted:first"))
+    with pytest.raises(UsageError, match="similarity"):
+        build_prior(PriorConfig(way="structured"), minilm)

@@ -258,7 +258,7 @@ def test_an_estimate_without_a_server_says_why_a_verb_is_missing(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     spec = "openai:m?base_url=http://127.0.0.1:9/v1"
     with pytest.raises(SystemExit):
-        main(["run", "zero-shot", "--env", LAKE, "--lm", spec, "--prior.kind", "labelled", "--dry-run"])
+        main(["run", "zero-shot", "--env", LAKE, "--lm", spec, "--prior.way", "label", "--dry-run"])
     assert "its server was not reached" in capsys.readouterr().err
 
 

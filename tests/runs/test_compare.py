@@ -60,11 +60,11 @@ def test_the_control_differs_in_the_model_alone():
 def test_the_lexical_control_stands_beside_similarities_alone():
     """A rule that writes its answers, or a control itself, has none; a similarity that is asked for has."""
     mapped = RunConfig(method="dqn-prior", env=LAKE, lm="scripted:frozenlake", options=DQNPriorConfig())
-    novelty = DQNPriorConfig(prior=PriorConfig(kind="novelty"))
+    novelty = DQNPriorConfig(prior=PriorConfig(way="novelty"))
     own = [replace(mapped, lm="words"), replace(mapped, lm="random-words?seed=3")]
     for config in (mapped, replace(mapped, lm="minilm", options=novelty), *own):
         assert [arm.model for arm in arms([config])] == [config.lm, "uniform"]
-    asked = replace(mapped, lm="hf:there", options=DQNPriorConfig(prior=PriorConfig(kind="similarity")))
+    asked = replace(mapped, lm="hf:there", options=DQNPriorConfig(prior=PriorConfig(way="similarity")))
     assert arms([asked])[-1].model == "words"
 
 

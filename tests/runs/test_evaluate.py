@@ -104,7 +104,7 @@ def test_the_run_is_left_byte_for_byte(run, tmp_path):
     [
         (RULE, {}),
         ("", {"k": 3}),
-        ("", {"prior": PriorConfig(kind="uniform")}),
+        ("", {"prior": PriorConfig(way="uniform")}),
     ],
 )
 def test_proposals_of_training_are_those_of_its_own_prior_and_k(run, model, options):
@@ -210,7 +210,7 @@ def test_no_run_is_written_into(run, baseline):
         ({"options": {"encoder": "hf:x"}}, "encoder affected what was learnt"),
         ({"options": {"horizon": 5}}, "dqn-prior has no horizon; .* can change k, proposals, prior, alpha"),
         (
-            {"lm": "minilm", "options": {"prior": PriorConfig(kind="mapped")}},
+            {"lm": "minilm", "options": {"prior": PriorConfig(way="text")}},
             "can generate as --lm; minilm cannot",
         ),
         ({"lm": "minilmm"}, "minilm"),

@@ -29,9 +29,7 @@ ATTEMPTS = 50
 
 def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
     """Return for each episode whether the verdict is right; no verdict counts as wrong."""
-    written = "generate" in lm.verbs
-    config = JudgeConfig(how="answer" if written else "score", temperature=1.0, patience=None)
-    judge = Judge(lm, config)
+    judge = Judge(lm, JudgeConfig(temperature=1.0, patience=None))
     judge.begin(World(), seed)
     prompts = [judge.question(steps[0].state.task, account(steps)) for steps in drawn]
     truth = np.array([steps[-1].success for steps in drawn])
@@ -114,7 +112,7 @@ def _played(
 JUDGE = Role(
     "judge",
     "share of episodes judged rightly, half of which met the objective",
-    ("generate", "score", "label"),
+    ("generate", "score", "label", "decide"),
     BEDS,
     episodes,
     verdicts,

@@ -14,8 +14,9 @@ import numpy as np
 from hunch.audition.question import Bed, Moment, Role, Scores, moments
 from hunch.core import FloatArray
 from hunch.lm.base import LanguageModel
+from hunch.lm.ways import VERBS
 from hunch.roles.prior.base import Proposal
-from hunch.roles.prior.kinds import NEEDS, PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 K = 5
 """Number of proposals, as in DQN-Prior."""
@@ -25,7 +26,7 @@ BEDS = (
     Bed("hunch/FrozenLake-v0"),
     Bed("hunch/Blocksworld-v0"),
 )
-VERBS = tuple(dict.fromkeys(verb for verbs in NEEDS.values() for verb in verbs))
+ASKED = tuple(dict.fromkeys(verb for verbs in VERBS.values() for verb in verbs))
 
 
 class States(NamedTuple):
@@ -86,5 +87,5 @@ def lasting(wrong: FloatArray) -> float:
     return float(np.clip((both - mean**2) / (mean - mean**2), 0, 1)) if 0 < mean < 1 else float("nan")
 
 
-PRIOR = Role("prior", "weight of its proposals that leads to the goal", VERBS, BEDS, states, accuracy)
-POLICY = Role("policy", "share of its choices that lead to the goal", VERBS, BEDS, states, accuracy)
+PRIOR = Role("prior", "weight of its proposals that leads to the goal", ASKED, BEDS, states, accuracy)
+POLICY = Role("policy", "share of its choices that lead to the goal", ASKED, BEDS, states, accuracy)

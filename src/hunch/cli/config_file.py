@@ -37,6 +37,8 @@ def with_values_of(cls: Any, values: Mapping[str, Any], prefix: str = "") -> Any
     """
     hints, entries = get_type_hints(cls, include_extras=True), []
     for name, value in values.items():
+        if name in getattr(cls, "renamed", {}):
+            raise UsageError(f"{prefix}{name} is now {prefix}{cls.renamed[name]}.")
         if name not in hints or name == "config":
             raise UsageError(f"There is no setting {prefix}{name}; {suggest(name, list(hints))}")
         hint, value = hints[name], as_tuples(value)

@@ -22,7 +22,7 @@ from hunch.runs.stored import read_run
 
 DESCRIPTION = """Play episodes with the agent of a run, without learning. Options of the environment
 can be changed, for other tasks, with --env.NAME VALUE. Settings of the agent's model, such as --k or
---prior.kind, can be changed, too: 'hunch evaluate RUN --help' lists the possible ones."""
+--prior.way, can be changed, too: 'hunch evaluate RUN --help' lists the possible ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,9 +35,9 @@ GROUPS = {
 """The common options by topic."""
 BASIC = "config env lm data steps seed seeds eval_every eval_episodes out dry_run workers"
 """The common options that --help shows."""
-ASKED = frozenset((*(entry.name for entry in fields(AskConfig)), "read", "structured")) - {"temperature"}
+ASKED = frozenset((*(entry.name for entry in fields(AskConfig)), "read")) - {"temperature"}
 """Names of the options that every role with a model has."""
-NESTED = frozenset(("kind", "temperature"))
+NESTED = frozenset(("way", "temperature"))
 """Nested options that --help shows."""
 LONGEST = 24
 """Maximum length, in characters, of choices shown next to an option; longer ones join its description."""

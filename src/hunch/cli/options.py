@@ -64,6 +64,8 @@ def _unknown(cls: Any, arguments: Sequence[str]) -> str:
     names, given = ["help", *_names(cls)], (token for token in arguments if token.startswith("--"))
     for flag in (token.partition("=")[0] for token in given):
         if (name := flag[2:].replace("_", "-")) not in names:
+            if replacement := _renamed(cls).get(name):
+                return f"{flag} is now --{replacement}"
             near = ", ".join(f"--{each}" for each in get_close_matches(name, names))
             return f"There is no option {flag}" + (f"; similar are {near}" if near else "")
     return ""
@@ -77,6 +79,18 @@ def _names(cls: Any, prefix: str = "") -> Iterator[str]:
             yield from _names(hint, prefix if name[-1] == "_" else f"{prefix}{dashed}.")
         elif get_origin(hint) is not ClassVar:
             yield from (f"{prefix}{dashed}", *([f"{prefix}no-{dashed}"] if hint is bool else []))
+
+
+def _renamed(cls: Any, prefix: str = "") -> dict[str, str]:
+    """Return options of before, each with the option that replaces it; nested ones with a dotted name."""
+    found: dict[str, str] = {}
+    for old, new in getattr(cls, "renamed", {}).items():
+        found |= dict.fromkeys((f"{prefix}{old}", f"{prefix}no-{old}"), f"{prefix}{new}")
+    for name, hint in get_type_hints(cls).items():
+        if is_dataclass(hint):
+            inner = prefix if name[-1] == "_" else f"{prefix}{name.replace('_', '-')}."
+            found |= _renamed(hint, inner)
+    return found
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")

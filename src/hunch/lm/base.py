@@ -173,6 +173,7 @@ class Model:
         answer_tokens: Minimum tokens for an answer, because a chat model may think or explain first;
             0 for a model that continues text, which is stopped where its answer ends.
         takes: Optional settings of :class:`Sampling` that the model supports: ``effort``, ``choices``.
+        best_way: The way of asking that suits the model best (:mod:`hunch.lm.ways`), if it declares one.
     """
 
     name: str
@@ -189,6 +190,7 @@ class Model:
     prompting: str = "text as it is; messages joined to one text"
     answer_tokens: int = 0
     takes: frozenset[str] = frozenset()
+    best_way: str | None = None
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate of the number of tokens of a text, slightly below the number for GPT-2."""

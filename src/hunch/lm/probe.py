@@ -53,10 +53,10 @@ class Way(NamedTuple):
 
 WAYS: Final = {
     "decide": Way("decision: it gives the probabilities of the options itself"),
-    "label": Way("label: the letter of an option as the next token", "--prior.kind labelled"),
-    "choices": Way("structured: the answer can only be one of the options", "--prior.structured true"),
-    "embed": Way("similarity: of the options' embeddings to task and history", "--prior.kind similarity"),
-    "score": Way("likelihood: of each option as the continuation", "--prior.kind likelihood"),
+    "label": Way("label: the letter of an option as the next token", "--prior.way label"),
+    "choices": Way("structured: the answer can only be one of the options", "--prior.way structured"),
+    "embed": Way("similarity: of the options' embeddings to task and history", "--prior.way similarity"),
+    "score": Way("likelihood: of each option as the continuation", "--prior.way likelihood"),
     "generate": Way("text: a written answer, read as one of the options"),
 }
 """The ways of asking, by the verb or setting that a model must support, the best one first."""

@@ -28,6 +28,7 @@ class PocketModel(CausalModel):
         folder: A model that ``hunch pretrain pocket`` saved.
     """
 
+    best_way = "text"  # its studies read what it writes
     shortens = False  # it reads prompts of one form, and a part of one says nothing to it
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -54,7 +55,10 @@ def load(*, corpus: str = "examples", folder: str | None = None) -> PocketModel 
         from hunch.lm.backends.paired import PairedModel  # loads torch
 
         return PairedModel("pocket", place)
-    return PocketModel("pocket", place)
+    model = PocketModel("pocket", place)
+    if place == HOUSEHOLDS:
+        model.best_way = "text-unlisted"  # its corpus has no lists of actions
+    return model
 
 
 def place_of(*, corpus: str = "examples", folder: str | None = None) -> Path:

@@ -158,9 +158,9 @@ def similar(config: RunConfig) -> bool:
     This is decided without loading the model: ``auto`` means similarity for models that can only embed.
     """
     spec = (config.lm or methods.find(config.method).lm).partition("?")[0].partition(":")[0]
-    kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
+    way = getattr(getattr(config.options, "prior", None), "way", "auto")
     known = lm.kinds().get(spec)
-    embeds = kind == "similarity" or (kind == "auto" and known is not None and known.verbs == {"embed"})
+    embeds = way == "similarity" or (way == "auto" and known is not None and known.verbs == {"embed"})
     return embeds and spec not in LEXICAL
 
 

@@ -18,6 +18,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.registry import kinds
 from hunch.methods import Method, of
 from hunch.roles import (
+    DecisionPrior,
     LabelledPrior,
     LikelihoodPrior,
     MappedPrior,
@@ -29,12 +30,13 @@ from hunch.roles import (
 )
 from hunch.runs.files import plain
 
-_KINDS: dict[type[Any], Any] = {
+_WAYS: dict[type[Any], Any] = {
     UniformPrior: "uniform",
     NoveltyPrior: "novelty",
-    MappedPrior: "mapped",
+    DecisionPrior: "decision",
+    MappedPrior: "text",
     LikelihoodPrior: "likelihood",
-    LabelledPrior: "labelled",
+    LabelledPrior: "label",
     SimilarityPrior: "similarity",
 }
 
@@ -82,14 +84,19 @@ def _options(agent: Any, method: Method, models: Mapping[str, LanguageModel]) ->
 
 def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorConfig | None:
     """Return the settings that rebuild an action prior, or None."""
-    if type(prior) not in _KINDS:
+    if type(prior) not in _WAYS:
         return None
     own = {
         entry.name: getattr(prior, entry.name) for entry in fields(PriorConfig) if hasattr(prior, entry.name)
     }
     if hasattr(prior, "asks"):
         own |= {entry.name: getattr(prior.asks, entry.name) for entry in fields(AskConfig)}
-    exact = PriorConfig(kind=_KINDS[type(prior)], **own)
+    way = _WAYS[type(prior)]
+    if getattr(prior, "structured", False):
+        way = "structured"
+    elif not getattr(prior, "listed", True):
+        way = f"{way}-unlisted"
+    exact = PriorConfig(way=way, **own)
     return next((config for config in (stated, exact) if _makes(config, prior, lm)), None)
 
 

@@ -10,10 +10,10 @@ from hunch import methods
 from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import check_prompts
+from hunch.lm.ways import VERBS
 from hunch.methods import Method
 from hunch.methods.settings import configure
 from hunch.rl.rollout import require_whole_groups
-from hunch.roles.prior.kinds import NEEDS
 from hunch.runs.boards import Maker, board_of
 from hunch.runs.config import RunConfig, group_of
 from hunch.runs.models import Join, Loaded, check_specs, load_models
@@ -105,9 +105,9 @@ def resolve(config: RunConfig, boards: Sequence[str] = ()) -> Resolved:
     specs = method.specs(options, config.lm)
     method.check(options, config.lm)
     needs = dict(method.models)
-    kind = getattr(getattr(config.options, "prior", None), "kind", "auto")
-    if "lm" in needs and kind in NEEDS:
-        needs["lm"] = NEEDS[kind]
+    way = getattr(getattr(config.options, "prior", None), "way", "auto")
+    if "lm" in needs and way in VERBS:
+        needs["lm"] = VERBS[way]
     check_specs(config.method, specs, needs)
     return Resolved(config, method, specs, makers)
 

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_type_hints
 
 from hunch import methods
 from hunch.core import UsageError
@@ -47,6 +47,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"The settings in {file} cannot be read: {' '.join(str(error).split())}.") from None
     settings: Any = found.get("run", found) if isinstance(found, dict) else found
+    if settings is not found:  # a run's own record, perhaps of an earlier version
+        settings = current_settings(settings)
     inner = [(f"{name} in ", settings.get(name, {})) for name in PARTS] if isinstance(settings, dict) else []
     for where, part in (("", settings), *inner):
         if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
@@ -128,12 +130,38 @@ def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str =
     known = [entry.name for entry in fields(cast("Any", config))]
     new = {}
     for name, value in values.items():
+        if new_name := getattr(config, "renamed", {}).get(name):
+            raise UsageError(f"{prefix}{name} is now {prefix}{new_name}.")
         if name not in known:
             raise UsageError(f"{owner} has no option {prefix}{name}; {suggest(name, known)}")
         inner = getattr(config, name)
         nested = is_dataclass(inner) and isinstance(value, Mapping)
         new[name] = changed(inner, value, owner, f"{prefix}{name}.") if nested else as_tuples(value)
     return cast("Config", replace(cast("Any", config), **new))
+
+
+def current_settings(run: Any) -> Any:
+    """Return the settings in a run's record with the options of its method by today's names.
+
+    Raises:
+        UsageError: if one has no equal today.
+    """
+    if not isinstance(run, dict) or not isinstance(run.get("options"), dict) or run.get("objects"):
+        return run
+    return {**run, "options": current(methods.find(str(run.get("method"))).config_class, run["options"])}
+
+
+def current(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored settings of a dataclass by today's names, nested ones too.
+
+    A class of settings maps those of earlier versions in its function ``current``.
+    """
+    values = getattr(cls, "current", dict)(values)
+    hints = get_type_hints(cls)
+    for name, value in values.items():
+        if isinstance(value, dict) and is_dataclass(hint := hints.get(name)):
+            values[name] = current(cast("type[Any]", hint), value)
+    return dict(values)
 
 
 def as_tuples(value: Any) -> Any:

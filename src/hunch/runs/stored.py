@@ -15,6 +15,7 @@ from hunch.runs.environments import refuse_installed_function
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import FORMAT
 from hunch.runs.result import Result, late_success, read_episode
+from hunch.runs.settings_file import current_settings
 
 
 def read_run(folder: str | Path) -> RunConfig:
@@ -28,7 +29,8 @@ def read_run(folder: str | Path) -> RunConfig:
     if isinstance(record.get("run"), dict):
         refuse_installed_function(record["run"].get("env"))
     try:
-        settings = {**record["run"], "objects": tuple(record["run"].get("objects", ()))}
+        settings = current_settings(record["run"])
+        settings = {**settings, "objects": tuple(settings.get("objects", ()))}
         options = settings["options"]
         if options is not None and "agent" not in settings["objects"]:
             options = _rebuild(methods.find(settings["method"]).config_class, options)

@@ -105,6 +105,7 @@ class ScriptedModel(Model):
     """
 
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label"})
+    best_way = "text"  # a rule's answers are what its studies read
 
     def __init__(
         self,

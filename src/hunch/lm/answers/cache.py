@@ -64,6 +64,7 @@ class Cached(Answering, Metered):
         self.answer_tokens: int = getattr(model, "answer_tokens", 0)
         self.speaks = getattr(model, "speaks", True)
         self.takes: frozenset[str] = getattr(model, "takes", frozenset())
+        self.best_way: str | None = getattr(model, "best_way", None)
         self._memory = Memory() if memory is None else memory
         self._asking = 0
         self._counted = Usage()

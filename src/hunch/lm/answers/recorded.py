@@ -67,6 +67,9 @@ class ReplayModel(Answering, Model):
         chats = [r["request"][1] for r in records if r["verb"] == "generate" and not r["request"][1][3]]
         self.answer_tokens = min((int(how[0]) for how in chats), default=0)
         self.takes = frozenset(("effort", "choices")) if chats else frozenset()
+        # A recording answers only what was asked: free texts, unless its answers were restricted to options.
+        if "generate" in self.verbs:
+            self.best_way = "structured" if any(how[5:] and how[5] for how in chats) else "text"
         embedded = next((record for record in records if record["verb"] == "embed"), None)
         self.dim = len(decode("embed", json.dumps(embedded["value"]))) if embedded else 0
 

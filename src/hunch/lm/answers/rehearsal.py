@@ -73,6 +73,7 @@ class StandIn(Model):
         self.price_in, self.price_out = prices(model)
         self.answer_tokens = getattr(model, "answer_tokens", 0)
         self.takes, self.lacking = getattr(model, "takes", frozenset()), getattr(model, "lacking", {})
+        self.best_way = getattr(model, "best_way", None)
         self._answers = UniformModel()
 
     def generate(

@@ -31,6 +31,7 @@ class UniformModel(Model):
     """
 
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label", "decide"})
+    best_way = "text"  # a control answers as the model that it stands for
 
     speaks = False
     name, revision = "uniform", "1"

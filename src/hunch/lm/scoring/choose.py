@@ -1,13 +1,14 @@
-"""Chooses among options with any model, with one estimator per kind of request.
+"""Chooses among options with any model, in one of the ways of :mod:`hunch.lm.ways`.
 
-========= ======== ==================================================================================
-estimator verb     probabilities
-========= ======== ==================================================================================
-decided   decide   those that a decision model returns
-scored    score    softmax over the options' exact log-probabilities as continuations of the prompt
-labelled  label    softmax over the log-probabilities of the letters that number the options
-voted     generate share of k sampled answers that decide on the option
-========= ======== ==================================================================================
+========== ======== ==================================================================================
+way        verb     probabilities
+========== ======== ==================================================================================
+decision   decide   those that a decision model returns
+likelihood score    softmax over the options' exact log-probabilities as continuations of the prompt
+label      label    softmax over the log-probabilities of the letters that number the options
+structured generate share of k sampled answers, each restricted to one of the options
+text       generate share of k sampled answers that decide on the option
+========== ======== ==================================================================================
 
 These are different quantities, so each :class:`Choice` names its quantity and its normalisation.
 """
@@ -15,7 +16,7 @@ These are different quantities, so each :class:`Choice` names its quantity and i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, Literal
 
@@ -25,22 +26,16 @@ from hunch.core import FloatArray, UsageError
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
-from hunch.lm.base import LanguageModel, Normalisation, Verb
+from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.decision import DecisionQuestion, grouped, joined
 from hunch.lm.hearing import PATIENCE, count_fallbacks, show
 from hunch.lm.prompts import Prompt
-from hunch.lm.registry import require
 from hunch.lm.speech import Sampling, choices, text_of
+from hunch.lm.ways import Way, best_way, require_way, ways_of
 from hunch.numbers import softmax
 
-Estimator = Literal["decided", "scored", "labelled", "voted"]
-
-VERBS: Final[dict[Estimator, Verb]] = {
-    "decided": "decide",
-    "scored": "score",
-    "labelled": "label",
-    "voted": "generate",
-}
+CHOOSING: Final[tuple[Way, ...]] = ("decision", "likelihood", "label", "structured", "text")
+"""The ways of choosing: exact probabilities first, then shares of samples."""
 DECIDE: Final = "Which option comes next?"
 """Instructions of a choice whose prompt says by itself what is asked."""
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
@@ -53,7 +48,7 @@ class Choice:
 
     Attributes:
         probabilities: Shape (n_options,), summing to one.
-        estimator: The estimator that computed the probabilities.
+        way: The way in which the model was asked.
         normalised_over: The set over which they are normalised, in words.
         answered: Share of the model's answers that went to the options: the total probability of the labels,
             or the share of answers that named an option; 1 if options are scored.
@@ -61,7 +56,7 @@ class Choice:
     """
 
     probabilities: FloatArray
-    estimator: Estimator
+    way: Way
     normalised_over: str
     answered: float
     fallbacks: int
@@ -72,7 +67,7 @@ def choose(
     prompts: Sequence[Prompt],
     options: Sequence[Sequence[str]],
     *,
-    how: Estimator | Literal["auto"] = "auto",
+    way: Way | Literal["auto"] = "auto",
     normalise: Normalisation = "sum",
     rotations: int = 1,
     samples: int = 5,
@@ -81,19 +76,21 @@ def choose(
 ) -> list[Choice]:
     """Choose among the options of each prompt.
 
-    With scored, the options are continuations of the unchanged prompt. With labelled, they are
-    listed below the prompt with letters. With voted, they are listed below the prompt, unless it already
+    With likelihood, the options are continuations of the unchanged prompt. With label, they are listed below
+    the prompt with letters. With text and structured, they are listed below the prompt, unless it already
     ends with the list.
 
     Args:
         lm: Any model that decides, scores, labels or generates.
         prompts: The prompts.
         options: The options of each prompt.
-        how: The estimator; auto takes the first that the model supports: decided, scored, labelled, voted.
-        normalise: With scored: divisor of log-probabilities: nothing, tokens or words.
-        rotations: With labelled: number of orders of the list to average over, since models favour letters.
-        samples: With voted: answers per prompt.
-        sampling: With voted: how answers are sampled. Default: one line; a whole answer of a chat model.
+        way: The way of asking; auto takes the first of :data:`CHOOSING` that the model has: exact
+            probabilities before shares of samples.
+        normalise: With likelihood: divisor of log-probabilities: nothing, tokens or words.
+        rotations: With label: number of orders of the list to average over, since models favour letters.
+        samples: With text and structured: answers per prompt.
+        sampling: With text and structured: how answers are sampled. Default: one line; a whole answer of a
+            chat model.
         patience: Number of successive answers without an option that raises an error; None for no limit.
 
     Raises:
@@ -104,16 +101,16 @@ def choose(
             f"Choosing needs at least one rotation and one sample, not {rotations} and {samples}."
         )
     choices(prompts, options)
-    estimator = estimator_of(lm, how)
-    if estimator == "decided":
+    way = way_of_choosing(lm, way)
+    if way == "decision":
         asked = [[DecisionQuestion("choice", DECIDE, tuple(own))] for own in options]
         return [choice for [choice] in decide(lm, prompts, asked, patience=patience)]
-    if estimator == "scored":
+    if way == "likelihood":
         found = _scored(lm, prompts, options, normalise)
-    elif estimator == "labelled":
+    elif way == "label":
         found = _labelled(lm, prompts, options, rotations)
     else:
-        return _voted(lm, prompts, options, samples, sampling, patience)
+        return _voted(lm, prompts, options, samples, sampling, patience, restricted=way == "structured")
     told = [[("", False)] * choice.fallbacks + [("", True)] * (choice.answered > 0) for choice in found]
     count_fallbacks(lm, chain.from_iterable(told), patience)
     return found
@@ -124,32 +121,34 @@ def decide(
     states: Sequence[Prompt],
     questions: Sequence[Sequence[DecisionQuestion]],
     *,
+    way: Way | Literal["auto"] = "auto",
     normalise: Normalisation = "sum",
     patience: int | None = PATIENCE,
 ) -> list[list[Choice]]:
     """Answer the questions on each state: by a decision model itself, or by what another model can.
 
     A model without the verb ``decide`` reads each question below the state and chooses among its options as
-    :func:`choose` does; the field ``estimator`` says how.
+    :func:`choose` does; the field ``way`` says how.
 
     Args:
         lm: Any model that decides, scores, labels or generates.
         states: The states.
         questions: The questions on each state.
-        normalise: With scored: divisor of log-probabilities: nothing, tokens or words.
+        way: The way of asking; auto as for :func:`choose`.
+        normalise: With likelihood: divisor of log-probabilities: nothing, tokens or words.
         patience: Number of successive questions without an answer that raises an error; None for no limit.
 
     Returns:
         A choice per state and question. A question that the model refuses to answer has uniform
         probabilities, and counts as a fallback.
     """
-    if "decide" in lm.verbs:
+    way = way_of_choosing(lm, way)
+    if way == "decision":
         return _decided(lm, states, questions, patience)
     flat = [(state, question) for state, own in zip(states, questions, strict=True) for question in own]
     prompts = [extended(state, f"\n\n{written(question)}") for state, question in flat]
     options = [question.options for _, question in flat]
-    how = estimator_of(lm)
-    chosen = iter(choose(lm, prompts, options, how=how, normalise=normalise, patience=patience))
+    chosen = iter(choose(lm, prompts, options, way=way, normalise=normalise, patience=patience))
     return [[next(chosen) for _ in own] for own in questions]
 
 
@@ -178,29 +177,23 @@ def _decided(
             refused = answer is None
             probabilities = np.full(n, 1 / n) if answer is None else answer
             over = "the options, by the decision model"
-            chosen[-1].append(Choice(probabilities, "decided", over, float(not refused), int(refused)))
+            chosen[-1].append(Choice(probabilities, "decision", over, float(not refused), int(refused)))
     return chosen
 
 
-def estimator_of(lm: LanguageModel, how: Estimator | Literal["auto"] = "auto") -> Estimator:
-    """Return the estimator to use with this model.
+def way_of_choosing(lm: LanguageModel, way: Way | Literal["auto"] = "auto") -> Way:
+    """Return the way of choosing to use with this model.
 
     Raises:
-        UsageError: if there is no such estimator, or the model does not support it.
+        UsageError: if there is no such way, or the model does not have it; the message names those it has.
     """
-    if how == "auto":
-        return next((name for name, verb in VERBS.items() if verb in lm.verbs), None) or _refuse(lm)
-    if how not in VERBS:
-        raise UsageError(f"The estimator must be {', '.join(VERBS)} or auto, not {how!r}.")
-    if how == "labelled" and "score" in lm.verbs:
-        return how  # letters can be scored like any other options
-    require(lm, VERBS[how], needed_by=f"Choosing by {how} options")
-    return how
-
-
-def _refuse(lm: LanguageModel) -> Estimator:
-    has = ", ".join(sorted(lm.verbs))
-    raise UsageError(f"Choosing needs a model with one of {', '.join(VERBS.values())}; {lm.name} has {has}.")
+    if way == "auto":
+        possible = ways_of(lm, CHOOSING)
+        return possible[0] if possible else best_way(lm, CHOOSING)  # which says what is missing
+    if way not in CHOOSING:
+        raise UsageError(f"A way of choosing is one of auto, {', '.join(CHOOSING)}, not {way!r}.")
+    require_way(lm, way, CHOOSING, needed_by="Choosing")
+    return way
 
 
 def _scored(
@@ -209,7 +202,7 @@ def _scored(
     per = "summed over tokens" if by == "sum" else f"a {by}"
     over = f"the options' log-probabilities, {per}"
     scores = lm.score(prompts, options)
-    return [Choice(softmax(score.normalised(by)), "scored", over, 1.0, 0) for score in scores]
+    return [Choice(softmax(score.normalised(by)), "likelihood", over, 1.0, 0) for score in scores]
 
 
 def _labelled(
@@ -241,7 +234,7 @@ def _join(heats: Sequence[Choice], final: Choice) -> Choice:
     rounds = [*heats, final]
     return Choice(
         joined([heat.probabilities for heat in heats], final.probabilities),
-        "labelled",
+        "label",
         f"the letters within {len(heats)} groups, and those of a final among the groups' favourites",
         float(np.mean([choice.answered for choice in rounds])),
         sum(choice.fallbacks for choice in rounds),
@@ -270,7 +263,7 @@ def _labels(rows: Sequence[FloatArray]) -> Choice:
     shares = np.mean(named, axis=0) if named else np.full(len(rows[0]), 1 / len(rows[0]))
     orders = f", mean over {len(rows)} orders of the list" if len(rows) > 1 else ""
     over = f"the letters that the model listed among its likeliest outputs{orders}"
-    return Choice(shares, "labelled", over, float(np.mean(masses)), len(rows) - len(named))
+    return Choice(shares, "label", over, float(np.mean(masses)), len(rows) - len(named))
 
 
 def _label(
@@ -294,15 +287,44 @@ def _voted(
     samples: int,
     sampling: Sampling | None,
     patience: int | None,
+    *,
+    restricted: bool,
 ) -> list[Choice]:
+    """Sample answers and count the votes; if ``restricted``, each answer is one of the options."""
     texts = [_listed(prompt, own) for prompt, own in zip(prompts, options, strict=True)]
-    answers = lm.generate(texts, samples, sampling or Asking(lm, AskConfig()).sampling)
+    sampling = sampling or Asking(lm, AskConfig()).sampling
+    if restricted:
+        answers = restricted_answers(lm, texts, options, samples, sampling)
+    else:
+        answers = lm.generate(texts, samples, sampling)
     read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
     named = [None if v is None else o[v] for own, o in zip(read, options, strict=True) for v in own]
     show(lm, "prior", list(chain.from_iterable(answers)), named)
     votes = [vote is not None for own in read for vote in own]
     count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience)
-    return [_votes(own, len(listed)) for own, listed in zip(read, options, strict=True)]
+    way: Way = "structured" if restricted else "text"
+    return [_votes(own, len(listed), way) for own, listed in zip(read, options, strict=True)]
+
+
+def restricted_answers(
+    lm: LanguageModel,
+    prompts: Sequence[Prompt],
+    options: Sequence[Sequence[str]],
+    k: int,
+    sampling: Sampling,
+    first: int = 0,
+) -> list[list[str]]:
+    """Return k answers to each prompt, each restricted to its options, with one call per list of options."""
+    by_list: dict[tuple[str, ...], list[int]] = {}  # places of the prompts with these options
+    for place, own in enumerate(options):
+        by_list.setdefault(tuple(own), []).append(place)
+    answers: list[list[str]] = [[] for _ in prompts]
+    for own, places in by_list.items():
+        asked = [prompts[i] for i in places]
+        generated = lm.generate(asked, k, replace(sampling, choices=own), first)
+        for i, texts in zip(places, generated, strict=True):
+            answers[i] = texts
+    return answers
 
 
 def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:
@@ -312,12 +334,12 @@ def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:
     return extended(prompt, f"\n{offered}\nAnswer with one of them, copied exactly.\nAnswer:")
 
 
-def _votes(answers: Sequence[int | None], n: int) -> Choice:
+def _votes(answers: Sequence[int | None], n: int, way: Way) -> Choice:
     votes = [index for index in answers if index is not None]
     counts = np.bincount(votes, minlength=n)
     shares = counts / len(votes) if votes else np.full(n, 1 / n)
     over = f"the {len(votes)} of {len(answers)} sampled answers that named an option"
-    return Choice(shares, "voted", over, len(votes) / len(answers), len(answers) - len(votes))
+    return Choice(shares, way, over, len(votes) / len(answers), len(answers) - len(votes))
 
 
 def project(answer: str, actions: Sequence[str]) -> tuple[int, bool]:

@@ -13,7 +13,7 @@ from hunch.lm.base import LanguageModel
 from hunch.numbers import softmax
 from hunch.roles.planner.skills import FAILED
 from hunch.roles.prior.base import ActionPrior
-from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_kind
+from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_way
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
@@ -86,18 +86,20 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
 def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
     """Make a planner that scores the names of skills with a language model.
 
-    With ``auto``, the planner uses likelihoods or labels if the model has them, like SayCan, examples if the
-    model only embeds, and sampled answers otherwise.
+    With ``auto``, a decision model decides. Otherwise the planner uses likelihoods or labels if the model has
+    them, like SayCan, examples if the model only embeds, and else the model's best way.
 
     Args:
         config: How the model scores skills.
         lm: The model.
     """
-    if config.kind == "auto" and lm.name != "uniform":
-        if "score" in lm.verbs:
-            config = replace(config, kind="likelihood")
+    if config.way == "auto" and lm.name != "uniform":
+        if "decide" in lm.verbs:
+            config = replace(config, way="decision")
+        elif "score" in lm.verbs:
+            config = replace(config, way="likelihood")
         elif "label" in lm.verbs:
-            config = replace(config, kind="labelled")
-        elif choose_kind(config, lm) == "similarity":
+            config = replace(config, way="label")
+        elif choose_way(config, lm) == "similarity":
             return ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
     return build_prior(config, lm)

@@ -1,49 +1,66 @@
-"""How a language model becomes an action prior: the kinds of priors, their settings, and how they are made.
+"""How a language model becomes an action prior: the ways of asking it, and priors without a model.
 
-=========== ======== ====================================================================================
-kind        verb     p(a|s)
-=========== ======== ====================================================================================
-uniform     none     1 / number of admissible actions
-mapped      generate share of k free-form answers that a rule maps to a (Yan et al. 2025, section 3.1)
-likelihood  score    softmax over the actions' log-probabilities as continuations of the prompt
-labelled    label    softmax over the log-probabilities of letters that number the actions
-similarity  embed    softmax of the similarity to task and history, minus that to recent actions
-novelty     none     softmax with the penalty for recent actions alone: the control of similarity
-=========== ======== ====================================================================================
+=================== ======== ============================================================================
+way                 verb     p(a|s)
+=================== ======== ============================================================================
+decision            decide   the probabilities that a decision model returns
+structured          generate share of k answers, each restricted to one of the actions
+label               label    softmax over the log-probabilities of letters that number the actions
+similarity          embed    softmax of the similarity to task and history, minus that to recent actions
+likelihood          score    softmax over the actions' log-probabilities as continuations of the prompt
+likelihood-unlisted score    the same after the bare transcript, without a list of actions
+text                generate share of k free-form answers mapped to a (Yan et al. 2025, section 3.1)
+text-unlisted       generate the same after the bare transcript
+uniform             none     1 / number of admissible actions
+novelty             none     softmax with the penalty for recent actions alone: the control of similarity
+=================== ======== ============================================================================
 
 Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model Priors", ICLR 2025.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
-from hunch.lm.base import LanguageModel, Normalisation, Verb
+from hunch.core import UsageError
+from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.settings import AskConfig, ask_config
+from hunch.lm.ways import best_way
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import DistributionPrior, UniformPrior
-from hunch.roles.prior.language import LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
-NEEDS: Final[dict[str, tuple[Verb, ...]]] = {
-    "mapped": ("generate",),
-    "likelihood": ("score",),
-    "labelled": ("label", "score"),
-    "similarity": ("embed",),
-}
-"""Kinds of request by kind of prior; the model must support at least one."""
+PriorWay = Literal[
+    "auto",
+    "decision",
+    "structured",
+    "label",
+    "similarity",
+    "likelihood",
+    "likelihood-unlisted",
+    "text",
+    "text-unlisted",
+    "uniform",
+    "novelty",
+]
 TEMPERATURES: Final = {"similarity": 0.1, "novelty": 0.1}
-"""Default softmax temperatures of the kinds whose default is not 1."""
+"""Default softmax temperatures of the ways whose default is not 1."""
+_OF_BEFORE: Final = {"mapped": "text", "labelled": "label"}
+"""Ways by their names in settings of earlier versions, where the names differ."""
 
 
 @dataclass(frozen=True)
 class PriorConfig(AskConfig):
     """Settings of an action prior."""
 
-    kind: Literal["auto", "uniform", "novelty", "mapped", "likelihood", "labelled", "similarity"] = "auto"
-    """Computation of p(a|s); auto takes the first that the model supports: generate, embed, score, label."""
+    renamed: ClassVar[Mapping[str, str]] = {"kind": "way", "listed": "way", "structured": "way"}
+
+    way: PriorWay = "auto"
+    """Way of asking for p(a|s); auto takes the model's best. uniform and novelty ask no model."""
     temperature: PositiveFloat | None = None
     """Temperature of softmax or sampling. Default: 1 (released code), for similarity and novelty 0.1 (our
     choice)."""
@@ -53,12 +70,35 @@ class PriorConfig(AskConfig):
     """With similarity or novelty: weight of the penalty for recent actions (our choice)."""
     normalise: Normalisation = "token"
     """With likelihood: divide log-probabilities by nothing (sum), tokens or words (TWOSOME compares all)."""
-    listed: bool = True
-    """With mapped or likelihood: list the admissible actions in the prompt (paper), or show none."""
     read: Literal["decided", "named"] = field(default="decided", metadata=LATER)
-    """With mapped: read the action that an answer decides on, or names most often (named, released code)."""
-    structured: bool = field(default=False, metadata=LATER)
-    """With mapped: the server restricts each answer to one of the actions (JSON schema, response_format)."""
+    """With text: read the action that an answer decides on, or names most often (named, released code)."""
+
+    @staticmethod
+    def current(stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Return stored settings of earlier versions by today's names.
+
+        Raises:
+            UsageError: if they restrict answers and list no actions, which is no way any more.
+        """
+        if "kind" not in stored:
+            return dict(stored)
+        values = dict(stored)
+        kind, listed, structured = (
+            values.pop("kind"),
+            values.pop("listed", True),
+            values.pop("structured", False),
+        )
+        way = _OF_BEFORE.get(kind, kind)
+        if structured and kind in ("mapped", "auto"):
+            way = "structured"
+        if not listed and kind in ("mapped", "likelihood", "auto"):
+            if kind == "auto" or structured:
+                raise UsageError(
+                    f"The settings prior.way {kind}, listed {listed}, structured {structured} are no way of "
+                    "asking any more; set prior.way"
+                )
+            way = f"{way}-unlisted"
+        return {"way": way, **values}
 
 
 def build_prior(
@@ -72,44 +112,39 @@ def build_prior(
         table: Embeddings to share; used if they come from the same model.
 
     Raises:
-        UsageError: if the model does not support the requests that this prior needs.
+        UsageError: if the model does not support this way of asking; the message names those that it has.
     """
-    kind = choose_kind(config, lm)
+    way = choose_way(config, lm)
     temperature = config.temperature
     if temperature is None:
-        temperature = TEMPERATURES.get(kind, 1.0)
+        temperature = TEMPERATURES.get(way, 1.0)
     asks = ask_config(config, temperature=temperature)
 
-    if kind == "uniform":
+    if way == "uniform":
         return UniformPrior("L0")
-    if kind == "novelty":
+    if way == "novelty":
         return NoveltyPrior(temperature=temperature, repeat=config.repeat)
-    if kind == "similarity":
+    if way == "decision":
+        return DecisionPrior(lm, temperature=temperature, asks=asks)
+    if way == "label":
+        return LabelledPrior(lm, temperature=temperature, asks=asks)
+    if way == "similarity":
         embeddings = table if table is not None and table.lm is lm else lm
         return SimilarityPrior(
             embeddings, temperature=temperature, history=config.history, repeat=config.repeat
         )
-    if kind == "mapped":
-        return MappedPrior(
-            lm, read=config.read, asks=asks, listed=config.listed, structured=config.structured
-        )
-    if kind == "likelihood":
+    listed = not way.endswith("-unlisted")
+    if way in ("likelihood", "likelihood-unlisted"):
         return LikelihoodPrior(
-            lm, normalise=config.normalise, temperature=temperature, listed=config.listed, asks=asks
+            lm, normalise=config.normalise, temperature=temperature, listed=listed, asks=asks
         )
-    return LabelledPrior(lm, temperature=temperature, asks=asks)
+    return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=way == "structured")
 
 
-def choose_kind(config: PriorConfig, lm: LanguageModel) -> str:
-    """Return the kind of prior; ``auto`` chooses by the requests that the model supports."""
-    if config.kind != "auto":
-        return config.kind
+def choose_way(config: PriorConfig, lm: LanguageModel) -> PriorWay:
+    """Return the way of asking; ``auto`` takes the best one of the model (:func:`hunch.lm.ways.best_way`)."""
+    if config.way != "auto":
+        return config.way
     if lm.name == "uniform":
         return "uniform"
-    if "generate" in lm.verbs:
-        return "mapped"
-    if "embed" in lm.verbs:
-        return "similarity"
-    if "score" in lm.verbs:
-        return "likelihood"
-    return "labelled"
+    return best_way(lm, needed_by="An action prior")

@@ -1,20 +1,20 @@
-"""Action priors by text: a model continues a prompt, scores each action, or names one by a letter."""
+"""Action priors by text: a model decides, writes an action, scores each, or names one by a letter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, UsageError
-from hunch.lm import require
 from hunch.lm.answers.reading import read_option
-from hunch.lm.asking import AskConfig, Asking, about, require_knows
+from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel, Normalisation
+from hunch.lm.decision import DecisionQuestion
 from hunch.lm.prompts import Prompt
-from hunch.lm.scoring.choose import choose, estimator_of, project
+from hunch.lm.scoring.choose import choose, decide, project, restricted_answers
+from hunch.lm.ways import require_way
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.base import DistributionPrior, Proposal
@@ -30,6 +30,11 @@ runs."""
 LABELLED_WORDING: Final = "eb39cd99"
 """Version of the words of :func:`question`. Change it with them: runs with different words are different
 runs."""
+CHOICE: Final = "Which of these actions comes next?"
+"""The question to a decision model."""
+DECISION_WORDING: Final = "d5e0c7a1"
+"""Version of the words of :func:`situation` and :data:`CHOICE`. Change it with them: runs with different
+words are different runs."""
 
 
 def prompt(state: State, listed: bool = True) -> str:
@@ -55,7 +60,45 @@ def question(state: State) -> str:
     return f"Your task is to: {state.aim}\n{state.text()}\nWhich of these actions comes next?"
 
 
+def situation(state: State) -> str:
+    """Return what a decision model reads; the question :data:`CHOICE` and the actions go apart."""
+    return f"Your task is to: {state.aim}\n{state.text()}"
+
+
 # ---- priors that score ------------------------------------------------------------------------------------
+
+
+class DecisionPrior(DistributionPrior):
+    """p(a|s) as a decision model returns it for one choice among the actions.
+
+    Args:
+        lm: A model that decides.
+        temperature: Temperature of the probabilities: 1 leaves them as they are.
+        asks: How the model is asked, possibly with a prompt file.
+
+    Raises:
+        UsageError: if the model cannot decide or the temperature is not positive.
+    """
+
+    def __init__(self, lm: LanguageModel, *, temperature: float = 1.0, asks: AskConfig = ASKS) -> None:
+        require_way(lm, "decision", needed_by="An action prior")
+        super().__init__(lm.evidence)
+        self.lm = lm
+        self.asks = asks
+        self._asking = Asking(lm, asks)
+        check_value("temperature", temperature, PositiveFloat)
+        self.temperature = temperature
+
+    wording = DECISION_WORDING
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        answered = decide(
+            self.lm,
+            [self._asking.prompt(situation(s), **about(s)) for s in states],
+            [[DecisionQuestion("choice", CHOICE, s.options)] for s in states],
+            patience=self.asks.patience,
+        )
+        return [tempered(choice.probabilities, self.temperature) for [choice] in answered]
 
 
 class LikelihoodPrior(DistributionPrior):
@@ -84,7 +127,7 @@ class LikelihoodPrior(DistributionPrior):
         listed: bool = True,
         asks: AskConfig = ASKS,
     ) -> None:
-        require(lm, "score", needed_by="The likelihood prior")
+        require_way(lm, "likelihood", needed_by="An action prior")
         super().__init__(lm.evidence)
         self.lm = lm
         self.asks = asks
@@ -127,7 +170,7 @@ class LabelledPrior(DistributionPrior):
     def __init__(
         self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1, asks: AskConfig = ASKS
     ) -> None:
-        estimator_of(lm, "labelled")
+        require_way(lm, "label", needed_by="An action prior")
         super().__init__(lm.evidence)
         self.lm = lm
         self.asks = asks
@@ -145,15 +188,17 @@ class LabelledPrior(DistributionPrior):
             self.lm,
             [self._asking.prompt(question(s), **about(s)) for s in states],
             [s.options for s in states],
-            how="labelled",
+            way="label",
             rotations=self.rotations,
             patience=self.asks.patience,
         )
-        probabilities = []
-        for choice in choices:
-            p = choice.probabilities ** (1 / self.temperature)
-            probabilities.append(p / p.sum())
-        return probabilities
+        return [tempered(choice.probabilities, self.temperature) for choice in choices]
+
+
+def tempered(probabilities: FloatArray, temperature: float) -> FloatArray:
+    """Return probabilities p^(1/temperature), normalised: shape (actions,)."""
+    p = probabilities ** (1 / temperature)
+    return np.asarray(p / p.sum())
 
 
 # ---- the prior that generates -----------------------------------------------------------------------------
@@ -183,9 +228,7 @@ class MappedPrior:
         listed: bool = True,
         structured: bool = False,
     ) -> None:
-        require(lm, "generate", needed_by="The mapped prior")
-        if structured:
-            require_knows(lm, "choices", "structured answers")
+        require_way(lm, "structured" if structured else "text", needed_by="An action prior")
         self.lm = lm
         self.evidence: EvidenceLevel | None = lm.evidence
         self.read: Literal["decided", "named"] = read
@@ -218,13 +261,8 @@ class MappedPrior:
         sampling = self._asking.sampling
         if not self.structured:
             return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)
-        answers: dict[int, list[str]] = {}  # by the place of the state in the argument
-        for options in dict.fromkeys(state.options for state in states):
-            places = [i for i, state in enumerate(states) if state.options == options]
-            prompts = [self.prompt(states[i]) for i in places]
-            generated = self.lm.generate(prompts, k, replace(sampling, choices=options), first)
-            answers.update(zip(places, generated, strict=True))
-        return [answers[i] for i in range(len(states))]
+        prompts = [self.prompt(state) for state in states]
+        return restricted_answers(self.lm, prompts, [state.options for state in states], k, sampling, first)
 
     def _proposal(self, answers: Sequence[str], state: State) -> Proposal:
         """Map each of k answers to an action, and count how often each action was named."""

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
-from hunch.core import HunchWarning, Transition, UsageError, World
-from hunch.lm import choose, require
+from hunch.core import HunchWarning, Transition, World
+from hunch.lm import DecisionQuestion, choose, decide
 from hunch.lm.answers.lines import spoken
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
+from hunch.lm.ways import Way, best_way, require_way
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.rewarded import RewardSource
 
 ANSWERS: Final = ("Yes", "No")
+JudgeWay = Literal["auto", "decision", "structured", "label", "likelihood", "text"]
+JUDGING: Final[tuple[Way, ...]] = ("decision", "structured", "label", "likelihood", "text")
+"""The ways of asking a judge."""
 KINDS: Final = ("yes", "no", "abstained")
 ALIKE: Final = 50
 """Number of equal verdicts after which a warning says that the judge is uninformative."""
@@ -33,18 +37,30 @@ _VERDICT: Final = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 class JudgeConfig(AskConfig):
     """Settings of the questions to a judge about an episode."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"how": "way"}
+
     objective: str | None = None
     """The user's objective, with examples if there are any. Default: the environment's task. If empty, the
     prompt has no objective, like the paper's blank prompt."""
     question: str = "Does this outcome satisfy the objective?"
     """The question at the end of the prompt, answered with Yes or No."""
-    how: Literal["answer", "score"] = "answer"
-    """Read the first yes or no in a written answer (answer, paper), or use the probability of Yes (score)."""
+    way: JudgeWay = "auto"
+    """Way of asking: a written answer whose first yes or no is read (text, paper) or one restricted to these
+    (structured); or the probability of Yes, of a decision model (decision), by the answer's letter (label) or
+    its text (likelihood). auto takes the model's best."""
     temperature: NonNegativeFloat = 0.0
     """Temperature of written answers (released code); above 0 an equal episode is judged anew each time."""
     max_tokens: PositiveInt | None = None
     """Maximum tokens of a written answer (released code: 256, for answers with an explanation). Default: 16,
     or more for a chat model."""
+
+    @staticmethod
+    def current(stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Return stored settings of earlier versions by today's names."""
+        values = dict(stored)
+        if "how" in values:
+            values["way"] = {"answer": "text", "score": "likelihood"}[values.pop("how")]
+        return values
 
 
 class Judge(RewardSource):
@@ -55,7 +71,7 @@ class Judge(RewardSource):
     a warning.
 
     Args:
-        lm: A model that generates, or for ``how="score"`` one that scores or labels.
+        lm: A model that writes, decides, scores or labels.
         config: How the model is asked.
 
     Raises:
@@ -69,10 +85,12 @@ class Judge(RewardSource):
 
     def __init__(self, lm: LanguageModel, config: JudgeConfig | None = None) -> None:
         self.config = config or JudgeConfig()
-        if self.config.how == "answer":
-            lm = require(lm, "generate", needed_by="A judge that writes its answer")
-        elif not {"score", "label"} & lm.verbs:
-            raise UsageError(f"A judge's probability of Yes needs a model that scores; {lm.name} does not.")
+        self.way: Way
+        if self.config.way == "auto":
+            self.way = best_way(lm, JUDGING, needed_by="A judge")
+        else:
+            self.way = self.config.way
+            require_way(lm, self.way, JUDGING, needed_by="A judge")
         self.lm, self.models = lm, {"judge": lm}
         top_p = 0.7 if self.config.temperature == 0 else 1.0
         self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=(), role="judge")
@@ -120,8 +138,10 @@ class Judge(RewardSource):
         parts = [
             "\n".join(account),
             f"The objective: {objective}." if objective else "",
-            self.config.question,
         ]
+        if self.way == "decision":  # its question and the answers go apart
+            return "\n\n".join(filter(None, parts))
+        parts.append(self.config.question)
         listed = "\n".join(f"- {answer}" for answer in ANSWERS)
         return "\n\n".join(filter(None, parts)) + f"\n{listed}\nAnswer:"
 
@@ -129,11 +149,18 @@ class Judge(RewardSource):
         """Ask the model; return a verdict per prompt, or None if it abstains."""
         if not prompts:
             return []
-        if self.config.how == "score":
-            chosen = choose(self.lm, prompts, [ANSWERS] * len(prompts), patience=self.config.patience)
-            verdicts: list[float | None] = [float(choice.probabilities[0]) for choice in chosen]
-        else:
+        verdicts: list[float | None]
+        if self.way in ("text", "structured"):
             verdicts = self.read(self.written(prompts))
+        elif self.way == "decision":
+            asked = [[DecisionQuestion("yes_no", self.config.question)]] * len(prompts)
+            answered = decide(self.lm, prompts, asked, way="decision", patience=self.config.patience)
+            verdicts = [None if choice.fallbacks else float(choice.probabilities[0]) for [choice] in answered]
+        else:
+            chosen = choose(
+                self.lm, prompts, [ANSWERS] * len(prompts), way=self.way, patience=self.config.patience
+            )
+            verdicts = [float(choice.probabilities[0]) for choice in chosen]
         for verdict in verdicts:
             self.verdicts["abstained" if verdict is None else "yes" if verdict >= 0.5 else "no"] += 1
         self._warn()
@@ -149,6 +176,8 @@ class Judge(RewardSource):
     def written(self, prompts: Sequence[Prompt]) -> list[str]:
         """Return one answer per prompt; above temperature 0 a repeated prompt gets another sample."""
         sampling, samples = self._asking.sampling, list[int]()
+        if self.way == "structured":
+            sampling = replace(sampling, choices=ANSWERS)
         for prompt in prompts:
             samples.append(self.asked.get(prompt, 0))
             if sampling.temperature > 0:

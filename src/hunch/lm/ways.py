@@ -1,0 +1,130 @@
+"""The ways in which a role asks a model to choose among options: which a model has, and which is best for it.
+
+=================== ============== ==================================================================
+way                 verb           probabilities of the options
+=================== ============== ==================================================================
+decision            decide         those that a decision model returns
+structured          generate       share of k answers, each restricted to one of the options
+label               label or score softmax over the log-probabilities of letters that number the options
+similarity          embed          softmax over similarities of embeddings
+likelihood          score          softmax over the options' log-probabilities after the prompt
+likelihood-unlisted score          the same, after a prompt that does not list the options
+text                generate       share of k free answers that name the option
+text-unlisted       generate       the same, after a prompt that does not list the options
+=================== ============== ==================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, get_args
+
+from hunch.core import UsageError
+from hunch.lm.base import LanguageModel, Verb
+
+Way = Literal[
+    "decision",
+    "structured",
+    "label",
+    "similarity",
+    "likelihood",
+    "likelihood-unlisted",
+    "text",
+    "text-unlisted",
+]
+WAYS: Final[tuple[Way, ...]] = get_args(Way)
+VERBS: Final[dict[Way, tuple[Verb, ...]]] = {
+    "decision": ("decide",),
+    "structured": ("generate",),
+    "label": ("label", "score"),  # letters can be scored like any other options
+    "similarity": ("embed",),
+    "likelihood": ("score",),
+    "likelihood-unlisted": ("score",),
+    "text": ("generate",),
+    "text-unlisted": ("generate",),
+}
+"""Kinds of request by way; the model must support at least one."""
+DESCRIPTIONS: Final[dict[Way, str]] = {
+    "decision": "it decides by itself",
+    "structured": "each answer is restricted to one of the options",
+    "label": "the probability of each option's letter",
+    "similarity": "similarity of embeddings",
+    "likelihood": "the probability of each option's text",
+    "likelihood-unlisted": "the probability of each option's text, after a prompt without a list",
+    "text": "free answers, each read as one of the options",
+    "text-unlisted": "free answers to a prompt without a list, each read as one of the options",
+}
+"""Each way in words."""
+SERVED: Final[tuple[Way, ...]] = ("structured", "label", "text")
+"""Order of preference for chat models and models behind a server; see docs/scoring.md for its measurement."""
+LOCAL: Final[tuple[Way, ...]] = ("likelihood", "text", "label", "similarity")
+"""Order of preference for other models that write. Similarity is last: embeddings of a model that was not
+trained as an encoder say little."""
+
+
+def has_way(lm: LanguageModel, way: Way) -> bool:
+    """Return whether a model can be asked in this way."""
+    if way == "structured" and "choices" not in getattr(lm, "takes", frozenset()):
+        return False
+    return not lm.verbs.isdisjoint(VERBS[way])
+
+
+def ways_of(lm: LanguageModel, among: Iterable[Way] = WAYS) -> tuple[Way, ...]:
+    """Return the ways in which a model can be asked, of those given."""
+    return tuple(way for way in among if has_way(lm, way))
+
+
+def best_way(lm: LanguageModel, among: Iterable[Way] = WAYS, *, needed_by: str = "Choosing") -> Way:
+    """Return the best way of asking a model, of those given.
+
+    A decision model decides. A model may declare its best way. For a chat model, or one behind a server that
+    restricts answers, :data:`SERVED` gives the order, for other models that write :data:`LOCAL`; an encoder
+    compares.
+
+    Args:
+        lm: The model.
+        among: The ways that the role has.
+        needed_by: What needs it, for the error message.
+
+    Raises:
+        UsageError: if the model can be asked in none of these ways.
+    """
+    possible = ways_of(lm, among)
+    if not possible:
+        raise UsageError(_cannot(lm, needed_by, tuple(among)))
+    declared: Way | None = getattr(lm, "best_way", None)
+    served = bool(getattr(lm, "answer_tokens", 0)) or "choices" in getattr(lm, "takes", frozenset())
+    order: tuple[Way | None, ...] = (declared, "decision", *(SERVED if served else ()), *LOCAL)
+    return next(way for way in (*order, *possible) if way in possible)
+
+
+def require_way(lm: LanguageModel, way: Way, among: Iterable[Way] = WAYS, *, needed_by: str) -> None:
+    """Check that a model can be asked in a way.
+
+    Args:
+        lm: The model.
+        way: The way.
+        among: The ways that the role has, for the error message.
+        needed_by: What needs it, for the error message.
+
+    Raises:
+        UsageError: if it cannot; the message names the ways that it has.
+    """
+    if way not in WAYS:
+        raise UsageError(f"A way of asking is one of auto, {', '.join(among)}, not {way!r}.")
+    if not has_way(lm, way):
+        raise UsageError(_cannot(lm, needed_by, (way,), ways_of(lm, among)))
+
+
+def _cannot(lm: LanguageModel, needed_by: str, asked: tuple[Way, ...], possible: tuple[Way, ...] = ()) -> str:
+    """Say in a sentence that a model lacks the ways asked for, what they need, and the ways that it has."""
+    needs = sorted({verb for way in asked for verb in VERBS[way]})
+    what = f"the way {asked[0]}" if len(asked) == 1 else "one of the ways " + ", ".join(asked)
+    if asked == ("structured",) and "generate" in lm.verbs:
+        lacks = "answers restricted to options, which chat models behind a server and llama.cpp have"
+    else:
+        lacks = f"the verb {' or '.join(needs)}"
+    has = f"it can be asked by {', '.join(possible)}" if possible else "it can be asked in no such way"
+    lacking: dict[str, str] = getattr(getattr(lm, "model", lm), "lacking", {})
+    why = next((f" Tried when it was loaded: {lacking[verb]}" for verb in needs if lacking.get(verb)), "")
+    return f"{needed_by} in {what} needs {lacks}; {lm.name} does not have it: {has}.{why}"
