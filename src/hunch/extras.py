@@ -6,13 +6,18 @@ studies.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from importlib import import_module
 from importlib.metadata import distribution
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from hunch.core import UsageError
+
+NO_MEMORY = (os.strerror(errno.ENOMEM), "failed to map segment")
+"""What the system says where a library does not fit in memory."""
 
 
 class NotInstalledError(UsageError):
@@ -49,6 +54,8 @@ def library(name: str, sentence: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
+        if any(words in str(error) for words in NO_MEMORY):  # it was found and does not fit
+            raise MemoryError(str(error)) from error
         raise NotInstalledError(f"{sentence}: {install(extra)}.") from error
 
 

@@ -55,4 +55,7 @@ def read_sealed_json(data: bytes) -> Any:
     Raises:
         ValueError: if the data are damaged.
     """
-    return json.loads(data[:-_SIZE] + b"}" if checked(data) else data)
+    try:
+        return json.loads(data[:-_SIZE] + b"}" if checked(data) else data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None

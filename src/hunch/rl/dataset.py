@@ -7,10 +7,14 @@ seed, success, player, lifetime and group, and the policy that acted.
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import io
 import json
 import os
+import platform
 import re
+import shutil
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
@@ -137,20 +141,63 @@ def save(dataset: Dataset, folder: str | Path) -> None:
     minari = _library()
     from gymnasium.spaces import Text
 
-    half = folder.absolute().with_name(f"{folder.name}.half-{os.getpid()}")
-    half.mkdir(parents=True)
-    space = Text(max_length=100_000, min_length=0)
-    storage = minari.MinariStorage.new(half, space, space, data_format="hdf5")
+    _remove_halves(folder)
+    half = folder.absolute().with_name(f"{folder.name}{_HALF}{os.getpid()}")
+    try:
+        half.mkdir(parents=True)
+        space = Text(max_length=100_000, min_length=0)
+        storage = minari.MinariStorage.new(half, space, space, data_format="hdf5")
+        _write(minari, storage, dataset)
+        os.replace(half, folder)  # so that a data set is never there in part
+    except BaseException as error:  # Ctrl-C, too
+        shutil.rmtree(half, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise HunchError(f"Cannot write {folder}: {error.strerror or error}.") from error
+        raise
+
+
+_HALF = f".half-{re.sub(r'[^A-Za-z0-9]', '_', platform.node())}-"
+"""What the name of an unfinished data set has after its own, before the number of the writing process."""
+
+
+def _remove_halves(folder: Path) -> None:
+    """Remove what processes of this machine left unfinished that were killed."""
+    for half in folder.absolute().parent.glob(f"{glob.escape(folder.name + _HALF)}*"):
+        number = half.name.rpartition("-")[2]
+        if number.isdecimal() and os.name == "posix":
+            try:
+                os.kill(int(number), 0)
+            except (ProcessLookupError, OverflowError):
+                shutil.rmtree(half, ignore_errors=True)
+            except PermissionError:
+                continue  # it runs, for another user
+
+
+def _write(minari: Any, storage: Any, dataset: Dataset) -> None:
+    """Write all episodes and the description.
+
+    HDF5 ends the process if it cannot write to a full disk, so that it writes to memory.
+
+    Raises:
+        OSError: if the disk is full.
+    """
+    path, memory = storage._file_path, io.BytesIO()
+    storage._file_path = memory
     storage.update_episodes([_buffer(minari, episode) for episode in dataset.episodes])
+    storage._file_path = path
+    with open(path, "wb") as file:
+        file.write(memory.getbuffer())
+        file.flush()
+        os.fsync(file.fileno())
     about = {"format": FORMAT, "env": dataset.env, "env_options": dict(dataset.env_options)}
     storage.update_metadata(
         {
             "dataset_id": re.sub(r"[^\w/-]", "-", dataset.env),
             "minari_version": minari.version,
             MARK: about | {"provenance": dict(dataset.provenance), "checksum": _checksum(dataset)},
+            "dataset_size": storage.get_size(),
         }
     )
-    os.replace(half, folder)  # so that a data set is never there in part
 
 
 def refuse_existing(folder: Path) -> None:
@@ -208,11 +255,20 @@ def _about(folder: Path) -> Any:
         about = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"There is no data set in {folder}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HunchError(f"The data set in {folder} is damaged: {error}.") from error
+    if not isinstance(about, dict):
+        raise HunchError(f"The data set in {folder} is damaged: its metadata.json holds no object.")
     if MARK not in about:
         raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
-    if about[MARK].get("format", 0) > FORMAT:
+    own = about[MARK]
+    fits = isinstance(own, dict) and all(
+        isinstance(own.get(name), kind)
+        for name, kind in (("env", str), ("env_options", dict), ("provenance", dict))
+    )
+    if not fits or not isinstance(own.get("format", 0), int):
+        raise HunchError(f"The data set in {folder} is damaged: its metadata.json lacks what Hunch wrote.")
+    if own.get("format", 0) > FORMAT:
         raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update Hunch.")
     return about
 
@@ -295,6 +351,8 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
             continue
         try:
             episodes.append(_from_plain({"history": history, **json.loads(line)}))
+        except RecursionError:
+            raise UsageError(f"Line {number} of {file} is not an episode: it is nested too deep.") from None
         except KeyError as error:
             raise UsageError(f"Line {number} of {file} is not an episode: it has no {error}.") from None
         except (TypeError, ValueError) as error:
@@ -310,12 +368,24 @@ def _plain(episode: Recording) -> dict[str, Any]:
     return {**asdict(episode), "pictures": pictures}
 
 
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("task", "behaviour"), str),
+    **dict.fromkeys(("seed", "history", "seat", "lifetime", "number"), int),
+}
+"""Types of a recording's single values."""
+
+
 def _from_plain(plain: Mapping[str, Any]) -> Recording:
     values = dict(plain)
     for name in ("observations", "actions", *(values.keys() & {"events", "tasks", "raw"})):
         values[name] = tuple(values[name])
         if name != "raw" and not all(isinstance(text, str) for text in values[name]):
             raise TypeError(f"{name} must be texts")
+    for name, kind in _KINDS.items():
+        if not isinstance(values.get(name, kind()), kind) or isinstance(values.get(name), bool):
+            raise TypeError(f"{name} must be a {'text' if kind is str else 'whole number'}")
+    if not isinstance(values.get("group", 0), int | None):
+        raise TypeError("group must be a whole number or null")
     for name in ("terminated", "truncated", "success"):
         if not isinstance(values.get(name, False), bool):
             raise TypeError(f"{name} must be true or false")

@@ -44,6 +44,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         found: Any = _READERS.get(file.suffix, _yaml)(read_text(file))
     except OSError as error:
         raise UsageError(f"The settings in {file} cannot be read: {error.strerror}.") from None
+    except RecursionError:
+        raise UsageError(f"The settings in {file} cannot be read: they are nested too deep.") from None
     except ValueError as error:
         raise UsageError(f"The settings in {file} cannot be read: {' '.join(str(error).split())}.") from None
     settings: Any = found.get("run", found) if isinstance(found, dict) else found
@@ -53,6 +55,9 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     for where, part in (("", settings), *inner):
         if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
             raise UsageError(f"{where}{file} must hold settings by name, as in 'steps: 2000'.")
+    for name in TEXTS:
+        if not isinstance(settings.get(name, ""), str if name == "method" else str | None):
+            raise UsageError(f"{name} in {file} must be a text, not {str(settings[name])[:100]}.")
     if objects := settings.pop("objects", ()):
         made = ", ".join(map(str, objects))
         raise UsageError(f"{file} is of a run made in Python with its own {made}, which no file can repeat.")
@@ -188,6 +193,8 @@ def _json(text: str) -> Any:
 
 
 PARTS = ("env_options", "options")
+TEXTS = ("method", "env", "lm", "data", "out", "reward")
+"""Settings that are texts."""
 _READERS: dict[str, Callable[[str], Any]] = {
     ".yaml": _yaml,
     ".yml": _yaml,

@@ -102,8 +102,10 @@ def libraries() -> tuple[Any, Any]:
 
 def lacks_library(error: ImportError) -> HunchError:
     """Return an error that names the extra that installs the missing library."""
-    from hunch.extras import install
+    from hunch.extras import NO_MEMORY, install
 
+    if any(words in str(error) for words in NO_MEMORY):  # it was found and does not fit
+        return HunchError("This model's libraries need more memory than there is.")
     return HunchError(f"This model needs {error.name or 'transformers'}: {install('hf')}.")
 
 
