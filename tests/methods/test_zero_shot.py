@@ -125,6 +125,28 @@ def test_turns_limit_the_history_and_a_prompt_file_replaces_the_words(talker, tm
     assert "> " in words
 
 
+@pytest.mark.parametrize(("thinks", "rooms"), [(False, [256, 2048]), (True, [2048])])
+def test_a_model_that_does_not_think_is_asked_with_little_room_first(talker, thinks, rooms):
+    """And again if its answer was cut; one that thinks gets all the room at once."""
+
+    def answer(path, body):
+        if "door" not in str(body):
+            return chat("<think>Well" if thinks else "blue") if "chat" in path else only_chat(path, body)
+        cut = {"finish_reason": "length"} if body["max_tokens"] == 256 else {}
+        return chat("a long way to say 7" if cut else "7", **cut)
+
+    talker.answer = answer
+    model = lm.load(spec(talker), cache=None)
+    assert model.thinks is thinks
+    state = State("You stand before a door.", "go", None)
+    assert Speaker(model, PriorConfig()).write([state], [[]], 0) == ["7"]
+    asked = [body["max_tokens"] for _, body in talker.asked if "door" in str(body)]
+    assert asked == rooms
+    talker.asked.clear()
+    Speaker(model, PriorConfig(max_tokens=99)).write([state], [[]], 1)
+    assert [body["max_tokens"] for _, body in talker.asked] == [99]
+
+
 def test_the_same_run_goes_on_after_a_stop(talker, tmp_path):
     """Half of the run, and the rest later: the same episodes as in one go."""
     agent = hunch.methods.ZeroShot(hunch.roles.UniformPrior(), lm=lm.load(spec(talker), cache=None))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from hunch.core import State, UsageError
 from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.question import Question
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import count_fallbacks, show
-from hunch.lm.prompts import Message, Prompt
+from hunch.lm.prompts import Message, Prompt, as_prompt
 from hunch.lm.settings import AskConfig as AskConfig
 from hunch.lm.speech import Sampling
 from hunch.lm.template import Template
 
 ANSWER: Final = 32
 """Default maximum tokens of an answer of one line (ours)."""
+SHORT: Final = 256
+"""Maximum tokens of the first try of a chat model that does not think: it may explain its answer (ours)."""
 
 
 class Asking:
@@ -23,6 +28,7 @@ class Asking:
 
     Attributes:
         sampling: How answers are sampled.
+        first_try: How they are sampled first, with little room; None if there is one try.
         template: The prompt from a file; None for the built-in prompt of the role.
         patience: See :class:`AskConfig`.
 
@@ -56,10 +62,31 @@ class Asking:
         most = config.max_tokens or room(lm, tokens)
         ends = (() if self.chats else stop) if config.stop is None else tuple(config.stop)
         self.sampling = Sampling(most, heat, top_p, ends, config.effort or "")
+        # A chat model that is known not to think needs no room for thoughts. If an answer is cut, it gets it.
+        short = self.chats and getattr(lm, "thinks", None) is False and not config.max_tokens
+        self.first_try = replace(self.sampling, max_tokens=min(most, max(tokens, SHORT))) if short else None
         if config.effort:
             require_knows(lm, "effort", "reasoning effort")
         self.template = Template.read(config.prompt, config.prompt_fields) if config.prompt else None
         self.patience = config.patience
+
+    def generate(self, prompts: Sequence[Prompt], k: int = 1, first: int = 0) -> list[list[str]]:
+        """Return k answers to each prompt; see :meth:`hunch.lm.base.LanguageModel.generate`.
+
+        A model that does not think is asked with little room, and again with all of it for the answers that
+        were cut, so that a model that does not come to an end costs little.
+        """
+        if self.first_try is None:
+            return self.lm.generate(prompts, k, self.sampling, first)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f".*cut an answer at max_tokens={self.first_try.max_tokens};")
+            answers = self.lm.generate(prompts, k, self.first_try, first)
+        for prompt, row in zip(prompts, answers, strict=True):
+            for i, answer in enumerate(row):
+                asked = Question("generate", (as_prompt(prompt), self.first_try.key()), first + i)
+                if answer.strip() and asked in getattr(self.lm, "unfinished", ()):
+                    ((row[i],),) = self.lm.generate([prompt], 1, self.sampling, first + i)
+        return answers
 
     def hear(
         self, answers: Sequence[str], read: Sequence[object], *, abstains: bool = False, rejected: int = 0

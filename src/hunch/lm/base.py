@@ -174,6 +174,7 @@ class Model:
             0 for a model that continues text, which is stopped where its answer ends.
         takes: Optional settings of :class:`Sampling` that the model supports: ``effort``, ``choices``.
         best_way: The way of asking that suits the model best (:mod:`hunch.lm.ways`), if it declares one.
+        thinks: True if a chat model thinks before it answers, False if not; None if that is not known.
     """
 
     name: str
@@ -191,6 +192,7 @@ class Model:
     answer_tokens: int = 0
     takes: frozenset[str] = frozenset()
     best_way: str | None = None
+    thinks: bool | None = None
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate of the number of tokens of a text, slightly below the number for GPT-2."""

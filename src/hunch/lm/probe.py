@@ -17,6 +17,7 @@ from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
+from hunch.lm.answers.lines import spoken
 from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.decision import DecisionQuestion
 from hunch.lm.registry import backend_of, build, split
@@ -196,7 +197,8 @@ class Probe:
         written = getattr(self.model, "tokens_written", 0)
         start = time.perf_counter()
         try:
-            self.answer = ask(PROMPT.format("\n".join(f"- {option}" for option in OPTIONS))) or self.answer
+            first = ask(PROMPT.format("\n".join(f"- {option}" for option in OPTIONS)))
+            self.answer = self.answer or first
             requests, seconds = 1, time.perf_counter() - start
             if seconds < QUICK:  # the first one may include what is done only once
                 written = getattr(self.model, "tokens_written", 0)
@@ -222,16 +224,31 @@ class Probe:
                 return requests, seconds
 
     def _generate(self, prompt: str) -> str:
+        room = getattr(self.model, "answer_tokens", 0)
+        start = time.perf_counter()
+        said = self._written(prompt, ANSWER)
+        if not said and not self.answer and room > ANSWER:
+            # A model that thinks first says nothing within so few tokens. It gets the tokens for which there
+            # is time, at the speed of the first answer.
+            rate = ANSWER / (time.perf_counter() - start)
+            more = min(room, int(rate * (self.until - time.monotonic())))
+            said = self._written(prompt, more) if more > ANSWER else ""
+            if not said:
+                return f"none within {max(more, ANSWER)} tokens: it thinks first, or says nothing"
+        return repr(said) if said else "none: the text is empty"
+
+    def _written(self, prompt: str, tokens: int) -> str:
+        """Return what the model says within so many tokens; empty if it says nothing but thoughts."""
         ends = () if getattr(self.model, "answer_tokens", 0) else ("\n",)
         try:
-            ((said,),) = self.model.generate([prompt], sampling=Sampling(ANSWER, stop=ends))
+            ((said,),) = self.model.generate([prompt], sampling=Sampling(tokens, stop=ends))
         except UsageError:
             raise
         except HunchError as error:
-            if f"max_tokens={ANSWER}" not in str(error):
+            if f"max_tokens={tokens}" not in str(error):
                 raise
-            return f"none within {ANSWER} tokens: it thinks first"
-        return repr(said) if said.strip() else "none: the text is empty"
+            return ""
+        return said if spoken(said).strip() else ""
 
     def _decide(self, prompt: str) -> str:
         """Ask for a choice; return the most probable option with its probability."""

@@ -49,6 +49,7 @@ class Cached(Answering, Metered):
     Attributes:
         model: The wrapped model.
         store: The file of answers on disk; None for memory only.
+        unfinished: Questions whose answers are not kept, because they are empty or were cut.
 
     Its other attributes are those of the model, see :class:`hunch.lm.base.Model`.
     """
@@ -62,9 +63,11 @@ class Cached(Answering, Metered):
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.context, self.count_tokens = model.context, model.count_tokens
         self.answer_tokens: int = getattr(model, "answer_tokens", 0)
+        self.thinks: bool | None = getattr(model, "thinks", None)
         self.speaks = getattr(model, "speaks", True)
         self.takes: frozenset[str] = getattr(model, "takes", frozenset())
         self.best_way: str | None = getattr(model, "best_way", None)
+        self.unfinished: set[Question] = set()
         self._memory = Memory() if memory is None else memory
         self._asking = 0
         self._counted = Usage()
@@ -207,6 +210,7 @@ class Cached(Answering, Metered):
 
             passing = {asked: str(text) for asked, text in answers.items() if isinstance(text, Uncached)}
             answers = {asked: text for asked, text in answers.items() if asked not in passing}
+            self.unfinished |= passing.keys()
         if any(question.verb == "decide" for question in answers):
             # A question that was not answered, None, may be answered another time.
             passing = {asked: answer for asked, answer in answers.items() if answer is None}

@@ -59,6 +59,9 @@ NAMES_SHOWN = 10
 NO_ROUTE = (404, 405, 501)
 """HTTP statuses of a route that a server does not have."""
 
+THOUGHT = ("<think", "<reason", "<thought", "[THINK", "<|channel")
+"""Beginnings of answers of models that write their thoughts into the answer."""
+
 Route = Literal["chat", "text"]
 
 
@@ -130,6 +133,12 @@ def load(
 def sent(message: Message) -> dict[str, Any]:
     """Return a message in the format of the protocol."""
     return formatted(message, lambda image: {"type": "image_url", "image_url": {"url": image}})
+
+
+def begins_to_think(text: str | None, instead: str) -> bool:
+    """Return whether an answer of a few tokens begins with thoughts: shown apart, inline, or hidden."""
+    said = (text or "").strip()
+    return instead == "thinks" or not said or said.startswith(THOUGHT)
 
 
 class OpenAIModel(RemoteModel):
@@ -306,6 +315,7 @@ class OpenAIModel(RemoteModel):
         )
         answers: dict[Verb, Any] = {"generate": writes, "score": scores, "embed": vector}
         answers["label"] = await self._try_label(writes)
+        self.thinks = None if isinstance(writes, Exception) else begins_to_think(*writes)
         self.lacking = {verb: str(said) for verb, said in answers.items() if isinstance(said, Exception)}
         self.verbs = frozenset(answers.keys() - self.lacking.keys())
         if not self.verbs:

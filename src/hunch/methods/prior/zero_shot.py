@@ -233,7 +233,7 @@ class Speaker:
         answers = [""] * len(prompts)
         for number, places in enumerate(rounds):
             asked = [prompts[place] for place in places]
-            written = self.lm.generate(asked, 1, self.asking.sampling, first + number)
+            written = self.asking.generate(asked, 1, first + number)
             for place, (answer,) in zip(places, written, strict=True):
                 answers[place] = answer
         actions = [action_in(answer) for answer in answers]
