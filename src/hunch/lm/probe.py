@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.lines import spoken
@@ -22,6 +22,7 @@ from hunch.lm.base import LanguageModel, Verb
 from hunch.lm.decision import DecisionQuestion
 from hunch.lm.registry import backend_of, build, split
 from hunch.lm.speech import Sampling
+from hunch.lm.ways import DESCRIPTIONS, VERBS, best_way, ways_of
 
 PROMPT: Final = (
     "You are in a kitchen. You see a fridge and a mug.\nYour task is to: take the mug.\n{}\nAction:"
@@ -38,29 +39,6 @@ TIMEOUT: Final = 20.0
 """Seconds that a request to a server may take, unless the spec states another time."""
 ANSWER: Final = 32
 """Maximum tokens of an answer."""
-
-
-class Way(NamedTuple):
-    """A way of asking a model to choose from options.
-
-    Attributes:
-        words: What it is.
-        options: The options of a command that choose it.
-    """
-
-    words: str
-    options: str = ""
-
-
-WAYS: Final = {
-    "decide": Way("decision: it gives the probabilities of the options itself"),
-    "label": Way("label: the letter of an option as the next token", "--prior.way label"),
-    "choices": Way("structured: the answer can only be one of the options", "--prior.way structured"),
-    "embed": Way("similarity: of the options' embeddings to task and history", "--prior.way similarity"),
-    "score": Way("likelihood: of each option as the continuation", "--prior.way likelihood"),
-    "generate": Way("text: a written answer, read as one of the options"),
-}
-"""The ways of asking, by the verb or setting that a model must support, the best one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +103,8 @@ def describe(spec: str, **options: Any) -> Description:
         doubts = "; ".join(f"the server {doubt}" for doubt in getattr(model, "leaks", list)())
     if probe.problems and not probe.speed:
         return Description(spec, answers=False, problem=probe.problems[0])
-    able = (model.verbs | getattr(model, "takes", frozenset())) - probe.failed
-    way = next((way for need, way in WAYS.items() if need in able), Way(""))
+    ways = [way for way in ways_of(model) if not probe.failed.issuperset(VERBS[way])]
+    way = best_way(model, ways) if ways else None
     return Description(
         model.name,
         answers=True,
@@ -143,8 +121,8 @@ def describe(spec: str, **options: Any) -> Description:
         prompting=getattr(model, "prompting", "") if model.verbs != {"embed"} else "",
         answer=probe.answer,
         doubts=doubts,
-        best_way=way.words,
-        next=_command(spec, way, probe.speed) if way.words else "",
+        best_way=f"{way}: {DESCRIPTIONS[way]}" if way else "",
+        next=_command(spec, probe.speed) if way else "",
     )
 
 
@@ -156,12 +134,11 @@ def _impatient(spec: str) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in known and name not in written}
 
 
-def _command(spec: str, way: Way, speed: dict[Verb, float]) -> str:
+def _command(spec: str, speed: dict[Verb, float]) -> str:
     """Return a command that runs the model for about a minute."""
     slowest = min(speed.values(), default=1.0)
     steps = int(min(200, max(10, 60 * slowest)))
-    parts = ["hunch run zero-shot --env hunch/FrozenLake-v0 --lm", shlex.quote(spec), way.options]
-    return f"{' '.join(filter(None, parts))} --steps {steps}"
+    return f"hunch run zero-shot --env hunch/FrozenLake-v0 --lm {shlex.quote(spec)} --steps {steps}"
 
 
 class Probe:
