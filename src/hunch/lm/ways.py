@@ -56,7 +56,8 @@ DESCRIPTIONS: Final[dict[Way, str]] = {
 }
 """Each way in words."""
 SERVED: Final[tuple[Way, ...]] = ("structured", "label", "text")
-"""Order of preference for chat models and models behind a server; see docs/scoring.md for its measurement."""
+"""Order of preference for chat models and models behind a server (our choice; it has not been measured by a
+command of this repository)."""
 LOCAL: Final[tuple[Way, ...]] = ("likelihood", "text", "label", "similarity")
 """Order of preference for other models that write. Similarity is last: embeddings of a model that was not
 trained as an encoder say little."""
