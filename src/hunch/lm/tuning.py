@@ -6,6 +6,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from hunch.core import UsageError
+from hunch.lm import shelf
 from hunch.lm.registry import SCRATCH, backend_of, called, check_options, split
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
 
     Args:
         spec: As for :func:`load`, with ``train=all`` for all weights or ``train=lora`` for adapters, which
-            large models get by default. The kind must be ``hf:``, one whose ``check`` returns a folder, such
-            as ``pocket``, or ``scratch``, for a new small model over words
+            large models get by default. The kind must be ``hf:``, ``gguf:``, a name of the shelf, one whose
+            ``check`` returns a folder, such as ``pocket``, or ``scratch``, for a new small model over words
             (:func:`hunch.lm.training.words.new`).
         **options: Options of :func:`hunch.lm.training.load`; they override those in the spec.
 
@@ -39,6 +40,10 @@ def trainable(spec: str, **options: Any) -> Trainable:
         return new
     from hunch.lm.training import load
 
+    if kind == "gguf" and name:
+        kind = "hf"  # by transformers: llama.cpp does not train
+    elif head in shelf.SHELF:
+        kind, name = "hf", str(shelf.file_of(head))
     if kind != "hf":
         own = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
         name = "" if name else str(called(kind, own, check=True)[1] or "")
@@ -57,5 +62,7 @@ def require_trainable(spec: str) -> None:
         UsageError: if it has none; the message names the model.
     """
     head, _ = split(spec)
-    if head.partition(":")[0] not in ("hf", SCRATCH) and backend_of(head).takes_argument:
-        raise UsageError(f"{head} has no weights to train here: name a model as hf:<name or folder>.")
+    if head.partition(":")[0] not in ("hf", "gguf", SCRATCH) and backend_of(head).takes_argument:
+        raise UsageError(
+            f"{head} has no weights to train here: name a model as hf:<name, folder or GGUF file>."
+        )

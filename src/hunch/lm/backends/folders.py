@@ -12,17 +12,23 @@ from hunch.lm.backends.weights import brief, lacks_library, sha256
 
 MODEL: Final = "model"
 """Folder inside the folder of a run with the model that the run trained."""
+GGUF: Final = ".gguf"
+"""How the name of a file ends that holds a whole model; it takes the place of a folder."""
 READ_BY_MODELS: Final = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
 
 
 def find(name: str) -> Path:
     """Return the folder of a model: a local one, one inside the folder of a run, or a download from the hub.
 
+    The name of a GGUF file gives that file.
+
     Raises:
-        UsageError: if the name is a path without a folder.
+        UsageError: if the name is a path without a folder or file.
         HunchError: if the hub does not have the model or cannot be reached.
     """
     folder = Path(name).expanduser()
+    if folder.suffix == GGUF and folder.is_file():
+        return folder.resolve()
     if folder.is_dir():
         return (folder / MODEL if (folder / MODEL / "config.json").is_file() else folder).resolve()
     require_name(name)
@@ -35,6 +41,10 @@ def require_name(name: str) -> None:
     Raises:
         UsageError: if it is such a path; the message names it.
     """
+    if name.endswith(GGUF):
+        if not Path(name).expanduser().is_file():
+            raise UsageError(f"There is no file {name!r} to load a model from.")
+        return
     path = name.startswith((".", "/", "~")) or name.count("/") > 1 or not name
     if path and not Path(name).expanduser().is_dir():
         raise UsageError(f"There is no folder {name!r} to load a model from.")
@@ -64,6 +74,8 @@ def fetch(repository: str) -> Path:
 
 def fingerprint(folder: Path) -> str:
     """Return an identifier of a model's files: the hub's commit, or else a hash of names and contents."""
+    if folder.is_file():
+        return sha256(folder)[:16]
     if folder.parent.name == "snapshots" and re.fullmatch("[0-9a-f]{40}", folder.name):
         return folder.name[:16]
     files = sorted(file for file in folder.iterdir() if file.suffix in READ_BY_MODELS)

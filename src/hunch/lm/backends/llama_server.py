@@ -123,7 +123,7 @@ def check_file(file: Path) -> None:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
     if begins != MAGIC:
         raise UsageError(f"{file} is not a GGUF file: it does not begin with 'GGUF'.")
-    free = _free_memory()
+    free = free_memory()
     if free and file.stat().st_size > free:
         raise UsageError(
             f"{file.name} needs {file.stat().st_size / 1e9:.1f} GB of memory and more for its context, but "
@@ -131,7 +131,7 @@ def check_file(file: Path) -> None:
         )
 
 
-def _free_memory() -> int:
+def free_memory() -> int:
     """Return the bytes of memory that are free; 0 if the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()

@@ -45,7 +45,7 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
     """Return the tokenizer and the network of a folder, the network in evaluation mode.
 
     Args:
-        folder: The model's files.
+        folder: The model's files, or a GGUF file.
         head: The class of the transformers library that reads it, such as ``"AutoModel"``.
         device: Device of torch.
         dtype: Number format: float32, bfloat16 or float16.
@@ -62,16 +62,21 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"There is no device {device!r} here to load a model on.") from error
     _check(folder)
-    try:
-        with quietly():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
-            network, report = getattr(transformers, head).from_pretrained(
-                str(folder), dtype=getattr(torch, dtype), output_loading_info=True
-            )
-    except Exception as error:  # transformers raises almost anything for a folder that it cannot read
-        raise HunchError(
-            f"The folder {folder} holds no model that can be loaded ({brief(error)})."
-        ) from error
+    if folder.is_file():
+        from hunch.lm.backends import gguf_weights  # imports this module
+
+        tokenizer, network, report = gguf_weights.read(folder, head, getattr(torch, dtype))
+    else:
+        try:
+            with quietly():
+                tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+                network, report = getattr(transformers, head).from_pretrained(
+                    str(folder), dtype=getattr(torch, dtype), output_loading_info=True
+                )
+        except Exception as error:  # transformers raises almost anything for a folder that it cannot read
+            raise HunchError(
+                f"The folder {folder} holds no model that can be loaded ({brief(error)})."
+            ) from error
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:  # transformers would draw them at random
         raise HunchError(f"The model in {folder} lacks {len(missing)} of its weights, such as {missing[0]}.")

@@ -6,6 +6,7 @@ This module imports torch and transformers, so import it only where such a model
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from hunch.core import EvidenceLevel, HunchError, UsageError
+from hunch.core import EvidenceLevel, HunchError, HunchWarning, UsageError
+from hunch.lm.backends import folders
 from hunch.lm.backends import weights as files
-from hunch.lm.backends.folders import READ_BY_MODELS
+from hunch.lm.backends.folders import GGUF, READ_BY_MODELS
 from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.training import gguf_export
 from hunch.lm.training.adapters import Adapters
 
 ADAPTER: Final = "adapter"
@@ -98,13 +101,19 @@ class Weights:
         """Save the model, with adapters added to its weights, as a transformers folder, which ``hf:`` loads.
 
         The folder keeps the evidence level, and the card with earlier trainings of the model. The adapters by
-        themselves are in its subfolder :data:`ADAPTER`, which peft loads.
+        themselves are in its subfolder :data:`ADAPTER`, which peft loads. A model that came from a GGUF file
+        is also written as ``model.gguf``, for llama.cpp; a warning says where that is not possible.
         """
         network = self.adapters.merged() if self.adapters else self.network
         network.config.hunch_evidence = self.evidence
         write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
         if self.adapters:
             self.save_adapters(Path(folder) / ADAPTER)
+        if self.model.source.endswith(GGUF):
+            try:
+                gguf_export.write(network, Path(self.model.source), Path(folder) / f"{folders.MODEL}{GGUF}")
+            except HunchError as error:  # the folder is complete without it
+                warnings.warn(str(error), HunchWarning, stacklevel=2)
         return Path(folder)
 
     def save_adapters(self, folder: str | Path) -> Path:

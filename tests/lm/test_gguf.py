@@ -1,0 +1,193 @@
+"""GGUF files: read by transformers, trained, and written back for llama.cpp."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizer import save_tokenizer
+
+from hunch import lm
+from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.lm.backends import llama_server
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("peft")
+gguf = pytest.importorskip("gguf")
+
+from hunch.lm.training import gguf_export  # noqa: E402
+
+PROMPTS = ["You are in a room. You see a mug", "go"]
+TEXTS = [" and a table.", " left"]
+SIZES = {
+    "block_count": 2,
+    "context_length": 128,
+    "embedding_length": 32,
+    "feed_forward_length": 64,
+    "attention.head_count": 4,
+    "attention.head_count_kv": 2,
+}
+
+
+def network_of(kind: str) -> Any:
+    """A network whose names and shapes are those of the file."""
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 400,
+    }
+    if kind == "gemma3":
+        return transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(head_dim=8, **sizes))
+    name = {"llama": "Llama", "qwen2": "Qwen2"}[kind]
+    config = getattr(transformers, f"{name}Config")(tie_word_embeddings=kind == "llama", **sizes)
+    return getattr(transformers, f"{name}ForCausalLM")(config)
+
+
+def save_gguf(folder: Path, kind: str) -> Path:
+    """A GGUF file with random weights and a real small tokenizer; matrices are quantised where that works."""
+    save_tokenizer(folder, "bytes")
+    described = json.loads((folder / "tokenizer.json").read_text())["model"]
+    tokens = sorted(described["vocab"], key=described["vocab"].get)
+    tokens += [f"[unused{number}]" for number in range(400 - len(tokens))]
+    file = folder / f"{kind}.gguf"
+    writer = gguf.GGUFWriter(str(file), kind)
+    for name, size in SIZES.items():
+        writer.add_uint32(f"{kind}.{name}", size)
+    writer.add_float32(f"{kind}.attention.layer_norm_rms_epsilon", 1e-6)
+    writer.add_float32(f"{kind}.rope.freq_base", 10000.0)
+    if kind == "gemma3":
+        writer.add_uint32("gemma3.attention.key_length", 8)
+        writer.add_uint32("gemma3.attention.value_length", 8)
+    writer.add_uint32("general.file_type", 7)
+    writer.add_string("general.name", "a toy: ü")
+    writer.add_array("general.languages", ["en", "de"])
+    writer.add_string("tokenizer.ggml.model", "gpt2")
+    writer.add_string("tokenizer.ggml.pre", "smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if number < 3 else 1 for number in range(400)])
+    writer.add_token_merges([" ".join(merge) for merge in described["merges"]])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    network = network_of(kind)
+    names = gguf.get_tensor_name_map(
+        {own: key for key, own in gguf.MODEL_ARCH_NAMES.items()}[kind], SIZES["block_count"]
+    )
+    rng = np.random.default_rng(0)
+    for name, weight in network.named_parameters():
+        stem, _, suffix = name.rpartition(".")
+        data = (0.2 * rng.standard_normal(tuple(weight.shape)) + ("norm" in name)).astype(np.float32)
+        own = f"{names.get_name(stem)}.{suffix}"
+        if data.ndim == 2:
+            packed = gguf.quantize(data, gguf.GGMLQuantizationType.Q8_0)
+            writer.add_tensor(own, packed, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+        else:
+            writer.add_tensor(own, data)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen2", "gemma3"])
+def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gguf")
+    return save_gguf(folder, request.param)
+
+
+def logprobs(model: Any) -> Any:
+    return model.judged(PROMPTS, model.spelled(PROMPTS, TEXTS)).logprobs.detach()
+
+
+@pytest.mark.parametrize("train", ["lora", "all"])
+def test_trained_weights_go_back_into_the_file_that_they_came_from(
+    file: Path, train: str, tmp_path: Path
+) -> None:
+    model = lm.trainable(f"hf:{file}?train={train}")
+    before = logprobs(model)
+    chance = torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.data += (0.02 if train == "all" else 0.2) * torch.randn(weight.shape, generator=chance)
+    after = logprobs(model)
+    assert (after - before).abs().max() > 0.1
+    folder = model.save(tmp_path / "tuned")
+
+    torch.testing.assert_close(logprobs(lm.trainable(f"hf:{folder}")), after, atol=1e-5, rtol=1e-5)
+    again = lm.trainable(f"hf:{folder / 'model.gguf'}")
+    torch.testing.assert_close(logprobs(again), after, atol=2e-2, rtol=1e-2)  # rounded to 16 bits
+    merged = dict(lm.trainable(f"hf:{folder}").network.named_parameters())
+    for name, weight in again.network.named_parameters():
+        torch.testing.assert_close(weight, merged[name], atol=1e-6, rtol=1e-3)
+
+    old, new = (gguf.GGUFReader(str(path)) for path in (file, folder / "model.gguf"))
+    kept = {name: field.contents() for name, field in old.fields.items() if not name.startswith("GGUF.")}
+    there = {name: field.contents() for name, field in new.fields.items() if not name.startswith("GGUF.")}
+    assert there == kept | {"general.file_type": 1}
+    assert [tensor.name for tensor in new.tensors] == [tensor.name for tensor in old.tensors]
+    kinds = gguf.GGMLQuantizationType
+    assert all(t.tensor_type == (kinds.F16 if len(t.shape) > 1 else kinds.F32) for t in new.tensors)
+
+
+def test_a_gguf_file_scores_and_embeds_like_a_folder(file: Path, tmp_path: Path) -> None:
+    folder = lm.trainable(f"hf:{file}?train=all").save(tmp_path / "plain")
+    one, other = (lm.load(f"hf:{place}", cache=None) for place in (file, folder))
+    found, wanted = (model.score(PROMPTS, [TEXTS] * 2) for model in (one, other))
+    np.testing.assert_allclose(found[0].logprobs, wanted[0].logprobs, atol=1e-4)
+    assert one.revision != other.revision
+
+
+def test_bad_files_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="There is no file"):
+        lm.trainable(f"hf:{tmp_path}/nowhere.gguf")
+    text = tmp_path / "text.gguf"
+    text.write_text("hello")
+    with pytest.raises(UsageError, match="is not a GGUF file"):
+        lm.trainable(f"hf:{text}")
+    half = tmp_path / "half.gguf"
+    whole = save_gguf(tmp_path, "llama")
+    half.write_bytes(whole.read_bytes()[:3000])
+    with pytest.raises(HunchError, match=r"cannot read half\.gguf"):
+        lm.trainable(f"hf:{half}")
+    odd = tmp_path / "odd.gguf"
+    writer = gguf.GGUFWriter(str(odd), "rwkv7")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(HunchError, match=r"cannot read odd\.gguf \(.*rwkv7"):
+        lm.trainable(f"hf:{odd}")
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(UsageError, match=r"takes the package gguf: pip install"):
+        lm.trainable(f"hf:{whole}")
+
+
+def test_an_architecture_without_a_map_leaves_the_folder_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = save_gguf(tmp_path, "qwen2")
+    monkeypatch.setattr(gguf_export, "ARCHITECTURES", ("llama",))
+    model = lm.trainable(f"hf:{file}?train=all")
+    with pytest.warns(HunchWarning, match="architecture qwen2, whose weights cannot be written back"):
+        folder = model.save(tmp_path / "tuned")
+    assert not (folder / "model.gguf").exists()
+    torch.testing.assert_close(logprobs(lm.trainable(f"hf:{folder}")), logprobs(model), atol=1e-5, rtol=1e-5)
+
+
+def test_too_little_memory_is_said_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = save_gguf(tmp_path, "llama")
+    room = file.stat().st_size + 1
+    monkeypatch.setattr("hunch.lm.backends.gguf_weights.free_memory", lambda: room)
+    with pytest.raises(UsageError, match="GB of memory while they are converted, but"):
+        lm.trainable(f"hf:{file}")
+    assert llama_server.free_memory() > room
