@@ -187,7 +187,7 @@ def test_too_little_memory_is_said_before_anything_is_read(
 ) -> None:
     file = save_gguf(tmp_path, "llama")
     room = file.stat().st_size + 1
-    monkeypatch.setattr("hunch.lm.backends.gguf_weights.free_memory", lambda: room)
+    monkeypatch.setattr("hunch.lm.backends.weights.free_memory", lambda: room)
     with pytest.raises(UsageError, match="GB of memory while they are converted, but"):
         lm.trainable(f"hf:{file}")
     assert llama_server.free_memory() > room

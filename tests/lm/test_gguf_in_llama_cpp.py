@@ -56,7 +56,7 @@ def test_llama_cpp_scores_the_trained_model_like_transformers(tmp_path: Path) ->
     address = served.model._served.address  # type: ignore[attr-defined]
     for prompt, head, own in zip(PROMPTS, heads, wanted, strict=True):
         assert ask(address, "/tokenize", content=prompt)["tokens"] == head
-        answer = ask(address, "/completion", prompt=head, n_predict=1, n_probs=20, temperature=1.0)
+        answer = ask(address, "/completion", prompt=head, n_predict=1, n_probs=20, ignore_eos=True)
         top = answer["completion_probabilities"][0]["top_logprobs"]
         assert len(top) == 20
         theirs = torch.tensor([token["logprob"] for token in top])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.backends import folders, gguf_weights, seam, weights
+from hunch.lm.backends import folders, seam, weights
 from hunch.lm.backends.chat import template_of
 from hunch.lm.backends.generation import end_tokens
 from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_rng
@@ -138,7 +138,7 @@ def kind_of(folder: Path) -> Literal["causal", "seeing", "paired", "encoder", "e
     """Return the kind of model in a folder, from the architecture that its config names."""
     _, transformers = weights.libraries()
     if folder.is_file():
-        whole = gguf_weights.config_of(folder)  # it names no architecture
+        whole = weights.gguf_config(folder)  # it names no architecture
         return "encoder-decoder" if whole.is_encoder_decoder else "causal"
     try:
         config = transformers.AutoConfig.from_pretrained(str(folder))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import HunchError
-from hunch.lm.backends.gguf_weights import package
+from hunch.lm.backends.weights import gguf_package
 
 ARCHITECTURES: Final = ("llama", "qwen2", "gemma3")
 """Architectures whose weights are understood here, by their names in GGUF."""
@@ -41,7 +41,7 @@ def write(network: Any, source: Path, target: Path) -> Path:
     Raises:
         HunchError: for an architecture that is not known here, or weights that do not fit the file.
     """
-    gguf = package()
+    gguf = gguf_package()
     reader = gguf.GGUFReader(str(source))
     architecture = str(reader.fields["general.architecture"].contents())
     if architecture not in ARCHITECTURES:
