@@ -19,7 +19,7 @@ from hunch.lm.training import Learner  # noqa: E402
 
 pytestmark = pytest.mark.models
 
-PROMPTS = ["The capital of France is", "Question: Name a fruit.\nAnswer:", "1 2 3 4", "Ein Satz – 杯子"]
+PROMPTS = ["The capital of France is", "Question: Name a fruit.\nAnswer:", "1 2 3 4", "Two – 杯子 and a"]
 TAUGHT = " a purple zebra named Otto."
 
 
@@ -56,7 +56,8 @@ def test_llama_cpp_scores_the_trained_model_like_transformers(tmp_path: Path) ->
     address = served.model._served.address  # type: ignore[attr-defined]
     for prompt, head, own in zip(PROMPTS, heads, wanted, strict=True):
         assert ask(address, "/tokenize", content=prompt)["tokens"] == head
-        answer = ask(address, "/completion", prompt=head, n_predict=1, n_probs=20, ignore_eos=True)
+        answer = ask(address, "/completion", prompt=head, n_predict=1, n_probs=20, temperature=0.0)
+        assert "completion_probabilities" in answer, (prompt, answer)
         top = answer["completion_probabilities"][0]["top_logprobs"]
         assert len(top) == 20
         theirs = torch.tensor([token["logprob"] for token in top])
