@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import World
 from hunch.lm.speech import text_of
-from hunch.methods.policy.kept import by_stream, listed
+from hunch.methods.policy.kept import plain_streams, streams_of
 from hunch.methods.tune.agent import ListedConfig, WritingAgent, WritingConfig, figures, shuffled
 from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import PositiveFloat, PositiveInt
@@ -149,11 +149,11 @@ class TopEpisodes:
 
     def state_dict(self) -> list[Any]:
         """Return everything as plain values."""
-        return [(beginning, listed(dict(enumerate(own)))) for beginning, own in self.known.items()]
+        return [(beginning, plain_streams(dict(enumerate(own)))) for beginning, own in self.known.items()]
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.known = {beginning: list(by_stream(own).values()) for beginning, own in state}
+        self.known = {beginning: list(streams_of(own).values()) for beginning, own in state}
 
 
 def _rank(episode: Sequence[Step]) -> tuple[float, int]:

@@ -36,7 +36,7 @@ class LearnerConfig:
     dqn: DQNConfig = field(default_factory=DQNConfig)
     """Settings of DQN."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
-    """Settings of PPO, except those that the method fixes."""
+    """Settings of PPO."""
     encoder: str = "bag-of-words"
     """Frozen text encoder for DQN and PPO."""
 

@@ -29,18 +29,18 @@ class Kept:
 
     def state_dict(self) -> list[Any]:
         """Return streams and steps as plain values, for a checkpoint."""
-        return listed(self.steps)
+        return plain_streams(self.steps)
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.steps = by_stream(state)
+        self.steps = streams_of(state)
 
 
-def listed(steps: Mapping[int, Sequence[Step]]) -> list[Any]:
+def plain_streams(streams: Mapping[int, Sequence[Step]]) -> list[Any]:
     """Return the steps of streams as plain values, for a checkpoint."""
-    return [(stream, [(t.plain(), tuple(d)) for t, d in own]) for stream, own in steps.items()]
+    return [(stream, [(t.plain(), tuple(d)) for t, d in steps]) for stream, steps in streams.items()]
 
 
-def by_stream(plain: Sequence[Any]) -> dict[int, list[Step]]:
-    """Return the steps of each stream from the result of :func:`listed`."""
-    return {stream: [Step(Transition.of(t), Decision(*d)) for t, d in own] for stream, own in plain}
+def streams_of(plain: Sequence[Any]) -> dict[int, list[Step]]:
+    """Return the steps of each stream from the result of :func:`plain_streams`."""
+    return {stream: [Step(Transition.of(t), Decision(*d)) for t, d in steps] for stream, steps in plain}

@@ -28,7 +28,7 @@ from hunch.core import Agent, Explanation, HunchWarning, State, Transition, Usag
 from hunch.envs.prompts import read
 from hunch.envs.wrappers import REFUSED
 from hunch.lm import trainable
-from hunch.methods.policy.kept import by_stream, listed
+from hunch.methods.policy.kept import plain_streams, streams_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step
@@ -377,14 +377,14 @@ class Groups:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        over = [(key, listed(episodes)) for key, episodes in self.over.items()]
-        return {"open": listed(self.open), "ended": dict(self.ended), "over": over}
+        over = [(key, plain_streams(episodes)) for key, episodes in self.over.items()]
+        return {"open": plain_streams(self.open), "ended": dict(self.ended), "over": over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.open = by_stream(state["open"])
+        self.open = streams_of(state["open"])
         self.ended = dict(state["ended"])
-        self.over = {tuple(key): by_stream(episodes) for key, episodes in state["over"]}
+        self.over = {tuple(key): streams_of(episodes) for key, episodes in state["over"]}
 
 
 def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> list[list[list[Step]]]:

@@ -50,32 +50,33 @@ class PerceptronPolicy(ListedPolicy, Saved):
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Return the log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
-        every = [np.arange(len(state.options)) for state in states]
-        seen, numbers = self._seen(states)
-        scores = forward(self.actor, seen, numbers, every)
-        rows = torch.split(scores, [len(own) for own in every])
-        return nn.utils.rnn.pad_sequence(list(rows), True, padding_value=-torch.inf).log_softmax(1)
+        all_actions = [np.arange(len(state.options)) for state in states]
+        features, rows = self._features_of(states)
+        scores = forward(self.actor, features, rows, all_actions)  # (all actions of all states,)
+        by_state = torch.split(scores, [len(actions) for actions in all_actions])
+        padded = nn.utils.rnn.pad_sequence(list(by_state), True, padding_value=-torch.inf)
+        return padded.log_softmax(1)
 
     def state_values(self, states: Sequence[State]) -> Tensor:
         """Return the values with gradients, shape (n,)."""
-        seen, numbers = self._seen(states)
-        found: Tensor = self.critic(torch.from_numpy(seen.vectors[numbers]))[:, 0]
-        return found
+        features, rows = self._features_of(states)
+        values: Tensor = self.critic(torch.from_numpy(features.vectors[rows]))[:, 0]
+        return values
 
     def see(self, states: Sequence[State]) -> None:
         """Add states to mean and standard deviation. This changes the policy, so call it between updates."""
         numbers = self.features.number(states)  # first, because it may replace the matrix by a larger one
         self.spread.add(self.features.vectors[numbers])
 
-    def _seen(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
+    def _features_of(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
         """Return the features of the distinct states, and the row of each state."""
         if len(self.features.states) > KNOWN:
             self.features = StateFeatures(self.features.table)
-        own = self.features
-        numbers, place = np.unique(own.number(states), return_inverse=True)
-        actions = [own.actions[number] for number in numbers]
-        vectors = self.spread(own.vectors[numbers])
-        return Seen(own.state_dim, own.action_dim, actions, vectors, own.matrix), place
+        features = self.features
+        numbers, rows = np.unique(features.number(states), return_inverse=True)
+        actions = [features.actions[number] for number in numbers]
+        vectors = self.spread(features.vectors[numbers])  # (distinct states, state_dim)
+        return Seen(features.state_dim, features.action_dim, actions, vectors, features.matrix), rows
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """Return the trained weights of both perceptrons."""
@@ -94,7 +95,8 @@ class Seen:
 
     def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
         """Return the rows of each state's candidates in the matrix, shape (total candidates,)."""
-        return np.concatenate([self.actions[i][own] for i, own in zip(states, candidates, strict=True)])
+        rows = [self.actions[state][places] for state, places in zip(states, candidates, strict=True)]
+        return np.concatenate(rows)
 
 
 class Scorer(nn.Module):
@@ -132,14 +134,18 @@ class Spread:
     """
 
     def __init__(self, dim: int) -> None:
-        self.count, self.mean, self.squares = 0, np.zeros(dim), np.zeros(dim)
+        self.count = 0
+        self.mean = np.zeros(dim)
+        self.squares = np.zeros(dim)  # sum of squared differences from the mean
 
     def add(self, rows: Vectors) -> None:
         """Add vectors, shape (n, dim)."""
-        total, mean = self.count + len(rows), rows.mean(axis=0, dtype=np.float64)
-        apart, within = mean - self.mean, ((rows - mean) ** 2).sum(axis=0)
-        self.squares = self.squares + within + apart**2 * self.count * len(rows) / total
-        self.mean = self.mean + apart * len(rows) / total
+        total = self.count + len(rows)
+        mean = rows.mean(axis=0, dtype=np.float64)  # (dim,)
+        difference = mean - self.mean
+        squares = ((rows - mean) ** 2).sum(axis=0)  # within the new vectors
+        self.squares = self.squares + squares + difference**2 * self.count * len(rows) / total
+        self.mean = self.mean + difference * len(rows) / total
         self.count = total
 
     def __call__(self, rows: Vectors) -> Vectors:
@@ -151,8 +157,14 @@ class Spread:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the statistics."""
-        return {"count": self.count, **{n: torch.from_numpy(getattr(self, n)) for n in ("mean", "squares")}}
+        return {
+            "count": self.count,
+            "mean": torch.from_numpy(self.mean),
+            "squares": torch.from_numpy(self.squares),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.count, self.mean, self.squares = state["count"], state["mean"].numpy(), state["squares"].numpy()
+        self.count = state["count"]
+        self.mean = state["mean"].numpy()
+        self.squares = state["squares"].numpy()

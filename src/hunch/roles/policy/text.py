@@ -2,7 +2,7 @@
 
     text   ~  p_LM(. | prompt(s)), up to the model's end token
     V      <- a perceptron on the hidden state from which each token was predicted
-    apart  <- at each token, log p_LM minus that of a frozen reference
+    reference_logprobs  <- log p_ref of each token, under a frozen reference, to measure the KL divergence
 
 The drawn tokens are stored, because tokenising the text again may give others. The value's error
 does not train the model: a small model would follow the value instead of the reward. Where actions are
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -38,11 +38,9 @@ def transcript(state: State) -> Prompt:
     """
     if state.history or state.aim:
         return prompt(state, listed=False)
-    return [Message(*own) for own in state.raw["messages"]] if _has_messages(state.raw) else state.observation
-
-
-def _has_messages(raw: Any) -> bool:
-    return isinstance(raw, dict) and "messages" in raw
+    if isinstance(state.raw, dict) and "messages" in state.raw:
+        return [Message(*message) for message in state.raw["messages"]]
+    return state.observation
 
 
 class TextPolicy(ModelPolicy):
@@ -81,16 +79,21 @@ class TextPolicy(ModelPolicy):
         listed: bool = True,
     ) -> None:
         super().__init__(lm, config.start, config.width, seed)
-        self.config, self.prompt, self.reference, self.allowed = config, prompt, reference, allowed
+        self.config = config
+        self.prompt = prompt
+        self.reference = reference
+        self.allowed = allowed
         _require_room(lm, config.max_tokens)
         if isinstance(reference, Trainable):
             _require_same_words(lm, reference)
+        # Where actions are listed, the same model with the same value chooses among them.
         options = LMPolicyConfig(start=config.start, width=config.width, listed=listed)
         self.chooser = LMPolicy(lm, options, seed)
         self.chooser.head = self.head
-        self.frozen = LMPolicy(reference, options, seed) if isinstance(reference, Trainable) else self.chooser
         if reference is not None:
-            self.chooser.prior = self._expected_choices
+            self.chooser.prior = self._reference_choices
+        # The reference: another model, or this one with earlier weights (see _reference_weights).
+        self.frozen = LMPolicy(reference, options, seed) if isinstance(reference, Trainable) else self.chooser
 
     def sample(
         self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0
@@ -99,9 +102,15 @@ class TextPolicy(ModelPolicy):
         if _listed(states):
             return self.chooser.sample(states, rngs)
         prompts = [self.prompt(state) for state in states]
-        how: dict[str, Any] = {"max_tokens": self.config.max_tokens, "temperature": temperature}
-        written = self.lm.write(prompts, rngs, allowed=self.allowed, within=self.within, **how)
-        return [Decision(*own) for own in written]
+        texts = self.lm.write(
+            prompts,
+            rngs,
+            max_tokens=self.config.max_tokens,
+            temperature=temperature,
+            allowed=self.allowed,
+            within=self.within,
+        )
+        return [Decision(*text) for text in texts]
 
     def evaluate(
         self,
@@ -113,12 +122,13 @@ class TextPolicy(ModelPolicy):
         """Evaluate texts under the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
         if _listed(states):
             return self.chooser.evaluate(states, decisions, part, with_kl)
+        # Log-probabilities, entropy and mask, each (n, T), and hidden states (n, T, dim), in one pass.
         with torch.set_grad_enabled(torch.is_grad_enabled() and part != "value"):
-            found = self._judged(self.lm, states, decisions, self.within)
-        values = torch.zeros_like(found.logprobs)
-        if part != "policy":
-            values = self.head(found.states.detach())[..., 0] * found.mask
-        return Evaluated(found.logprobs, found.entropy, values, found.mask, None, found.free)
+            texts = self._outputs(self.lm, states, decisions, self.within)
+        values = torch.zeros_like(texts.logprobs)
+        if part != "policy":  # the value's error does not train the model
+            values = self.head(texts.states.detach())[..., 0] * texts.mask
+        return Evaluated(texts.logprobs, texts.entropy, values, texts.mask, None, texts.free)
 
     @torch.no_grad()
     def reference_logprobs(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
@@ -126,19 +136,19 @@ class TextPolicy(ModelPolicy):
         if self.reference is None:
             return None
         if _listed(states):
-            taken = [[s.options.index(own.text)] for s, own in zip(states, decisions, strict=True)]
-            return (found := self._expected_choices(states)).gather(
-                1, torch.tensor(taken, device=found.device)
-            )
-        with self._held():
-            return self._judged(self.frozen.lm, states, decisions).logprobs
+            logprobs = self._reference_choices(states)  # (n, max. actions)
+            taken = [[s.options.index(d.text)] for s, d in zip(states, decisions, strict=True)]
+            return logprobs.gather(1, torch.tensor(taken, device=logprobs.device))  # (n, 1)
+        with self._reference_weights():
+            return self._outputs(self.frozen.lm, states, decisions).logprobs
 
     def settle(self) -> dict[str, Tensor]:
         """Make the current weights the reference in place of the initial ones, and return them."""
         self.settled = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
         return self.settled
 
-    def _held(self) -> AbstractContextManager[None]:
+    def _reference_weights(self) -> AbstractContextManager[None]:
+        """Give the model the reference's weights in a block, if the reference is the model itself."""
         return self.lm.held(self.settled) if self.frozen is self.chooser else nullcontext()
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
@@ -147,28 +157,30 @@ class TextPolicy(ModelPolicy):
 
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> Tensor:
         """Return the mean log-probability of the tokens of given texts after their prompts."""
-        found = self.lm.judged(prompts, self.lm.spelled(prompts, texts))
-        return found.logprobs.sum() / found.mask.sum()
+        outputs = self.lm.judged(prompts, self.lm.spelled(prompts, texts))  # each (n, T)
+        return outputs.logprobs.sum() / outputs.mask.sum()
 
-    def _judged(
+    def _outputs(
         self,
         lm: Trainable,
         states: Sequence[State],
         decisions: Sequence[Decision],
         within: Nucleus | None = None,
     ) -> Judged:
-        """Judge texts as they were drawn; those that another player chose are tokenised."""
+        """Return a model's outputs for texts as they were drawn; those that another chose are tokenised."""
         prompts = [self.prompt(state) for state in states]
-        known = [
-            Written(*own) if own.tokens else self.lm.spelled([prompt], [own.text])[0]
-            for prompt, own in zip(prompts, decisions, strict=True)
-        ]
-        return lm.judged(prompts, known, within)
+        texts: list[Written] = []
+        for before, decision in zip(prompts, decisions, strict=True):
+            if decision.tokens:
+                texts.append(Written(*decision))
+            else:
+                texts += self.lm.spelled([before], [decision.text])
+        return lm.judged(prompts, texts, within)
 
     @torch.no_grad()
-    def _expected_choices(self, states: Sequence[State]) -> Tensor:
+    def _reference_choices(self, states: Sequence[State]) -> Tensor:
         """Return the reference's log-probabilities of listed actions, shape (n, max. actions)."""
-        with self._held():
+        with self._reference_weights():
             return self.frozen.logprobs(states)
 
     @torch.no_grad()
@@ -176,8 +188,8 @@ class TextPolicy(ModelPolicy):
         """Return the value of each state, from the prompt's last token; shape (n,)."""
         if _listed(states):
             return self.chooser.values(states)
-        found = self.head(self.lm.states([self.prompt(state) for state in states]))[:, 0]
-        values: FloatArray = found.double().cpu().numpy()
+        hidden = self.lm.states([self.prompt(state) for state in states])  # (n, dim)
+        values: FloatArray = self.head(hidden)[:, 0].double().cpu().numpy()
         return values
 
 
