@@ -172,3 +172,15 @@ def test_a_run_on_recorded_data_repeats_too(hunch, tmp_path):
         (tmp_path / out / "episodes.jsonl").read_bytes() for out in ("first", "again", "python")
     )
     assert others == [first, first]
+
+
+def test_a_run_of_before_is_repeated_without_settings_that_its_method_only_fixed(tmp_path):
+    """They are dropped from the config.json of an older format; in a file of one's own they are refused."""
+    settings = {"method": "grpo", "env": "hunch/Prompts-v0", "steps": 8}
+    settings["options"] = {"group": 4, "horizon": 128, "advantage": "group"}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"run": settings}))
+    assert read_config(file) == {"agent": "grpo", "env": "hunch/Prompts-v0", "steps": 8, "group": 4}
+    file.write_text(json.dumps(settings))
+    with pytest.raises(UsageError, match="horizon"):
+        library.train(**read_config(file))

@@ -22,6 +22,7 @@ from hunch.ranges import check_settings
 from hunch.runs.config import Saving, Streams
 from hunch.runs.environments import refuse_installed_function
 from hunch.runs.evaluations import Evaluation
+from hunch.runs.folder import FORMAT
 from hunch.suggest import suggest
 from hunch.text_files import read_text
 
@@ -64,7 +65,21 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         made = ", ".join(map(str, objects))
         raise UsageError(f"{file} is of a run made in Python with its own {made}, which no file can repeat.")
     refuse_installed_function(settings.get("env"))
+    if settings is not found and found.get("format", 0) != FORMAT:
+        settings = _without_removed_options(settings)
     return dict(settings)
+
+
+def _without_removed_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop options that the method of a run of before does not have: they could not be changed there.
+
+    Until format 2 methods also stored settings of other algorithms, with the values that they fixed.
+    """
+    options, name = settings.get("options"), settings.get("method")
+    if not options or not name:
+        return dict(settings)
+    known = {entry.name for entry in fields(methods.find(name).config_class)}
+    return {**settings, "options": {key: value for key, value in options.items() if key in known}}
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
