@@ -55,7 +55,11 @@ def main(spec: str, updates: int) -> None:
             config = grpo.config_class(lm=lm, reward=reward, group=GROUP, episodes=16, max_tokens=24)
             envs = [hunch.make("hunch/Prompts-v0", file=str(file)) for _ in range(16)]
             hunch.train(grpo.build(config, {}), envs, steps=16 * updates, out=run)
-            lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            lines = [
+                json.loads(line)
+                for line in (run / "metrics.jsonl").read_text(encoding="utf-8").split("\n")
+                if line
+            ]
             for number, line in enumerate(lines, 1):
                 figures = f"{line['update_kl']:.4f} | {line['kl']:.2f} | {line['intrinsic']:.3f}"
                 print(f"| {train} | {number} | {figures} |", flush=True)

@@ -114,7 +114,7 @@ def test_an_agent_of_programs_keeps_the_contract_of_agents():
 
 
 def test_a_method_that_needs_a_list_says_so():
-    with pytest.raises(UsageError, match="chooses from listed actions"):
+    with pytest.raises(UsageError, match="writes or chooses texts"):
         hunch.train(methods.ZeroShot(hunch.roles.UniformPrior()), problem(), 10)
 
 

@@ -128,7 +128,7 @@ def test_the_bars_say_what_each_arm_is_doing(tmp_path):
     todo = jobs(arms([RunConfig(method="dqn-prior", env=LAKE, options=DQNPriorConfig())]), 1, tmp_path)
     bars = JobBars(todo)
     bars.follow({todo[0]: {"step": 7, "success": 0.5, "usage": {"calls": 3}}, todo[1]: {}})
-    notes = [task.fields["note"] for task in bars.progress.tasks]
+    notes = [task.fields["note"] for task in bars.progress.tasks if task.visible]
     assert notes == ["success 0.50, 3 calls", "loading models, first steps", "waiting for a processor"]
 
 

@@ -49,7 +49,9 @@ def admit(arguments: Sequence[str], *, own_process: bool) -> list[str]:
 def hint(error: BaseException) -> str:
     """Return what to do if an error comes from a module that lies in the current folder; otherwise ""."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()  # an error that is raised again may be its own cause
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
         name = cause.name if isinstance(cause, ModuleNotFoundError) else None
         if name and _lies_here(name) and not any(map(_is_here, sys.path)):
             top = name.partition(".")[0]

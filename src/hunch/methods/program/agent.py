@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -22,9 +22,21 @@ from hunch.envs.design.problem import Problem, Trial
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import LATER, NonNegativeInt
 from hunch.rl.rollout import StoppedError
-from hunch.roles.writer.programs import Attempt, Feedback, Request, Search, best, same, shown
+from hunch.roles.writer.programs import (
+    Attempt,
+    Feedback,
+    Prompt,
+    Request,
+    Search,
+    best,
+    plain_prompt,
+    same,
+    shown,
+)
 from hunch.roles.writer.search import RepairFirst
 
+PLAIN_WORDING: Final = "plain-1"
+"""Version of the words of :func:`~hunch.roles.writer.programs.plain_prompt`. Change it with them."""
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
     **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
@@ -42,6 +54,9 @@ REWARD: Mapping[str, Any] = {
 class ProgramConfig(WritingConfig):
     """Settings of methods that search for programs."""
 
+    request: Literal["paper", "plain"] = field(default="paper", metadata=LATER)
+    """The request to the model: that of the paper, or a plain one in the fewest words, which small models
+    understand better."""
     feedback: Feedback = "own"
     """Feedback that the writer sees: own (the program's results: the method), or a control: blind (parents
     without feedback), shuffled (the feedback of another program) or fresh (neither parents nor feedback)."""
@@ -64,6 +79,18 @@ class ProgramAgent(WritingAgent):
     records_file: ClassVar[str] = "programs.jsonl"
     begins_with_start: ClassVar[bool] = False
     """True if the problem's initial program is evaluated first."""
+
+    def requested_prompt(self) -> Prompt:
+        """Return the method's own prompt, or the plain one if the settings ask for it."""
+        return plain_prompt if self.config.request == "plain" else super().requested_prompt()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The config and the writer, with the version of the prompt that is used."""
+        settings = super().settings
+        if self.config.request == "plain" and "wording" in settings:
+            settings["wording"] = PLAIN_WORDING
+        return settings
 
     def search(self) -> Search:
         """Return a new search object, which chooses parents by the rule of the method."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from hunch import extras, plugins
 from hunch.core import Agent, EvidenceLevel
@@ -12,13 +12,11 @@ from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig, ask_config
 from hunch.methods.settings import configure, models_of
-from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
-from hunch.roles.writer.programs import Attempt, ModelWriter, Writer, chat_prompt, plain_prompt
+from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.roles.writer.programs import Attempt, ModelWriter, Prompt, Writer, chat_prompt
 
 GROUP = "hunch.writers"
 """Entry-point group of writers without prompts; the entry ``rewards`` makes one from an embedding model."""
-PLAIN_WORDING: Final = "plain-1"
-"""Version of the words of :func:`~hunch.roles.writer.programs.plain_prompt`. Change it with them."""
 SPACING = 1_000_000
 """Number of draws between the seeds of two successive sessions of a writer."""
 
@@ -31,9 +29,6 @@ class WritingConfig(AskConfig):
     """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
     """Maximum tokens per answer of the model, including thoughts (ours)."""
-    request: Literal["paper", "plain"] = field(default="paper", metadata=LATER)
-    """The request to the model: that of the paper, or a plain one in the fewest words, which small models
-    understand better."""
 
 
 class WritingAgent(Agent):
@@ -69,8 +64,11 @@ class WritingAgent(Agent):
                 )
             writer: Writer = made.load()(lm)
             return writer
-        prompt = plain_prompt if self.config.request == "plain" else type(self).prompt
-        return ModelWriter(lm, prompt, asks=ask_config(self.config))
+        return ModelWriter(lm, self.requested_prompt(), asks=ask_config(self.config))
+
+    def requested_prompt(self) -> Prompt:
+        """Return the function that makes requests to a model: the method's own prompt."""
+        return type(self).prompt
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
@@ -86,7 +84,7 @@ class WritingAgent(Agent):
     def settings(self) -> dict[str, Any]:
         """The config and the writer, with the version of its prompt."""
         named = {name: model.name for name, model in self.models.items()}
-        words = {"wording": PLAIN_WORDING if self.config.request == "plain" else self.wording}
+        words = {"wording": self.wording}
         return {
             **asdict(self.config),
             **({**named, **words} if named else {"writer": type(self.writer).__name__}),
