@@ -22,7 +22,13 @@ from hunch.lm.backends.llama_cpp import grammar
 pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("ignore:.*cut an answer")]
 
 ROOM = "You are in a kitchen. You see a fridge and a mug. Your task is to take the mug. What do you do?"
-OPTIONS = ("take the mug", "open the fridge", 'say "hello" \\ wave', "nimm die Tasse – 杯子")
+OPTIONS = (
+    "take the mug",
+    "open the fridge",
+    "wait\fand\tlook",
+    'say "hello" \\ wave',
+    "nimm die Tasse – 杯子",
+)
 
 
 @pytest.fixture(scope="module")

@@ -129,6 +129,15 @@ def test_a_kill_loses_nothing(toy: Shelved, after: int) -> None:
     assert not list(toy.path.parent.glob("*.parts"))
 
 
+def test_parts_that_a_kill_left_beside_the_whole_file_go(toy: Shelved) -> None:
+    shelf.get("toy", say=lambda _: None)
+    parts = toy.path.with_name(f"{toy.file}.parts")
+    parts.mkdir()
+    (parts / "001").write_bytes(PARTS[0])
+    shelf.get("toy", say=lambda _: None)
+    assert not parts.exists()
+
+
 def test_two_at_once_fetch_it_once(toy: Shelved) -> None:
     command = [sys.executable, "-c", KILLED, str(toy.size), toy.sha256, *toy.packages]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -191,6 +191,7 @@ def get(name: str, *, accept: bool = False, say: Callable[[str], None] = print) 
         raise UsageError(f"{shelved.terms} Add --accept if you accept these terms.")
     with _owned(shelved):
         if shelved.here and sha256_of(shelved.path) == shelved.sha256:
+            shutil.rmtree(_parts(shelved), ignore_errors=True)  # of a process that was killed at its end
             say(f"{name} is here: {shelved.path}")
             return shelved.path
         _fetch(shelved, say)
@@ -227,8 +228,13 @@ def _owned(shelved: Shelved) -> Iterator[None]:
         lock.release()
 
 
+def _parts(shelved: Shelved) -> Path:
+    """Return the folder of the parts that were fetched so far."""
+    return folder() / f"{shelved.file}.parts"
+
+
 def _fetch(shelved: Shelved, say: Callable[[str], None]) -> None:
-    parts = folder() / f"{shelved.file}.parts"
+    parts = _parts(shelved)
     parts.mkdir(exist_ok=True)
     for left in parts.glob("*.new*"):  # of a process that was killed
         shutil.rmtree(left) if left.is_dir() else left.unlink()

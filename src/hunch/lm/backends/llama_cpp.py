@@ -15,7 +15,6 @@ with what llama.cpp can do besides:
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -293,5 +292,11 @@ class LlamaModel(OpenAIModel):
 
 def grammar(options: Sequence[str]) -> str:
     """Return a grammar of llama.cpp that allows the options and nothing else."""
-    alternatives = " | ".join(json.dumps(option, ensure_ascii=False) for option in dict.fromkeys(options))
+    alternatives = " | ".join(f'"{_literal(option)}"' for option in dict.fromkeys(options))
     return f"root ::= {alternatives}"
+
+
+def _literal(option: str) -> str:
+    """Return an option with the escapes that llama.cpp's grammars have."""
+    named = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return "".join(named.get(sign) or (f"\\x{ord(sign):02X}" if sign < " " else sign) for sign in option)
