@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 from hunch.core import State, World
+from hunch.envs.design.plain import Plain
 from hunch.envs.design.problem import Problem
 from hunch.envs.icpi.chain import ChainTexts
 from hunch.lm.base import Model, OptionScores
 from hunch.lm.prompts import Prompt
 from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
 from hunch.methods.prior import bc_lm
+from hunch.methods.program.agent import PLAIN_WORDING
 from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.funsearch import FunSearch
 from hunch.methods.program.gif_mcts import GIFMCTS
@@ -32,8 +34,12 @@ from hunch.roles.reward import picture_judge
 from hunch.roles.reward.judge import Judge, JudgeConfig
 from hunch.roles.world_model import text as world_model_text
 from hunch.roles.world_model.prompting import assemble
-from hunch.roles.writer.programs import Attempt
+from hunch.roles.writer.programs import Attempt, plain_prompt
 
+BARE = Problem("Act.", "act(seen) returns 0 or 1.", "", "act", ("seen",))
+PLAIN = Problem(
+    "Act.", "", "", "act", ("seen", "memory"), plain=Plain("Act well.", ("seen",), "It returns 0.")
+)
 FIRST = State("You see a door.", "open the door", ("open door", "wait"))
 LATER = State(
     "You see a wall.\nIt is red.",
@@ -130,6 +136,13 @@ PROMPTS = {
         ],
     ),
     "programs": (WritingAgent.wording, lambda: programs(WritingAgent)),
+    "the plain request": (
+        PLAIN_WORDING,
+        lambda: (
+            [plain_prompt(p, (), "") for p in (BARE, PLAIN)]
+            + [plain_prompt(PLAIN, (Attempt(0, "def act(seen): ...", 1.0),), "fitness: 1")]
+        ),
+    ),
     "Eureka": (Eureka.wording, lambda: programs(Eureka)),
     "FunSearch": (FunSearch.wording, lambda: programs(FunSearch)),
     "GIF-MCTS": (GIFMCTS.wording, lambda: programs(GIFMCTS)),
@@ -146,6 +159,7 @@ KNOWN = {
     "a judge of pictures": ("92169409", "4b44179f0fe6"),
     "ICPI": ("f5ec42e5", "5876f9cb141b"),
     "programs": ("4873b7fb", "135c7a1869b7"),
+    "the plain request": ("plain-1", "c6a40ac6b371"),
     "Eureka": ("46e78e90", "a244233a7d29"),
     "FunSearch": ("adc4883b", "0b1587b675fc"),
     "GIF-MCTS": ("5af60686", "e45cf2b5f55d"),

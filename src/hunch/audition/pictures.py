@@ -53,11 +53,11 @@ class Stored(NamedTuple):
 @cache
 def stored() -> Stored:
     """Return the stored pictures."""
-    found = json.loads((resources.files("hunch.audition") / "pictures.json").read_text(encoding="utf-8"))
-    fields = found["schema"]
+    stored = json.loads((resources.files("hunch.audition") / "pictures.json").read_text(encoding="utf-8"))
+    fields = stored["schema"]
     names = list(fields)
     seen = (
         Seen(b64decode(own["png"]), dict(zip(names, own["facts"], strict=True)), own["left"])
-        for own in found["seen"]
+        for own in stored["seen"]
     )
-    return Stored(found["task"], found["near"], Schema(fields, str), tuple(seen))
+    return Stored(stored["task"], stored["near"], Schema(fields, str), tuple(seen))

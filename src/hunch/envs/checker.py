@@ -232,7 +232,8 @@ def _is_same(value: Any, before: Any) -> bool:
         return value.keys() == before.keys() and all(_is_same(value[name], before[name]) for name in value)
     if isinstance(value, (list, tuple)) and isinstance(before, (list, tuple)):
         return len(value) == len(before) and all(map(_is_same, value, before))
-    return bool(value == before) or (value != value and before != before)
+    both_nan = value != value and before != before  # nan alone differs from itself
+    return bool(value == before) or both_nan
 
 
 def _offers(env: Env, played: Played) -> None:

@@ -27,6 +27,7 @@ from zipfile import BadZipFile, ZipFile
 from filelock import FileLock, Timeout
 
 from hunch.core import HunchError, UsageError
+from hunch.suggest import suggest
 
 MEGABYTE: Final = 10**6
 CHUNK: Final = 2**20
@@ -153,9 +154,8 @@ def sha256_of(file: Path) -> str:
     """
     about = file.stat()
     mark = [about.st_size, about.st_mtime_ns]
-    beside = file.with_name(f"{file.name}.sha256.json")
     try:
-        known = json.loads(beside.read_text(encoding="utf-8"))
+        known = json.loads(_hash_beside(file).read_text(encoding="utf-8"))
         if known["file"] == mark:
             return str(known["sha256"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -164,9 +164,21 @@ def sha256_of(file: Path) -> str:
     with file.open("rb") as data:
         while chunk := data.read(CHUNK):
             digest.update(chunk)
-    with suppress(OSError):  # where the folder cannot be written, the next call hashes again
-        _write(beside, json.dumps({"file": mark, "sha256": digest.hexdigest()}).encode())
+    _note_hash(file, digest.hexdigest())
     return digest.hexdigest()
+
+
+def _hash_beside(file: Path) -> Path:
+    """Return the file that keeps the hash of a file."""
+    return file.with_name(f"{file.name}.sha256.json")
+
+
+def _note_hash(file: Path, sha256: str) -> None:
+    """Keep the hash of a file beside it; where the folder cannot be written, the next call hashes again."""
+    about = file.stat()
+    note = {"file": [about.st_size, about.st_mtime_ns], "sha256": sha256}
+    with suppress(OSError):
+        _write(_hash_beside(file), json.dumps(note).encode())
 
 
 # ---- fetching ---------------------------------------------------------------------------------------------
@@ -186,7 +198,7 @@ def get(name: str, *, accept: bool = False, say: Callable[[str], None] = print) 
     """
     shelved = SHELF.get(name)
     if shelved is None:
-        raise UsageError(f"There is no model called {name!r} on the shelf; there are {', '.join(SHELF)}.")
+        raise UsageError(f"There is no model called {name!r}; {suggest(name, list(SHELF))}")
     if shelved.terms and not accept:
         raise UsageError(f"{shelved.terms} Add --accept if you accept these terms.")
     with _owned(shelved):
@@ -271,7 +283,7 @@ def _fetch(shelved: Shelved, say: Callable[[str], None]) -> None:
         )
     joined.replace(shelved.path)
     shutil.rmtree(parts)
-    sha256_of(shelved.path)
+    _note_hash(shelved.path, shelved.sha256)
 
 
 def _check_room(shelved: Shelved, have: int) -> None:

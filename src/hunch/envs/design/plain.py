@@ -19,7 +19,7 @@ SENTENCES: Final = 3
 """Sentences of the environment's description that say what the task is (ours)."""
 SENTENCES_OF_RULES: Final = 3
 """Sentences on rewards, and on the end of an episode (ours)."""
-_SECTION: Final = re.compile(r"^ *#+ +(.+)$", re.MULTILINE)
+_SECTION: Final = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _ROW: Final = re.compile(r"^ *\| *(\d+) *\|([^|\n]+)\|(.*)\|? *$", re.MULTILINE)
 _ITEM: Final = re.compile(r"^ *[-*] *(\d+): *(.+)$", re.MULTILINE)
 _POWER: Final = re.compile(r"<sup>(.*?)</sup>")

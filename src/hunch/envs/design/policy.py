@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -11,7 +10,7 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import flaw
-from hunch.envs.design.plain import plain_policy
+from hunch.envs.design.plain import plain_policy, sections_of
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
@@ -20,7 +19,6 @@ SHOWN = 3
 """Number of steps of the worst episode in the feedback, from its beginning and from its end."""
 SHORT = 100
 """Maximum number of entries of an array that is shown in full."""
-_SECTION = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
 
 
@@ -206,12 +204,8 @@ def _interface(env: gym.Env[Any, Any]) -> str:
 
 def described(doc: str, without: tuple[str, ...] = ()) -> str:
     """Return the environment's description, without history, arguments and the named sections."""
-    parts = _SECTION.split(doc)
-    sections = zip(parts[1::2], parts[2::2], strict=False)
     return "\n\n".join(
-        f"{name}:\n{text.strip()}"
-        for name, text in sections
-        if name.strip() in _TOLD and name.strip() not in without
+        f"{name}:\n{text}" for name, text in sections_of(doc).items() if name in _TOLD and name not in without
     )
 
 

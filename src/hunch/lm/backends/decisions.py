@@ -29,7 +29,7 @@ import numpy as np
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
 from hunch.lm.backends.http import Line, Request, RequestError
-from hunch.lm.backends.loop import loop
+from hunch.lm.backends.loop import wait_for
 from hunch.lm.backends.remote import RemoteModel, account
 from hunch.lm.backends.replies import same_model
 from hunch.lm.base import Backend, Verb
@@ -172,7 +172,7 @@ def _probed(
     loaded = DecisionModel(
         model, line, form, most_options, evidence=evidence, price_in=price_in, price_out=price_out
     )
-    asyncio.run_coroutine_threadsafe(loaded.probe(), loop()).result()
+    wait_for(loaded.probe())
     return loaded
 
 
@@ -398,7 +398,7 @@ class DecisionModel(RemoteModel):
             What the server does, in words that follow "the server": for each kind of company that moves the
             probability of an option by more than 0.02, and for answers that are random or missing.
         """
-        return asyncio.run_coroutine_threadsafe(self._leaks(), loop()).result()
+        return wait_for(self._leaks())
 
     async def _leaks(self) -> list[str]:
         state, first, other = "The sky is blue, and the grass is wet.", *PROBES

@@ -54,8 +54,10 @@ LONG_PROMPT = 500
 """Estimated tokens of a prompt from which a server may drop a part."""
 MUCH_LESS = 0.75
 """Share of the tokens that a prompt should have, below which a part of it must be missing."""
-HALVINGS, LEAST_ANSWER = 3, 16
-"""How often the room of an answer is halved before the prompt is shortened, and the tokens that it keeps."""
+HALVINGS = 3
+"""How often the room of an answer is halved before the prompt is shortened."""
+LEAST_ANSWER = 16
+"""Tokens that the room of an answer keeps."""
 
 
 class RemoteModel(Answering, Model):
