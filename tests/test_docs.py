@@ -5,6 +5,7 @@ import importlib
 import re
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
 from itertools import pairwise, takewhile
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jevcompat.mock import MockConfig, Running
 from nbclient import NotebookClient
 
 from hunch.cli.commands import COMMANDS
@@ -31,6 +33,8 @@ PAGES = sorted(DOCS.rglob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 STEPS = 20
+DECISIONS = "http://localhost:8755"
+"""The address that the pages give a decision model. The tests start one elsewhere: that port may be taken."""
 MORE = {"runs.md": 200}
 """Pages whose programs need more: a checkpoint of step 150."""
 
@@ -65,8 +69,9 @@ def test_programs_run(page, tmp_path, cache):
             (tmp_path / file[1]).write_text(code)
         else:
             program += code
-    (tmp_path / "program.py").write_text(program)
-    done = run(tmp_path, "program.py", HUNCH_CACHE=cache)
+    with Running(MockConfig()) if DECISIONS in program else nullcontext() as server:
+        (tmp_path / "program.py").write_text(program.replace(DECISIONS, server.url) if server else program)
+        done = run(tmp_path, "program.py", HUNCH_CACHE=cache)
     assert done.returncode == 0, done.stderr
 
 
