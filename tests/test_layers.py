@@ -162,22 +162,11 @@ def loads_torch(module: str, seen: set[str]) -> bool:
     return False
 
 
-ROOMS_TO_DO = ("hunch/lm", "hunch/methods/prior")
-"""Rooms whose imports inside functions do not yet say why; one that is done leaves the list."""
-
-
-def of_room(room: str) -> dict[str, Path]:
-    """The modules of a package or room, given by its path."""
-    dotted = room.replace("/", ".")
-    return {name: path for name, path in MODULES.items() if f"{name}.".startswith(f"{dotted}.")}
-
-
 def test_an_import_inside_a_function_says_why():
     """Our own modules are imported at the top of a file; a comment on the line names why one is not."""
-    to_do = {name for room in ROOMS_TO_DO for name in of_room(room)} - set(of_room("hunch/envs/design"))
     wrong = []
-    for name in set(MODULES) - to_do:
-        for line, comment, modules in imports_in_functions(MODULES[name].read_text()):
+    for name, path in MODULES.items():
+        for line, comment, modules in imports_in_functions(path.read_text()):
             if not comment:
                 wrong.append(f"{name}, line {line}: no reason")
             elif "loads torch" in comment and not any(loads_torch(module, set()) for module in modules):

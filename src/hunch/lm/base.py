@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hunch.core import EvidenceLevel, FloatArray, IntArray, UsageError
+from hunch.lm.decision import DecisionQuestion
 from hunch.lm.prompts import Prompt
-
-if TYPE_CHECKING:
-    from hunch.lm.decision import DecisionQuestion
-    from hunch.lm.speech import Sampling
+from hunch.lm.speech import Sampling, estimate_tokens
 
 Verb = Literal["generate", "score", "label", "embed", "decide", "see"]
 """Kinds of request to a model; ``see`` means that it accepts messages with pictures."""
@@ -196,8 +194,6 @@ class Model:
 
     def count_tokens(self, text: str) -> int:
         """Return an estimate of the number of tokens of a text, slightly below the number for GPT-2."""
-        from hunch.lm.speech import estimate_tokens  # an encoder is seldom asked
-
         return estimate_tokens(text)
 
     generate: Any = _refusing("generate")

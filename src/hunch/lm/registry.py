@@ -10,15 +10,15 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from hunch import plugins
 from hunch.core import UsageError
+from hunch.extras import of_studies
 from hunch.lm.answers.cache import Cached
+from hunch.lm.answers.store import Store
 from hunch.lm.base import Backend, LanguageModel, Verb
-
-if TYPE_CHECKING:
-    from hunch.lm.answers.store import Store
+from hunch.suggest import suggest
 
 GROUP: Final = "hunch.models"
 """Entry-point group for packages that provide models."""
@@ -26,7 +26,8 @@ SCRATCH: Final = "scratch"
 """Spec of a new model to train."""
 M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
-
+OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
+"""Kinds that the package of the studies brings."""
 
 OURS: Final = {
     file.replace("_", "-"): f"hunch.lm.backends.{file}:BACKEND"
@@ -87,8 +88,6 @@ def answers(backend: Backend, file: str | Path | None = PER_USER) -> Store | Non
         file = per_user() if backend.costly else None
     if file is None:
         return None
-    from hunch.lm.answers.store import Store
-
     return Store(file)
 
 
@@ -139,9 +138,7 @@ def backend_of(head: str) -> Backend:
         if bool(argument) != backend.takes_argument:
             raise UsageError(f"The spec {head!r} should read {backend.pattern!r}.")
         return backend
-    from hunch.lm.wrong import unknown
-
-    raise unknown(head, {name: known.pattern for name, known in kinds().items()})
+    raise _unknown(head)
 
 
 def require(model: M, verb: Verb, needed_by: str) -> M:
@@ -153,11 +150,32 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     if not hasattr(model, "verbs"):
         raise UsageError(f"{needed_by} takes a language model, as hunch.lm.load gives it, not {model!r}.")
     if verb not in model.verbs:
-        from hunch.lm.wrong import incapable
-
-        able = [backend.pattern for backend in kinds().values() if verb in backend.verbs]
-        raise incapable(model, verb, needed_by, able)
+        raise _incapable(model, verb, needed_by)
     return model
+
+
+def _unknown(head: str) -> UsageError:
+    """Return the error for a spec of unknown kind, with similar names."""
+    kind, _, argument = head.partition(":")
+    if kind in OF_STUDIES:
+        return of_studies(f"The model {head!r}")
+    if "/" in head and not argument:
+        near = f"did you mean 'hf:{head}'?"
+    else:
+        near = suggest(kind, {name: backend.pattern for name, backend in kinds().items()})
+    return UsageError(f"There is no model called {head!r}; {near}")
+
+
+def _incapable(model: Any, verb: Verb, needed_by: str) -> UsageError:
+    """Return the error for a model that lacks a verb, with the kinds of models that have it."""
+    has = ", ".join(sorted(model.verbs))
+    able = ", ".join(backend.pattern for backend in kinds().values() if verb in backend.verbs)
+    lacking: dict[str, str] = getattr(getattr(model, "model", model), "lacking", {})
+    tried = f" Tried when it was loaded: {lacking[verb]}" if lacking.get(verb) else ""
+    return UsageError(
+        f"{needed_by} needs a model with the verb {verb!r}, but {model.name} only has {has}; "
+        f"{verb!r} is offered by {able}.{tried}"
+    )
 
 
 def split(spec: str) -> tuple[str, dict[str, Any]]:
@@ -185,8 +203,6 @@ def check_options(kind: str, loader: Callable[..., Any], chosen: Mapping[str, An
         return  # the loader checks them itself
     known = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
     if wrong := next((option for option in chosen if option not in known), ""):
-        from hunch.suggest import suggest
-
         raise UsageError(f"The model {kind!r} has no option {wrong!r}; {suggest(wrong, known)}")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar, cast
 
 from hunch.core import UsageError
+from hunch.lm.template import Template, pinned
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
 
 C = TypeVar("C")
@@ -84,8 +85,6 @@ def check_prompts(config: Any) -> None:
         UsageError: if a file cannot be read, has changed, has no field, or has one that the role lacks.
     """
     if isinstance(config, AskConfig) and config.prompt:
-        from hunch.lm.template import Template
-
         Template.read(config.prompt, config.prompt_fields)
     for entry in fields(config):
         if is_dataclass(value := getattr(config, entry.name)):
@@ -104,8 +103,7 @@ def with_digests(config: C) -> C:
         if is_dataclass(value) and (new := with_digests(value)) is not value:
             changed[entry.name] = new
     if isinstance(config, AskConfig) and config.prompt:
-        from hunch.lm.template import pinned
-
-        if (named := pinned(config.prompt)) != config.prompt:
+        named = pinned(config.prompt)
+        if named != config.prompt:
             changed["prompt"] = named
     return cast("C", replace(cast("Any", config), **changed)) if changed else config

@@ -32,13 +32,13 @@ def trainable(spec: str, **options: Any) -> Trainable:
     kind, _, name = head.partition(":")
     chosen = written | dict(options)
     if head == SCRATCH:
-        from hunch.lm.training.words import new as scratch
+        from hunch.lm.training.words import new as scratch  # loads torch
 
         check_options(SCRATCH, scratch, chosen)
         new: Trainable = scratch(**chosen)
         new.model.name = spec
         return new
-    from hunch.lm.training import load
+    from hunch.lm.training import load  # loads torch
 
     if kind == "gguf" and name:
         kind = "hf"  # by transformers: llama.cpp does not train

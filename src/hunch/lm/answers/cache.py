@@ -19,19 +19,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.question import Answering, Question
+from hunch.lm.answers.speaking import ask
+from hunch.lm.answers.store import Source, Store
+from hunch.lm.answers.stored import decode, encode
+from hunch.lm.answers.table import Key
 from hunch.lm.base import LanguageModel, OptionScores
+from hunch.lm.speech import Uncached
 from hunch.lm.usage import Metered, Usage, counters
 from hunch.lm.waiting import Wait, waiting
-
-if TYPE_CHECKING:
-    from hunch.lm.answers.store import Store
-    from hunch.lm.answers.table import Key
 
 REQUESTS_A_COMMIT = 32
 REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
@@ -130,8 +131,6 @@ class Cached(Answering, Metered):
         if self.store is None or not questions:
             return {}
         keys = {self._key(question): question for question in questions}
-        from hunch.lm.answers.stored import decode
-
         values = self.store.read(list(keys))
         return self._remember({keys[key]: decode(keys[key].verb, value) for key, value in values.items()})
 
@@ -182,8 +181,6 @@ class Cached(Answering, Metered):
         if questions[0].verb == "embed":
             answers: Sequence[Any] = list(self.model.embed([question.request[0] for question in questions]))
         else:
-            from hunch.lm.answers.speaking import ask
-
             answers = ask(self.model, questions)
         yield dict(zip(questions, answers, strict=True))
         begun.update(questions)
@@ -206,8 +203,6 @@ class Cached(Answering, Metered):
         """Store answers at once; if another process was first, its answer is used."""
         passing: dict[Question, Any] = {}
         if any(question.verb == "generate" for question in answers):
-            from hunch.lm.speech import Uncached
-
             passing = {asked: str(text) for asked, text in answers.items() if isinstance(text, Uncached)}
             answers = {asked: text for asked, text in answers.items() if asked not in passing}
             self.unfinished |= passing.keys()
@@ -216,9 +211,6 @@ class Cached(Answering, Metered):
             passing = {asked: answer for asked, answer in answers.items() if answer is None}
             answers = {asked: answer for asked, answer in answers.items() if answer is not None}
         if self.store is not None and answers:
-            from hunch.lm.answers.store import Source
-            from hunch.lm.answers.stored import decode, encode
-
             keys = {self._key(question): question for question in answers}
             told = getattr(self.model, "told", "")
             source = Source(next(iter(answers)).verb, self.name, self.revision, told)

