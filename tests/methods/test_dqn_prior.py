@@ -12,7 +12,7 @@ from hunch import lm
 from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
 from hunch.rl.q_learning import forward
-from hunch.roles import LikelihoodPrior, SimilarityPrior, TextTable, UniformPrior
+from hunch.roles import LikelihoodPrior, Proposal, SimilarityPrior, TextTable, UniformPrior
 from hunch.roles.prior.language import prompt
 
 EAGER = {
@@ -176,6 +176,52 @@ def test_joint_encoding_learns_too(table):
         agent.learn()
     q = agent.explain(s).columns["Q"]
     assert q[0] - q[1] > 0.5
+
+
+class Opinionated(UniformPrior):
+    """Gives the first action of each state the probability in the state's observation."""
+
+    def _compute(self, states):
+        return [np.array([float(s.observation), *[(1 - float(s.observation)) / 2] * 2]) for s in states]
+
+
+def test_a_confident_prior_acts_and_q_acts_elsewhere(table):
+    agent = begun(DQNPrior(Opinionated(), table, confidence=0.8, alpha=10.0, **SMALL))
+    sure, unsure = (State(p, "go", ("left", "right", "up")) for p in ("0.8", "0.79"))
+    assert {agent.act([replace(sure, stream=i)])[0] for i in range(40)} == {"left"}
+    assert {agent.act([replace(unsure, stream=i)])[0] for i in range(40, 80)} == set(unsure.options)
+    assert agent.learn()["by_prior"] == 0.5
+    assert "by_prior" not in agent.learn()
+    player = agent.player(0)
+    assert {player.act([unsure])[0] for _ in range(40)} == set(unsure.options)
+    assert {player.act([sure])[0] for _ in range(40)} == {"left"}
+    agent.observe([Transition(replace(unsure, stream=99), "up", 0.0, sure, False, False)])
+    batch = agent.learner.replay.sample(8, np.random.default_rng(0))
+    assert [own.tolist() for own in agent.candidates(batch.next_state, batch.next_candidates)] == [[0]] * 8
+    assert [own.tolist() for own in agent.candidates(batch.state, batch.candidates)] == [[0, 1, 2]] * 8
+
+
+def test_what_named_no_action_is_no_confidence(table):
+    """Such an answer stands for the last action: without a word read, the prior must not act."""
+
+    class Sampled:
+        evidence = "L0"
+
+        def propose(self, states, k, rng):
+            shares = [float(state.observation) for state in states]
+            return [Proposal(np.array([2]), np.ones(1), fallbacks=share) for share in shares]
+
+    agent = begun(DQNPrior(Sampled(), table, confidence=0.75, k=4, alpha=10.0, **SMALL))
+    for unread, chosen in (("0.25", {"up"}), ("0.5", {"left", "right", "up"})):
+        state = State(unread, "go", ("left", "right", "up"))
+        assert {agent.act([replace(state, stream=i)])[0] for i in range(60)} == chosen
+        agent.proposals.here.clear()
+
+
+def test_a_prior_that_is_never_confident_leaves_dqn(table, lake):
+    dqn = hunch.methods.DQN(table, **SMALL)
+    same = begun(DQNPrior(UniformPrior(), table, confidence=1.0, **SMALL))
+    assert actions(hunch.train(dqn, lake, 300)) == actions(hunch.train(same, lake, 300))
 
 
 @pytest.mark.parametrize("joint", [False, True])

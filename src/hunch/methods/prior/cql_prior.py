@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hunch.core import FloatArray
 from hunch.methods.method import Method
-from hunch.methods.prior.dqn_prior import PRIOR, DQNPrior, When, choose
+from hunch.methods.prior.dqn_prior import PRIOR, Candidates, DQNPrior, When, choose
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
@@ -102,6 +102,10 @@ class CQLPrior(DQNPrior):
         **options: Any,
     ) -> None:
         self.hold(prior, encoder, configure(type(self), config, options))
+
+    def new_candidates(self) -> Candidates:
+        """Return the candidate sets C^k(s), of which there are none yet."""
+        return Candidates(self.prior, self.features, self.config.k, self.config.proposals)
 
     def new_learner(self, seed: int, recorded: int) -> ConservativeLearner:
         """Return a new Q whose update descends on L, and room for the recorded transitions."""

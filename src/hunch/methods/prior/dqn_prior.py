@@ -14,7 +14,8 @@ As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z,
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).
 
 The language model fills one role, the action prior. With an uninformed prior and ``k=None`` (all admissible
-actions) it is :mod:`hunch.methods.prior.dqn`. If the world has recorded data and no streams, the agent learns
+actions) it is :mod:`hunch.methods.prior.dqn`. With ``confidence`` the model's opinion counts only where it is
+sure (:class:`HandOver`, ours). If the world has recorded data and no streams, the agent learns
 from the data only, one update per pass of the loop; if it has both, from both.
 
 Departures: states and actions are embedded separately by default, not as one text (``joint`` is the paper's
@@ -48,9 +49,9 @@ from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
-from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import LATER, Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.roles.encoder.features import StateFeatures, TextTable
-from hunch.roles.prior.base import ActionPrior, Proposal
+from hunch.roles.prior.base import ActionPrior, DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ class DQNPriorConfig(DQNConfig):
     """Proposals per state (paper: 5); none for all actions with a positive probability under the prior."""
     proposals: When = "visited"
     """When proposals are drawn: once per state, on each arrival (authors' code), or at each use."""
+    confidence: Share | None = field(default=None, metadata=LATER)
+    """Hand-over (ours): where the prior's favourite has at least this probability, it is the only candidate;
+    elsewhere all admissible actions are, and the prior has no say. With sampled answers the probability is
+    the share of k. Candidates are then found once per state. None: the prior proposes k everywhere."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
 
@@ -162,6 +167,7 @@ class DQNPrior(Agent):
         self.offline = world.streams == 0
         self.rng = np.random.default_rng(seed)
         self.steps = 0
+        self.handed_over: list[bool] = []  # with confidence: whether the prior chose, since the last metrics
         self.features = StateFeatures(self.table, joint=self.config.joint)
         self.proposals = self.new_candidates()
         self.learner = self.new_learner(seed, len(data))
@@ -171,7 +177,15 @@ class DQNPrior(Agent):
 
     def new_candidates(self) -> Candidates:
         """Return the candidate sets C^k(s), of which there are none yet."""
-        return Candidates(self.prior, self.features, self.config.k, self.config.proposals)
+        c = self.config
+        if c.confidence is not None:
+            return Candidates(HandOver(self.prior, c.confidence, c.k), self.features, k=None, when="kept")
+        return Candidates(self.prior, self.features, c.k, c.proposals)
+
+    @property
+    def hands_over(self) -> bool:
+        """True with the setting ``confidence``."""
+        return isinstance(self.proposals.prior, HandOver)
 
     def new_learner(self, seed: int, recorded: int) -> QLearner:
         """Return a new Q with its update, and room for so many recorded transitions besides new ones."""
@@ -197,6 +211,8 @@ class DQNPrior(Agent):
         arrivals = self.proposals.arrive(states, self.rng)
         for state, arrival in zip(states, arrivals, strict=True):
             self.proposals.here[state.stream] = arrival
+            if self.hands_over:
+                self.handed_over.append(len(arrival.proposal.indices) == 1 < len(state.options))
 
         # Q(s, a_i) for a_i in C^k(s), shape (candidates,) for each state.
         numbers = [arrival.state for arrival in arrivals]
@@ -280,6 +296,9 @@ class DQNPrior(Agent):
         self.proposals.fallbacks.clear()
         if fallbacks:
             metrics["fallback_rate"] = float(np.mean(fallbacks))
+        if self.handed_over:
+            metrics["by_prior"] = float(np.mean(self.handed_over))  # share of the steps that the prior chose
+            self.handed_over = []
         return metrics
 
     @property
@@ -345,11 +364,17 @@ class DQNPrior(Agent):
     def state_dict(self) -> dict[str, Any]:
         """Return the attributes in ``saved``, the candidates, and the names of both models."""
         models = {"encoder": self.table.lm.name, "proposer": self._proposer()}
-        return {**super().state_dict(), **models, **self.proposals.state_dict()}
+        state = {**super().state_dict(), **models, **self.proposals.state_dict()}
+        if self.hands_over:
+            state["handed_over"] = list(self.handed_over)
+        return state
 
     def _proposer(self) -> dict[str, Any]:
         """Return the settings on which the candidates of a state depend."""
-        return {name: self.settings.get(name) for name in ("lm", "k", "prior", "proposals")}
+        on = ["lm", "k", "prior", "proposals"]
+        if self.hands_over:
+            on.append("confidence")
+        return {name: self.settings.get(name) for name in on}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`; candidates of another prior are dropped.
@@ -366,6 +391,7 @@ class DQNPrior(Agent):
             )
         super().load_state_dict(state)
         self.proposals.load_state_dict(state, own=state["proposer"] == self._proposer())
+        self.handed_over = list(state.get("handed_over", ()))  # without confidence there are none
 
 
 def choose(proposal: Proposal, q: FloatArray, alpha: float, rng: np.random.Generator) -> int:
@@ -397,6 +423,51 @@ def posterior(weights: FloatArray, q: FloatArray, alpha: float) -> FloatArray:
 
 
 # ---- the candidates ---------------------------------------------------------------------------------------
+
+
+class HandOver:
+    """Proposes the prior's favourite alone where the prior is confident, and all actions elsewhere.
+
+    ::
+
+        C(s) = {argmax p(. | s)}   if max p(. | s) >= confidence      the prior acts
+               A(s)                otherwise                          Q acts, and the prior has no say
+
+    A probability is worth this much trust only if it is calibrated, which an audition measures.
+
+    Args:
+        prior: The action prior. One without an explicit distribution is asked for k answers, whose shares are
+            the probabilities; an answer that names no action counts for none.
+        confidence: The least probability of the favourite.
+        k: Number of answers; not used if the prior knows its distribution.
+    """
+
+    def __init__(self, prior: ActionPrior, confidence: float, k: int | None) -> None:
+        self.prior = prior
+        self.confidence = confidence
+        self.k = k
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the prior."""
+        return self.prior.evidence
+
+    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
+        """Return the favourite, or all actions with equal weights; k is not used."""
+        prior_k = None if isinstance(self.prior, DistributionPrior) else self.k
+        proposals = []
+        for state, proposed in zip(states, self.prior.propose(states, prior_k, rng), strict=True):
+            n = len(state.options)
+            p = np.zeros(n)
+            p[proposed.indices] = proposed.weights
+            if proposed.fallbacks > 0:  # not for nan; such answers were counted for the last action
+                p[-1] -= proposed.fallbacks
+            favourite = int(p.argmax())
+            if p[favourite] >= self.confidence:
+                proposals.append(Proposal(np.array([favourite]), np.ones(1), proposed.fallbacks))
+            else:
+                proposals.append(Proposal(np.arange(n), np.full(n, 1 / n), proposed.fallbacks))
+        return proposals
 
 
 class Arrival(NamedTuple):
