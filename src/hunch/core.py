@@ -507,14 +507,15 @@ class Agent(Player, Source):
         group: Number of neighbouring streams whose episodes begin alike, to be compared.
         records_file: Name of the file in the run's folder that holds :meth:`records`.
         config_class: The class of ``config``, for methods of the command line.
-        fixed: Settings that define the method, and which no option can change.
+        from_settings: True if ``config`` and ``models`` are all that it takes to build the agent again; False
+            if it was given other parts in Python.
     """
 
     config: Any = None
     group: int = 1
     records_file: ClassVar[str] = "records.jsonl"
     config_class: ClassVar[type[Any]]
-    fixed: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    from_settings: bool = True
 
     @abstractmethod
     def player(self, seed: int) -> Player:

@@ -27,7 +27,7 @@ from hunch.lm import load
 from hunch.methods.goal.ellm import ELLMConfig, SuggestionConfig
 from hunch.methods.in_context.icpi import ICPIConfig
 from hunch.methods.planner.inner_monologue import InnerMonologueConfig
-from hunch.methods.planner.plan import PlannerConfig
+from hunch.methods.planner.saycan import SayCanConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.code_policy import CodePolicyConfig
@@ -268,7 +268,7 @@ BEDS: Final = (
         {"lm": WALKS, "env_options": {"history": 0}},
         place=f'--env.history 0 --encoder phrases --lm "{WALKS}" --env.picture --reader',
     ),
-    Bed("saycan", "planner", KITCHEN, _SPEAKER, 2_000, PlannerConfig()),
+    Bed("saycan", "planner", KITCHEN, _SPEAKER, 2_000, SayCanConfig()),
     Bed("inner-monologue", "planner", KITCHEN, _SPEAKER, 2_000, InnerMonologueConfig()),
 )
 ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting")

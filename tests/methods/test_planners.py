@@ -11,8 +11,9 @@ from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.envs.kitchen.skills import SKILLS, VERBS
-from hunch.methods.planner.agent import Planner
 from hunch.methods.planner.examples import ExamplePrior, build_scorer
+from hunch.methods.planner.inner_monologue import InnerMonologue
+from hunch.methods.planner.saycan import SayCan
 from hunch.rl.episodes import evaluate
 from hunch.roles.planner.skills import (
     FAILED,
@@ -126,7 +127,7 @@ def test_a_run_without_subtasks_brings_no_skills(tmp_path):
 
 def test_two_skills_of_one_name_are_refused():
     with pytest.raises(HunchError, match="'done'"):
-        begun(Planner(UniformPrior(), [single("done"), single("done")]))
+        begun(SayCan(UniformPrior(), [single("done"), single("done")]))
 
 
 # ---- what is told -----------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def fixed(name, can):
 
 def first_skill(score):
     agent = begun(
-        Planner(Told(a=0.6, b=0.3, c=0.1), [fixed("a", 0.1), fixed("b", 0.5), fixed("c", 0.9)], score=score)
+        SayCan(Told(a=0.6, b=0.3, c=0.1), [fixed("a", 0.1), fixed("b", 0.5), fixed("c", 0.9)], score=score)
     )
     observation, info = hunch.make("hunch/FrozenLake-v0").reset(seed=0)
     agent.act([State.read(observation, info)])
@@ -249,7 +250,7 @@ def test_affordances_asked_once_stay():
     for affordance, expected in (("once", 1), ("each", 6)):
         calls.clear()
         skill = dataclasses.replace(fixed("a", 0.5), can=can)
-        agent = begun(Planner(UniformPrior("L0"), [skill], affordance=affordance))
+        agent = begun(SayCan(UniformPrior("L0"), [skill], affordance=affordance))
         evaluate(lambda seed, agent=agent: agent, [hunch.make("hunch/FrozenLake-v0", max_steps=6)], 1, 0)
         assert len(calls) <= expected + (affordance == "once")  # the first choice, and what is kept of it
 
@@ -343,7 +344,7 @@ def never(name="wander"):
 
 
 def test_a_skill_that_never_ends_is_ended_by_its_budget():
-    agent = begun(Planner(UniformPrior("L0"), [never()], feedback=("success",)))
+    agent = begun(InnerMonologue(UniformPrior("L0"), [never()], feedback=("success",)))
     evaluate(lambda seed: agent, [hunch.make("hunch/FrozenLake-v0", max_steps=10)], 1, 0)
     (line,) = agent.records()
     assert line["plan"] == ["wander"] * 3  # 4, 4 and 2 steps
@@ -358,7 +359,7 @@ class Breaks(FixedAction):
 
 
 def test_a_skill_that_raises_ends_the_run_in_one_sentence():
-    agent = begun(Planner(UniformPrior("L0"), [dataclasses.replace(never(), player=lambda _: Breaks(""))]))
+    agent = begun(SayCan(UniformPrior("L0"), [dataclasses.replace(never(), player=lambda _: Breaks(""))]))
     with pytest.raises(HunchError, match="The skill 'wander' failed with ZeroDivisionError: no floor"):
         hunch.train(agent, hunch.make("hunch/FrozenLake-v0"), steps=10)
 
@@ -371,7 +372,7 @@ def test_skills_of_another_environment_are_named(skills):
 
 def test_a_planner_that_loops_has_to_stop(skills):
     loops = LikelihoodPrior(lm.load("scripted:first"))
-    agent = begun(Planner(loops, skills, longest=5))
+    agent = begun(SayCan(loops, skills, longest=5))
     env = hunch.make(KITCHEN)
     episodes = evaluate(lambda seed: agent, [env], 3, 0)
     assert all(len(line["plan"]) == 6 and line["plan"][-1] == "done" for line in agent.records())

@@ -28,14 +28,13 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, State, Transition, UsageError, World, weakest
+from hunch.core import State, Transition, UsageError, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
-from hunch.methods.planner.agent import Planner
+from hunch.methods.planner.agent import Choice, Planner
 from hunch.methods.planner.plan import PlannerConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import FixedAction, Skill
-from hunch.roles.prior.base import UniformPrior
 from hunch_contrib.planner.skill_graph import WORDING, Entry, EntryConfig, SkillGraph, extract
 
 FAR: Final = 400
@@ -153,10 +152,6 @@ class Plan4MC(Planner):
     """
 
     config_class: ClassVar[type[Any]] = Plan4MCConfig
-    fixed: ClassVar[Mapping[str, Any]] = {
-        **{"score": "say", "affordance": "each", "pick": "best", "stop_can": 0.2, "samples": 5},
-        **{"feedback": (), "false_positives": 0.0, "false_negatives": 0.0, "prior": PlannerConfig().prior},
-    }
 
     def __init__(
         self,
@@ -168,10 +163,10 @@ class Plan4MC(Planner):
         **options: Any,
     ) -> None:
         self.lm, self.known = lm, graph
-        super().__init__(UniformPrior(), skills, config, **options)
+        super().__init__(skills, config, **options)
         self.models = {"lm": lm}
         if graph is not None:  # it is not part of the options
-            self.given = tuple(skills)
+            self.from_settings = False
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Plan4MC:
@@ -183,11 +178,6 @@ class Plan4MC(Planner):
         """The version of the prompts."""
         return WORDING
 
-    @property
-    def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of the skills and the model that wrote the graph."""
-        return weakest((self.lm.evidence, super().evidence))
-
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans; the model writes the graph when the first plan is needed."""
         super().begin(world, seed)
@@ -196,23 +186,26 @@ class Plan4MC(Planner):
 
     # ---- choosing a skill -----------------------------------------------------------------------------
 
-    def _say(
-        self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
-    ) -> tuple[list[FloatArray], list[float]]:
-        """Put all weight on the plan's next skill; without a plan on stopping, or else on all skills."""
-        says, without = [], []
-        for state, menu in zip(states, menus, strict=True):
-            name = self._next(state, menu)
-            stop = self.config.stop if self.config.stop in menu else None
-            chosen = name or stop
-            alike = np.full(len(menu), 1 / len(menu))
-            says.append(alike if chosen is None else np.array([float(own == chosen) for own in menu]))
-            without.append(float(name is None))
-        return says, without
+    def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[Choice]:
+        """Choose the plan's next skill; without a plan stopping, or else any skill."""
+        choices = []
+        for state in states:
+            menu = self.menu(state)
+            names = list(menu)
+            chosen = planned = self._next(state, menu)
+            if self.config.stop in menu and (planned is None or self.must_stop(self.plan_of(state), menu)):
+                chosen = self.config.stop
+            if chosen is None:
+                say = np.full(len(names), 1 / len(names))  # (skills,)
+                chosen = names[int(self.rng_of(state.stream, 0).choice(len(names)))]
+            else:
+                say = np.array([float(name == chosen) for name in names])
+            choices.append(Choice(menu[chosen], {"say": say, "score": say}, float(planned is None)))
+        return choices
 
     def _next(self, state: State, menu: Mapping[str, Skill]) -> str | None:
         """Return the next skill of the plan, or None with the reason."""
-        mine = self._plan(state)
+        mine = self.plan_of(state)
         try:
             ahead = self._ahead(state, menu)
         except NoPlan as problem:
@@ -222,7 +215,7 @@ class Plan4MC(Planner):
 
     def _ahead(self, state: State, menu: Mapping[str, Skill]) -> list[str]:
         """Return the rest of the plan, whose first skill can be tried here."""
-        mine = self._plan(state)
+        mine = self.plan_of(state)
         if len(mine.names) >= self.config.longest and self.config.stop not in menu:
             raise NoPlan(f"The target is not reached after {self.config.longest} skills.")
         if self.config.replan == "each" or not mine.names:
@@ -270,7 +263,8 @@ class Plan4MC(Planner):
         twin.manual, twin.graph = self.manual, self.graph
         return twin
 
-    def _twin(self) -> Plan4MC:
+    def twin(self) -> Plan4MC:
+        """Return an agent with the same model, skills and given graph, not begun."""
         return type(self)(self.lm, tuple(self.skills.values()), self.config, graph=self.known)
 
     @property

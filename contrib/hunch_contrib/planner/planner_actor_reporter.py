@@ -16,7 +16,7 @@ the planner to a higher return.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -25,10 +25,11 @@ import numpy as np
 from hunch.core import Saved, State, Transition, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.methods.method import Method
-from hunch.methods.planner.agent import PLANNER, Planner
-from hunch.methods.planner.plan import Plan, PlannerConfig
+from hunch.methods.planner.inner_monologue import InnerMonologue, InnerMonologueConfig
+from hunch.methods.planner.plan import Plan
+from hunch.methods.planner.saycan import SCORED
 from hunch.ranges import PositiveFloat, Share
-from hunch.roles.planner.skills import Skill
+from hunch.roles.planner.skills import Channel, Skill
 from hunch.roles.prior.base import ActionPrior
 
 
@@ -106,11 +107,14 @@ class WordReporter(Saved):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannerActorReporterConfig(PlannerConfig):
+class PlannerActorReporterConfig(InnerMonologueConfig):
     """Settings of planner, actor and reporter."""
 
     score: Literal["product", "say", "can"] = "say"
     """Score of a skill: say (paper) uses the planner only; can and product also use the skills' values."""
+    feedback: tuple[Channel, ...] = ()
+    """Feedback channels besides the reporter: success, scene (what is visible), question (a person answers),
+    person (new task)."""
     reporter: Literal["trained", "untrained", "scripted"] = "trained"
     """Reporter: trained on the reward (paper's variant), untrained (random), or scripted, a rule (paper)."""
     messages: tuple[str, str] = ("It is good.", "It is bad.")
@@ -123,12 +127,11 @@ class PlannerActorReporterConfig(PlannerConfig):
     """With a trained reporter: learning rate of REINFORCE (our choice)."""
 
 
-class PlannerActorReporter(Planner):
-    """The agent of this method; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
+class PlannerActorReporter(InnerMonologue):
+    """The agent of this method; arguments as for :class:`~hunch.methods.planner.saycan.SayCan`."""
 
     config_class: ClassVar[type[Any]] = PlannerActorReporterConfig
-    fixed: ClassVar[Mapping[str, Any]] = {"stop_can": 0.2, "false_positives": 0.0, "false_negatives": 0.0}
-    saved = (*Planner.saved, "trained", "reports", "returns")
+    saved = (*InnerMonologue.saved, "trained", "reports", "returns")
 
     def __init__(
         self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
@@ -156,7 +159,7 @@ class PlannerActorReporter(Planner):
         if not event:
             return told
         p = self.reporter.probability(event)
-        first = bool(self._rng(state.stream, 3).random() < p) if self._samples else p >= 0.5
+        first = bool(self.rng_of(state.stream, 3).random() < p) if self._samples else p >= 0.5
         self.reports.setdefault(state.stream, []).append((event, first))
         message = self.config.messages[0 if first else 1]
         return f"{told}\n{message}".strip()
@@ -191,7 +194,7 @@ METHOD = Method(
     PlannerActorReporter,
     "a frozen planner, a trained actor, and a reporter that learns what to report from the reward",
     "Dasgupta et al., Collaborating with language models for embodied reasoning, 2023",
-    **PLANNER,
+    **SCORED,
     suggested=("minilm", "scripted:examiner"),
     changeable=("score", "affordance", "pick", "prior"),
 )

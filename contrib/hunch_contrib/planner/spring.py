@@ -140,6 +140,7 @@ class SPRING(Agent):
         require(lm, "generate", needed_by="SPRING")
         self.config: SPRINGConfig = configure(type(self), config, options)
         self.lm, self.models, self.given = lm, {"lm": lm}, questions
+        self.from_settings = questions is None
         self.questions = questions or (GRAPH if self.config.ask == "graph" else DIRECT)
         self.order = ordered(self.questions)
         self._asking = Asking(lm, self.config, tokens=200, stop=("\n\n",), role="policy")

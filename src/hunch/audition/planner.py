@@ -19,7 +19,7 @@ from hunch.envs.kitchen.skills import VERBS, subtasks
 from hunch.envs.kitchen.world import DONE
 from hunch.lm.base import LanguageModel
 from hunch.methods.planner.examples import build_scorer
-from hunch.methods.planner.plan import PlannerConfig
+from hunch.methods.planner.saycan import SayCanConfig
 from hunch.roles.prior.base import DistributionPrior
 
 BEDS = (Bed("hunch/Kitchen-v0"),)
@@ -36,7 +36,7 @@ class Due(NamedTuple):
 
 def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
     """Return for each transcript whether the most likely skill is right; without a skill it is wrong."""
-    prior = build_scorer(replace(PlannerConfig().prior, patience=None), lm)
+    prior = build_scorer(replace(SayCanConfig().prior, patience=None), lm)
     k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose([due.state for due in drawn], k, np.random.default_rng(seed))
     named = ["" if p.fallbacks == 1 else SKILLS[p.indices[p.weights.argmax()]] for p in proposals]

@@ -83,7 +83,7 @@ def _changeable(config: RunConfig) -> list[str]:
     if "agent" in config.objects or config.options is None:
         return []
     method = methods.find(config.method)
-    return [name for name in method.changeable if name not in method.fixed]
+    return list(method.changeable)
 
 
 def _asked(options: Any, own: dict[str, Any]) -> type[EvaluateOptions]:

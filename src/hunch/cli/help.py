@@ -182,7 +182,7 @@ def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
     if len(own) < 4:  # a variant of another method
         own |= {name for base in cls.__mro__[1:2] for name in vars(base).get("__annotations__", ())}
     own |= {"gamma", "learning_rate", "hidden"}
-    unseen = [*method.fixed, "lm"]
+    unseen = ["lm"]
     if hasattr(cls, "learner"):
         from hunch.cli import learner  # only for methods with a choice of learner
 

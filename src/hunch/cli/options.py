@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, make_dataclass
 from difflib import get_close_matches
 from inspect import getdoc
 from itertools import pairwise, takewhile
@@ -178,7 +178,7 @@ def with_defaults(cls: Any, values: Mapping[str, Any]) -> Any:
 
 
 def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str, Any] | None = None) -> Any:
-    """Return the dataclass of a method's options, without fixed settings, --lm and other learners.
+    """Return the dataclass of a method's options, without --lm and other learners.
 
     Args:
         method: The method.
@@ -189,12 +189,13 @@ def options_of(method: Method, arguments: Sequence[str] = (), given: Mapping[str
         UsageError: if the arguments have an option of another learner than the one that they choose, or the
             file has an option that the method lacks.
     """
-    given, hidden = given or {}, [*method.fixed, "lm"]
+    given = given or {}
+    hidden = ["lm"]
     if hasattr(method.config_class, "learner"):
         from hunch.cli.learner import unseen_by  # it reads these options, too
 
         hidden += unseen_by(method, arguments, given)
-    start = usual = replace(method.config_class(), **method.fixed)
+    start = usual = method.config_class()
     if given:
         from hunch.runs.settings_file import changed  # only with --config
 

@@ -11,8 +11,7 @@ from hunch.methods.in_context.matching import Matching as Matching
 from hunch.methods.in_context.nearest_history import NearestHistory as NearestHistory, NearestHistoryConfig as NearestHistoryConfig
 from hunch.methods.in_context.tabular_q import TabularQ as TabularQ, TabularQConfig as TabularQConfig
 from hunch.methods.planner.inner_monologue import InnerMonologue as InnerMonologue, InnerMonologueConfig as InnerMonologueConfig
-from hunch.methods.planner.plan import PlannerConfig as PlannerConfig
-from hunch.methods.planner.saycan import SayCan as SayCan
+from hunch.methods.planner.saycan import SayCan as SayCan, SayCanConfig as SayCanConfig
 from hunch.methods.policy.gflan_prior import GFlanPrior as GFlanPrior, GFlanPriorConfig as GFlanPriorConfig
 from hunch.methods.policy.glam import GLAM as GLAM, GLAMConfig as GLAMConfig
 from hunch.methods.policy.ppo import PPO as PPO, PPOConfig as PPOConfig

@@ -26,8 +26,7 @@ class Method:
 
     Attributes:
         name: Name on the command line.
-        agent_class: The agent. Its attribute ``config_class`` is the dataclass of options; ``fixed`` holds
-            the settings that define the method and are therefore no options.
+        agent_class: The agent. Its attribute ``config_class`` is the dataclass of options.
         summary: What the method is, in one line.
         paper: The paper that the method comes from.
         leaf: Position of the method in "The RL/LLM Taxonomy Tree".
@@ -69,11 +68,6 @@ class Method:
     def config_class(self) -> type[Any]:
         """The dataclass of the method's options."""
         return self.agent_class.config_class
-
-    @property
-    def fixed(self) -> Mapping[str, Any]:
-        """The settings that define the method, and which no option can change."""
-        return self.agent_class.fixed
 
     @property
     def prefix(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, Final, TypeVar
 
 from hunch.core import Agent, UsageError
@@ -15,33 +15,23 @@ Filling = TypeVar("Filling")
 
 
 def configure(agent: type[Agent], config: Any, options: Mapping[str, Any]) -> Any:
-    """Return the settings of an agent: a config, changed by single options and by what the method fixes.
+    """Return the settings of an agent: a config, changed by single options.
 
     Args:
-        agent: The agent's class, with ``config_class`` and ``fixed``.
+        agent: The agent's class, with ``config_class``.
         config: Initial settings; None for the defaults.
         options: Single settings to change.
 
     Raises:
-        UsageError: on an unknown or fixed option, or a value out of range.
+        UsageError: on an unknown option, a field of another method's config, or a value out of range.
     """
-    fixed = agent.fixed
-    known = [entry.name for entry in fields(agent.config_class) if entry.name not in fixed]
-    defaults = agent.config_class()
-    config = config or defaults
-
-    # What cannot be set: unknown options, fields of another method's config, and fixed settings.
-    refused = [name for name in options if name not in known]
-    if is_dataclass(config) and not fixed:
-        every = {entry.name for entry in fields(defaults)}
-        refused += [entry.name for entry in fields(config) if entry.name not in every]
-    for name, value in fixed.items():
-        if getattr(config, name, value) not in (value, getattr(defaults, name)):
-            refused.append(name)
-    if refused:
-        raise UsageError(f"{agent.__name__} has no option {refused[0]!r}; {suggest(refused[0], known)}")
-
-    config = replace(config, **{**options, **fixed})
+    config = config or agent.config_class()
+    known = [entry.name for entry in fields(agent.config_class)]
+    given = [*options, *(entry.name for entry in fields(config))]
+    for name in given:
+        if name not in known:
+            raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
+    config = replace(config, **options)
     check_settings(config)
     return with_digests(config)
 

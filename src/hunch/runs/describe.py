@@ -74,7 +74,7 @@ def _options(agent: Any, method: Method, models: Mapping[str, LanguageModel]) ->
     names = {entry.name for entry in fields(options)}
     if "encoder" in names and "encoder" in models and models["encoder"].name != options.encoder:
         options = replace(options, encoder=models["encoder"].name)
-    if getattr(agent, "given", None) is not None:  # texts of a domain, which are not an option
+    if not agent.from_settings:
         return None
     if "lm" not in method.models or "prior" not in names:
         return options

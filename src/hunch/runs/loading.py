@@ -140,7 +140,7 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
     changeable = method.changeable
     for name in options:
         if name not in changeable:
-            has = hasattr(defaults, name) and name not in method.fixed
+            has = hasattr(defaults, name)
             why = f"{name} affected what was learnt" if has else f"{method.name} has no {name}"
             raise UsageError(
                 f"{why}; an evaluation of {method.name} can change {', '.join(changeable) or 'nothing'}."

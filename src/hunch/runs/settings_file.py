@@ -97,9 +97,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     if "method" not in settings:
         raise UsageError(f"{path} names no method.")
     name = settings.pop("method")
-    fixed = methods.find(name).fixed
     options = {name: as_tuples(value) for name, value in settings.pop("options", {}).items() if name != "lm"}
-    options = {name: value for name, value in options.items() if (name, value) not in fixed.items()}
     arguments: dict[str, Any] = {"agent": name}
     if not settings.setdefault("data", ""):
         del settings["data"]

@@ -50,6 +50,7 @@ class EpisodicAgent(Agent):
     def __init__(self, config: Any = None, *, texts: Texts | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.given = texts
+        self.from_settings = texts is None
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all episodes, and remember the recorded ones."""

@@ -1,19 +1,18 @@
-"""The planning loop: a planner scores skills, the best one runs, and its outcome may be reported back.
+"""The planning loop: a skill is chosen, runs until it ends, and its outcome may be reported back.
 
     while the episode lasts
-        say   p(skill | task, transcript)              an action prior over the names of skills
-        can   p(skill works | state)                   the skill's calibrated value
-        run   argmax say x can, until it ends or its steps are used up
-        tell  the feedback of the enabled channels        appended to the transcript
+        choose a skill                                 each method in its own way: SayCan scores them
+        run it, until it ends or its steps are used up
+        tell the feedback of the open channels            appended to the transcript
 
-SayCan has no feedback; Inner Monologue reports success and scene. The planner's model and the
-factors of the score are settings, so all baselines use the same code.
+SayCan has no feedback; Inner Monologue reports success and scene.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,34 +27,34 @@ from hunch.core import (
     World,
     weakest,
 )
-from hunch.lm.base import LanguageModel
-from hunch.methods.method import PROPOSES
-from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
-from hunch.methods.settings import configure, models_of
-from hunch.roles.planner.skills import ASKS, Detector, Skill, call_skill, feedback, refuse_twins, single
-from hunch.roles.prior.base import ActionPrior, DistributionPrior
+from hunch.methods.settings import configure
+from hunch.roles.planner.skills import Channel, Skill, call_skill, refuse_twins, single
 
-PLANNER: Mapping[str, Any] = {
-    "leaf": "LLM4RL / planner",
-    "reads": {"raw"},  # for trained skills
-    "optional": {"raw"},
-    "models": {"lm": PROPOSES},
-    "lm": "minilm",
-    "roles": ("planner",),
-    "control": "uniform planner",
-    "data": "none",
-}
-"""Entries that the :class:`~hunch.methods.method.Method` of each of these methods shares."""
+
+class Choice(NamedTuple):
+    """The skill that is chosen in a state.
+
+    Attributes:
+        skill: The skill.
+        scores: Columns to explain it, each of shape (skills in the menu,); ``score`` orders the skills.
+        unread: Share of the model's answers that named no skill; nan if none could.
+    """
+
+    skill: Skill
+    scores: Mapping[str, FloatArray]
+    unread: float
 
 
 class Planner(Agent):
-    """The agent that plans over skills.
+    """An agent that chooses among skills. A subclass writes :meth:`menu`, :meth:`choose` and :meth:`twin`.
 
     Args:
-        prior: Scores the names of skills, given task and transcript.
         skills: The skills to choose from. Default: single actions.
         config: Settings; ``options`` change single ones.
+
+    Attributes:
+        channels: The channels of feedback that are open.
 
     Raises:
         HunchError: if two skills have the same name.
@@ -63,33 +62,18 @@ class Planner(Agent):
 
     config_class: ClassVar[type[Any]] = PlannerConfig
     saved: ClassVar[tuple[str, ...]] = ("rng", "count", "counted", "fallbacks")
+    channels: tuple[Channel, ...] = ()
 
-    def __init__(
-        self,
-        prior: ActionPrior,
-        skills: Sequence[Skill] = (),
-        config: Any = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, skills: Sequence[Skill] = (), config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
-        self.prior = prior
         refuse_twins(skills)
         self.skills = {skill.name: skill for skill in skills}
-        self.given = None if self.config.skills else (skills or None)
-        self.models = models_of(lm=prior)
-        self.detector = Detector(
-            false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
-        )
-
-    @classmethod
-    def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> Planner:
-        """Make the agent; the model ``lm`` becomes the planner."""
-        return cls(build_scorer(config.prior, models["lm"]), skills, config)
+        self.from_settings = bool(self.config.skills) or not skills
 
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The weakest evidence level of the planner and the skills."""
-        return weakest((self.prior.evidence, *(skill.evidence for skill in self.skills.values())))
+        return weakest((super().evidence, *(skill.evidence for skill in self.skills.values())))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -110,103 +94,56 @@ class Planner(Agent):
 
     # ---- choosing a skill -----------------------------------------------------------------------------
 
+    @abstractmethod
+    def menu(self, state: State) -> dict[str, Skill]:
+        """Return the skills that can be chosen in a state, by name."""
+
+    @abstractmethod
+    def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[Choice]:
+        """Choose a skill for each state, with at most one call of the model for all of them."""
+
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a skill in streams where none is running, and let the skills choose the actions."""
         waiting = [state for state in states if not self._runs(state)]
         while waiting:
-            choices, fallbacks = self._choose(waiting, self.rng)  # one call of the model for all streams
-            self.fallbacks += fallbacks
-            for state, (skill, _) in zip(waiting, choices, strict=True):
-                self._start(state, skill)
+            choices = self.choose(waiting, self.rng)
+            self.fallbacks += [choice.unread for choice in choices if not np.isnan(choice.unread)]
+            for state, choice in zip(waiting, choices, strict=True):
+                self.start(state, choice.skill)
             waiting = [state for state in waiting if not self._runs(state)]  # a skill may have nothing to do
         return [self._carry_out(state) for state in states]
 
     def _runs(self, state: State) -> bool:
         """Return whether a skill has something to do here; otherwise it has ended successfully."""
-        plan = self._plan(state)
+        plan = self.plan_of(state)
         if plan.skill is not None and plan.steps == 0 and call_skill(plan.skill, plan.skill.idle, state):
             self._end(plan, state, "", True)
         return plan.skill is not None
 
-    def _plan(self, state: State) -> Plan:
+    def plan_of(self, state: State) -> Plan:
         """Return the plan of a stream; a change of the task is noticed if that channel is open."""
         plan = self.plans.setdefault(state.stream, Plan(state.task))
-        if "person" in self.config.feedback:
+        if "person" in self.channels:
             plan.task = state.task
         return plan
-
-    def menu(self, state: State) -> dict[str, Skill]:
-        """Return the skills that can be chosen in a state, by name."""
-        actions: Sequence[str] = state.options
-        if self.skills:  # then the only actions are to stop, and to ask a person
-            asks = "question" in self.config.feedback
-            actions = [a for a in actions if a == self.config.stop or (asks and a.startswith(ASKS))]
-        can = {action: self.config.stop_can if action == self.config.stop else 1.0 for action in actions}
-        return {**self.skills, **{action: single(action, can[action]) for action in actions}}
 
     def _named(self, name: str) -> Skill:
         """Return the skill of that name, or the action as a skill."""
         return self.skills.get(name) or single(name)
 
-    def _choose(
-        self, states: Sequence[State], rng: np.random.Generator
-    ) -> tuple[list[tuple[Skill, dict[str, FloatArray]]], list[float]]:
-        """Choose a skill for each state; return its scores and the shares of unreadable answers, too."""
-        menus = [self.menu(state) for state in states]
-        says, fallbacks = self._say(states, menus, rng)
-        choices = []
-        for state, menu, say in zip(states, menus, says, strict=True):  # say: (skills,)
-            plan = self._plan(state)
-            can = self._can(plan, state, menu)  # (skills,)
-            score = {"product": say * can, "say": say, "can": can}[self.config.score]
-            names = list(menu)
-            if self.config.stop in menu and len(plan.names) >= self.config.longest:
-                chosen = self.config.stop
-            else:  # where nothing that the planner says can work, it decides alone
-                chosen = names[self._pick(score if score.any() else say, self._rng(state.stream, 0))]
-            choices.append((menu[chosen], {"say": say, "can": can, "score": score}))
-        return choices, fallbacks
+    def must_stop(self, plan: Plan, menu: Mapping[str, Skill]) -> bool:
+        """Return whether the plan is as long as allowed, and stopping is possible."""
+        return self.config.stop in menu and len(plan.names) >= self.config.longest
 
-    def _say(
-        self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
-    ) -> tuple[list[FloatArray], list[float]]:
-        """Return p(skill | task, transcript) for each state, with one call for all streams."""
-        shown = [
-            self._plan(state).state(state.stream, list(menu), self.examples)
-            for state, menu in zip(states, menus, strict=True)
-        ]
-        k = None if isinstance(self.prior, DistributionPrior) else self.config.samples
-        proposals = self.prior.propose(shown, k, rng)
-        says = []
-        for menu, proposal in zip(menus, proposals, strict=True):
-            say = np.zeros(len(menu))
-            say[proposal.indices] = proposal.weights
-            says.append(say)
-        return says, [p.fallbacks for p in proposals if not np.isnan(p.fallbacks)]
-
-    def _can(self, plan: Plan, state: State, menu: Mapping[str, Skill]) -> FloatArray:
-        """Return the probability that each skill works now, or at the beginning of the episode."""
-        if self.config.affordance == "once" and plan.first:
-            return np.array([plan.first.get(name, 0.0) for name in menu])
-        return np.array([float(call_skill(skill, skill.can, [state])[0]) for skill in menu.values()])
-
-    def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
-        """Return the best option with ties at random, or one drawn in proportion."""
-        if self.config.pick == "draw":
-            return int(rng.choice(len(score), p=score / score.sum()))
-        return int(rng.choice(np.flatnonzero(score >= score.max() - 1e-12)))
-
-    def _rng(self, stream: int, use: int) -> np.random.Generator:
+    def rng_of(self, stream: int, use: int) -> np.random.Generator:
         """Return a separate random generator for each skill that is begun."""
         return np.random.default_rng([self.seed, stream, self.count.get(stream, 0), use])
 
     # ---- carrying it out ------------------------------------------------------------------------------
 
-    def _start(self, state: State, skill: Skill) -> None:
-        plan = self._plan(state)
-        if self.config.affordance == "once" and not plan.first:
-            menu = self.menu(state)
-            plan.first = dict(zip(menu, self._can(plan, state, menu).tolist(), strict=True))
+    def start(self, state: State, skill: Skill) -> None:
+        """Begin a skill."""
+        plan = self.plan_of(state)
         self.count[state.stream] = self.count.get(state.stream, 0) + 1
         if len(plan.names) >= self.config.longest and skill.name != self.config.stop:
             plan.told = [plan.told[-1]]  # it cannot stop: the transcript begins anew with the last feedback
@@ -218,7 +155,7 @@ class Planner(Agent):
         plan.player = self._player_of(state.stream, skill)
 
     def _player_of(self, stream: int, skill: Skill) -> Player:
-        seed = int(self._rng(stream, 1).integers(2**31))
+        seed = int(self.rng_of(stream, 1).integers(2**31))
         return call_skill(skill, skill.player, seed)
 
     def _carry_out(self, state: State) -> str:
@@ -248,7 +185,7 @@ class Planner(Agent):
         plan.skill = plan.player = None
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
-        """Return the feedback for the planner on a skill that has ended.
+        """Return the feedback for the planner on a skill that has ended. Default: none.
 
         Args:
             plan: The plan of the stream; the skill is its last one.
@@ -256,8 +193,7 @@ class Planner(Agent):
             event: What happened in the skill's last step.
             worked: True if the skill worked.
         """
-        said = self.detector(worked, self._rng(state.stream, 2))
-        return feedback(self.config.feedback, said, state, plan.names[-1], event)
+        return ""
 
     def _close(self, plan: Plan, t: Transition) -> None:
         """Keep the transcript of a finished episode; a failure after a failed skill is one of execution."""
@@ -293,28 +229,31 @@ class Planner(Agent):
                 metrics[f"failures_of_{why}"] = float(np.mean([line["failure"] == why for line in episodes]))
         return metrics
 
+    @abstractmethod
+    def twin(self) -> Planner:
+        """Return an agent with the same planner and skills, not begun."""
+
     def player(self, seed: int) -> Planner:
         """Return a player with the same planner and skills, but separate randomness and plans."""
-        twin = self._twin()
+        twin = self.twin()
         twin.begin(World(examples=self.examples), seed)
         return twin
 
-    def _twin(self) -> Planner:
-        return type(self)(self.prior, tuple(self.skills.values()), self.config)
-
     def explain(self, state: State) -> Explanation:
-        """Return the running skill, or the scores of all skills and the chosen one."""
+        """Return the running skill, or the scores of the best skills and the chosen one."""
         plan = self.plans.get(state.stream)
         if plan is not None and plan.skill is not None:
             return Explanation(note=f"{plan.skill.name}, step {plan.steps + 1} of {plan.skill.steps}")
-        known = dict(self.plans)
-        ((skill, figures),), _ = self._choose([state], np.random.default_rng(0))
-        self.plans = known
+        plans = dict(self.plans)
+        (choice,) = self.choose([state], np.random.default_rng(0))
+        self.plans = plans
         names = list(self.menu(state))
-        order = np.argsort(-figures["score"], kind="stable")[:5]
-        lines = [f"{names[i]}: say {figures['say'][i]:.3f}, can {figures['can'][i]:.2f}" for i in order]
-        columns = figures if tuple(names) == state.options else {}
-        return Explanation(columns, note="\n".join([f"next skill: {skill.name}", *lines]))
+        lines = [f"next skill: {choice.skill.name}"]
+        for i in np.argsort(-choice.scores["score"], kind="stable")[:5]:
+            columns = [f"{column} {p[i]:.3f}" for column, p in choice.scores.items() if column != "score"]
+            lines.append(f"{names[i]}: {', '.join(columns)}")
+        columns_of_actions = choice.scores if tuple(names) == state.options else {}
+        return Explanation(columns_of_actions, note="\n".join(lines))
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per episode: its plan, what worked, the feedback, and why it failed."""

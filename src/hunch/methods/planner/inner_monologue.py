@@ -9,27 +9,49 @@ Source: Huang et al., "Inner Monologue: Embodied Reasoning through Planning with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hunch.core import State
 from hunch.methods.method import Method
-from hunch.methods.planner.agent import PLANNER, Planner
-from hunch.methods.planner.plan import PlannerConfig
-from hunch.roles.planner.skills import Channel
+from hunch.methods.planner.plan import Plan
+from hunch.methods.planner.saycan import SCORED, SayCan, SayCanConfig
+from hunch.ranges import Share
+from hunch.roles.planner.skills import Channel, Detector, Skill, feedback
+from hunch.roles.prior.base import ActionPrior
 
 
 @dataclass(frozen=True, kw_only=True)
-class InnerMonologueConfig(PlannerConfig):
+class InnerMonologueConfig(SayCanConfig):
     """Settings of Inner Monologue."""
 
     feedback: tuple[Channel, ...] = ("success", "scene")
     """Feedback channels: success, scene (what is visible), question (a person answers), person (new task)."""
+    false_positives: Share = 0.0
+    """Share of failures (0 to 1) that the feedback reports as successes."""
+    false_negatives: Share = 0.0
+    """Share of successes (0 to 1) that the feedback reports as failures."""
 
 
-class InnerMonologue(Planner):
-    """The planner with feedback; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
+class InnerMonologue(SayCan):
+    """SayCan with feedback; arguments as for :class:`~hunch.methods.planner.saycan.SayCan`."""
 
     config_class: ClassVar[type[Any]] = InnerMonologueConfig
+
+    def __init__(
+        self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
+    ) -> None:
+        super().__init__(prior, skills, config, **options)
+        self.channels = self.config.feedback
+        self.detector = Detector(
+            false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
+        )
+
+    def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
+        """Return the feedback of the open channels on a skill that has ended."""
+        said = self.detector(worked, self.rng_of(state.stream, 2))
+        return feedback(self.channels, said, state, plan.names[-1], event)
 
 
 METHOD = Method(
@@ -37,6 +59,6 @@ METHOD = Method(
     InnerMonologue,
     "SayCan with feedback: whether skills worked, and what is visible",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
-    **PLANNER,
+    **SCORED,
     changeable=("score", "affordance", "pick", "prior", "feedback"),
 )

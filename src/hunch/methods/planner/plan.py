@@ -4,42 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from hunch.core import Player, State
-from hunch.ranges import PositiveInt, Share
-from hunch.roles.planner.skills import Channel, Skill
-from hunch.roles.prior.kinds import PriorConfig
+from hunch.ranges import PositiveInt
+from hunch.roles.planner.skills import Skill
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerConfig:
-    """Settings of planners over skills."""
+    """Settings of every planner over skills."""
 
     skills: tuple[str, ...] = ()
     """Folders of runs whose agents are the skills. Default: every admissible action is a skill."""
-    score: Literal["product", "say", "can"] = "product"
-    """Score of a skill: the planner's probability (say), the skill's value (can), or the product (paper)."""
-    affordance: Literal["each", "once"] = "each"
-    """Compute the values of skills in each state (each, paper), or once per episode (once, notebook)."""
-    pick: Literal["best", "draw"] = "best"
-    """Take the skill with the best score (paper), or draw one in proportion to the scores."""
     stop: str = "done"
     """Action that ends the episode. It counts as a skill if it is admissible."""
-    stop_can: Share = 0.2
-    """Probability that the stop skill works, from 0 to 1 (released notebook)."""
     longest: PositiveInt = 20
     """Maximum skills per episode; then the planner must stop (our choice; released notebook: 5)."""
-    feedback: tuple[Channel, ...] = ()
-    """Feedback channels: success, scene (what is visible), question (a person answers), person (new task)."""
-    false_positives: Share = 0.0
-    """Share of failures (0 to 1) that the feedback reports as successes."""
-    false_negatives: Share = 0.0
-    """Share of successes (0 to 1) that the feedback reports as failures."""
-    samples: PositiveInt = 5
-    """Answers per state, whose shares estimate p(skill), for a model that can only generate (our choice)."""
-    prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
-    """How the language model becomes a planner."""
 
 
 @dataclass

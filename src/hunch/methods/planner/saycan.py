@@ -1,28 +1,167 @@
 """SayCan: multiplies a skill's usefulness, from a language model, by its probability to work.
 
-    score(skill) = p_say(skill | instruction, skills so far) x p_can(skill | state)
+    say(skill) = p(skill | instruction, skills so far)        an action prior over the names of skills
+    can(skill) = p(skill works | state)                       the skill's calibrated value
+    run argmax say x can
 
-The planner gets no feedback on a skill; only the affordances see the state. Source: Ahn et al., "Do As I
-Can, Not As I Say: Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
+The planner gets no feedback on a skill; only the affordances see the state. The planner's model and the
+factors of the score are settings, so all baselines use the same code. Source: Ahn et al., "Do As I Can, Not
+As I Say: Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal
 
-from hunch.methods.method import Method
-from hunch.methods.planner.agent import PLANNER, Planner
+import numpy as np
+
+from hunch.core import EvidenceLevel, FloatArray, State, weakest
+from hunch.lm.base import LanguageModel
+from hunch.methods.method import PROPOSES, Method
+from hunch.methods.planner.agent import Choice, Planner
+from hunch.methods.planner.examples import build_scorer
+from hunch.methods.planner.plan import Plan, PlannerConfig
+from hunch.methods.settings import models_of
+from hunch.ranges import PositiveInt, Share
+from hunch.roles.planner.skills import ASKS, Skill, call_skill, single
+from hunch.roles.prior.base import ActionPrior, DistributionPrior
+from hunch.roles.prior.kinds import PriorConfig
+
+SCORED: Final[Mapping[str, Any]] = {
+    "leaf": "LLM4RL / planner",
+    "reads": {"raw"},  # for trained skills
+    "optional": {"raw"},
+    "models": {"lm": PROPOSES},
+    "lm": "minilm",
+    "roles": ("planner",),
+    "control": "uniform planner",
+    "data": "none",
+}
+"""Entries that the :class:`~hunch.methods.method.Method` of each method that scores skills shares."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SayCanConfig(PlannerConfig):
+    """Settings of SayCan."""
+
+    score: Literal["product", "say", "can"] = "product"
+    """Score of a skill: the planner's probability (say), the skill's value (can), or the product (paper)."""
+    affordance: Literal["each", "once"] = "each"
+    """Compute the values of skills in each state (each, paper), or once per episode (once, notebook)."""
+    pick: Literal["best", "draw"] = "best"
+    """Take the skill with the best score (paper), or draw one in proportion to the scores."""
+    stop_can: Share = 0.2
+    """Probability that the stop skill works, from 0 to 1 (released notebook)."""
+    samples: PositiveInt = 5
+    """Answers per state, whose shares estimate p(skill), for a model that can only generate (our choice)."""
+    prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
+    """How the language model becomes a planner."""
 
 
 class SayCan(Planner):
-    """The planner without feedback; arguments as for :class:`~hunch.methods.planner.agent.Planner`."""
+    """The planner that scores skills and gets no feedback.
 
-    fixed: ClassVar[Mapping[str, Any]] = {
-        "feedback": (),
-        "false_positives": 0.0,
-        "false_negatives": 0.0,
-    }
+    Args:
+        prior: Scores the names of skills, given task and transcript.
+        skills: The skills to choose from. Default: single actions.
+        config: Settings; ``options`` change single ones.
+
+    Raises:
+        HunchError: if two skills have the same name.
+    """
+
+    config_class: ClassVar[type[Any]] = SayCanConfig
+
+    def __init__(
+        self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
+    ) -> None:
+        super().__init__(skills, config, **options)
+        self.prior = prior
+        self.models = models_of(lm=prior)
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> SayCan:
+        """Make the agent; the model ``lm`` becomes the planner."""
+        return cls(build_scorer(config.prior, models["lm"]), skills, config)
+
+    def twin(self) -> SayCan:
+        """Return an agent with the same planner and skills, not begun."""
+        return type(self)(self.prior, tuple(self.skills.values()), self.config)
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The weakest evidence level of the planner and the skills; a rule without a model has one, too."""
+        return weakest((self.prior.evidence, super().evidence))
+
+    def menu(self, state: State) -> dict[str, Skill]:
+        """Return the skills that can be chosen in a state, by name."""
+        actions: Sequence[str] = state.options
+        if self.skills:  # then the only actions are to stop, and to ask a person
+            asks = "question" in self.channels
+            actions = [a for a in actions if a == self.config.stop or (asks and a.startswith(ASKS))]
+        menu = dict(self.skills)
+        for action in actions:
+            can = self.config.stop_can if action == self.config.stop else 1.0
+            menu[action] = single(action, can)
+        return menu
+
+    def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[Choice]:
+        """Choose the skill with the best score in each state."""
+        menus = [self.menu(state) for state in states]
+        says, unread = self._say(states, menus, rng)
+        choices = []
+        for state, menu, say, share in zip(states, menus, says, unread, strict=True):  # say: (skills,)
+            plan = self.plan_of(state)
+            can = self._can(plan, state, menu)  # (skills,)
+            # score(skill) = say(skill) can(skill)
+            score = {"product": say * can, "say": say, "can": can}[self.config.score]
+            if self.must_stop(plan, menu):
+                name = self.config.stop
+            else:
+                # Where nothing that the planner says can work, it decides alone.
+                best = self._pick(score if score.any() else say, self.rng_of(state.stream, 0))
+                name = list(menu)[best]
+            choices.append(Choice(menu[name], {"say": say, "can": can, "score": score}, share))
+        return choices
+
+    def _say(
+        self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
+    ) -> tuple[list[FloatArray], list[float]]:
+        """Return p(skill | task, transcript) for each state, and the shares of unread answers."""
+        shown = [
+            self.plan_of(state).state(state.stream, list(menu), self.examples)
+            for state, menu in zip(states, menus, strict=True)
+        ]
+        k = None if isinstance(self.prior, DistributionPrior) else self.config.samples
+        proposals = self.prior.propose(shown, k, rng)
+        says = []
+        for menu, proposal in zip(menus, proposals, strict=True):
+            say = np.zeros(len(menu))
+            say[proposal.indices] = proposal.weights
+            says.append(say)
+        return says, [proposal.fallbacks for proposal in proposals]
+
+    def _can(self, plan: Plan, state: State, menu: Mapping[str, Skill]) -> FloatArray:
+        """Return the probability that each skill works now, or at the beginning of the episode."""
+        if self.config.affordance == "once" and plan.first:
+            return np.array([plan.first.get(name, 0.0) for name in menu])
+        return np.array([float(call_skill(skill, skill.can, [state])[0]) for skill in menu.values()])
+
+    def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
+        """Return the best option with ties at random, or one drawn in proportion."""
+        if self.config.pick == "draw":
+            return int(rng.choice(len(score), p=score / score.sum()))
+        return int(rng.choice(np.flatnonzero(score >= score.max() - 1e-12)))
+
+    def start(self, state: State, skill: Skill) -> None:
+        """Begin a skill; the values of all are kept if they are computed once per episode."""
+        plan = self.plan_of(state)
+        if self.config.affordance == "once" and not plan.first:
+            menu = self.menu(state)
+            plan.first = dict(zip(menu, self._can(plan, state, menu).tolist(), strict=True))
+        super().start(state, skill)
 
 
 METHOD = Method(
@@ -30,6 +169,6 @@ METHOD = Method(
     SayCan,
     "choose a skill by its usefulness, from a language model, times its probability of success",
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
-    **PLANNER,
+    **SCORED,
     changeable=("score", "affordance", "pick", "prior"),
 )
