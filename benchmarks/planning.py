@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 import hunch
+from hunch.envs.design.dynamics import CART_POLE, CLIFF_WALKING
 from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.rl.search import MCTS
 from hunch.rl.world_model import TrueCopy, WorldModel
-from hunch_studies.rules.dynamics import CART_POLE, CLIFF_WALKING
 
 CODE = {"CliffWalking": (CLIFF_WALKING, 36), "CartPole": (CART_POLE, (0.0, 0.0, 0.0, 0.0))}
 """The dynamics as a program, and the state in which trees begin."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import hunch
+from hunch.envs.design.dynamics import CART_POLE
 from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.design.world_model import START, WorldModelCode
@@ -29,7 +30,6 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.plans import plan
 from hunch_studies.programs_funsearch import attempts_of
-from hunch_studies.rules.dynamics import CART_POLE
 from hunch_studies.study import Part, Scale, Study, runs_of
 from hunch_studies.worlds.pendulum import nearest
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from hunch import lm
+from hunch.envs.design.reward_grammar import Part as PartOfReward
+from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch.methods import find
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
@@ -36,8 +38,6 @@ from hunch_studies.programs_rewards import (
     designed,
     writer,
 )
-from hunch_studies.rules.reward_grammar import Part as PartOfReward
-from hunch_studies.rules.reward_grammar import damaged, evenly, listed, quantities, written
 from hunch_studies.similarity_writer import SimilarityWriter
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.worlds.rewards import WORLDS

@@ -8,11 +8,8 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, UsageError
 from hunch.envs.design.problem import Problem
-from hunch.lm.base import LanguageModel
-from hunch.roles.encoder.features import TextTable
-from hunch.roles.writer.programs import Attempt
-from hunch_studies.rules.reward_feedback import redrawn, repaired
-from hunch_studies.rules.reward_grammar import (
+from hunch.envs.design.reward_feedback import redrawn, repaired
+from hunch.envs.design.reward_grammar import (
     Draw,
     Quantity,
     draft,
@@ -22,6 +19,9 @@ from hunch_studies.rules.reward_grammar import (
     quantities,
     written,
 )
+from hunch.lm.base import LanguageModel
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.writer.programs import Attempt
 
 TEMPERATURE = 0.1
 """Temperature of the draws, in units of the cosine (our choice)."""
@@ -35,7 +35,7 @@ class SimilarityWriter:
     A reward is a sum of parts, each of which is a weight times a quantity, such as the distance between two
     variables. The probability of a quantity is in proportion to exp(cosine of its description and the task /
     temperature). An encoder cannot tell whether more or less of it is good, so signs and weights are drawn
-    evenly. Revisions act on half of the findings of :mod:`hunch_studies.rules.reward_feedback`; without
+    evenly. Revisions act on half of the findings of :mod:`hunch.envs.design.reward_feedback`; without
     feedback, half of the parts are drawn again.
 
     Args:

@@ -7,8 +7,7 @@ import pytest
 from hunch import lm
 from hunch.cli.main import main
 from hunch.lm import Cached, Store
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.words import overlap
+from hunch.lm.backends.scripted import ScriptedModel, overlap
 
 PROMPTS = [f"Room {i}.\n- look\n- go left" for i in range(5)]
 

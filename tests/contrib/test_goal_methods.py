@@ -8,6 +8,7 @@ import hunch
 from hunch import lm, methods
 from hunch.core import State, UsageError, World
 from hunch.envs.craft import RULES
+from hunch.envs.craft_mentor import MentorModel, suited
 from hunch.lm.backends.bag_of_words import BagOfWords
 from hunch.rl.episodes import evaluate
 from hunch_contrib.goal.rl_adapter import (
@@ -21,7 +22,6 @@ from hunch_contrib.goal.rl_adapter import (
 from hunch_contrib.goal.task_explore import TaskExplore
 from hunch_contrib.goal.temporal import parse, propositions
 from hunch_studies.rl_adapter import AdapterByRule, Rule
-from hunch_studies.rules.mentor import MentorModel, suited
 from hunch_studies.worlds.home_grid import THINGS
 
 HOME = "hunch/HomeGrid-v0"

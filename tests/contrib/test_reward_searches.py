@@ -6,9 +6,9 @@ import pytest
 from tests.methods.test_programs import PROBLEM, Recorder, attempt, made, problem
 
 import hunch
+from hunch.envs.design.mutator import programs, wanted
 from hunch_contrib.program.song import Song
 from hunch_contrib.program.text2reward import Text2Reward
-from hunch_studies.rules.writer import programs, wanted
 
 BOTH = (Text2Reward, Song)
 

@@ -5,6 +5,7 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
+from hunch.envs.design.dynamics import CART_POLE, CLIFF_WALKING, TAXI
 from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.design.transitions import refuse_contradictions
@@ -12,7 +13,7 @@ from hunch.envs.design.world_model import match, score
 from hunch.rl.episodes import play
 from hunch.rl.world_model import Prediction, Step, TrueCopy, measure
 from hunch.sandbox import Sandbox
-from hunch_studies.rules.dynamics import CART_POLE, CLIFF_WALKING, PENDULUM, TAXI
+from hunch_studies.rules.dynamics import PENDULUM
 
 KNOWN = {"CliffWalking": CLIFF_WALKING, "Taxi": TAXI, "CartPole": CART_POLE}
 

@@ -29,8 +29,7 @@ from hunch.lm.answers.cache import REQUESTS_A_COMMIT
 from hunch.lm.answers.question import Question
 from hunch.lm.answers.store import Source
 from hunch.lm.answers.stored import decode, encode
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.words import overlap
+from hunch.lm.backends.scripted import ScriptedModel, overlap
 
 PROMPTS = [
     f"Room {i}. Your task is to: open the fridge.\n- open the fridge\n- go left\n- look" for i in range(40)

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from hunch import lm
 from hunch.core import FloatArray, UsageError
 from hunch.lm import Cached, Store, choose
+from hunch.lm.backends.scripted import ScriptedModel, behind_letters, first, overlap
 from hunch.lm.base import Model
 from hunch.lm.scoring.choose import LABELS, lettered
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.model import behind_letters
-from hunch_studies.rules.words import first, overlap
 
 PROMPT = "Your task is to: open the fridge."
 OPTIONS = ("go left", "open the fridge", "look")

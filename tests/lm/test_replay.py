@@ -14,8 +14,7 @@ from hunch import lm
 from hunch.core import HunchError, UsageError
 from hunch.lm import Cached, Sampling, Store
 from hunch.lm.answers.archive import Archive
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.words import first, overlap
+from hunch.lm.backends.scripted import ScriptedModel, first, overlap
 
 PROMPTS = [f"Room {i}. Your task is to: open the fridge é.\n- open the fridge\n- look" for i in range(12)]
 OPTIONS = [["open the fridge", "look"]] * 12

@@ -12,6 +12,7 @@ import hunch
 from hunch import lm
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, Transition, World
+from hunch.lm.backends.scripted import REFUSAL
 from hunch.lm.base import Model
 from hunch.lm.budget import Ledger
 from hunch.lm.hearing import PATIENCE, SILENT, count_fallbacks
@@ -20,7 +21,6 @@ from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 from hunch.runs.resume import count_on
-from hunch_studies.rules.model import REFUSAL
 
 STATE = State("At the lake.", "reach the gift", ("go left", "go right"))
 

@@ -13,12 +13,12 @@ import hunch
 from hunch import lm
 from hunch.core import Explanation, State, Transition, UsageError
 from hunch.envs.icpi.chain import Chain
+from hunch.envs.icpi.reader import answers
+from hunch.envs.icpi.reading import read
+from hunch.lm.backends.scripted import load
 from hunch.methods import ICPI, ICPIConfig, ICPINoArgMax, Matching, TabularQ
 from hunch.rl.tabular import QTable
 from hunch_studies.icpi import regret
-from hunch_studies.rules.icpi import answers
-from hunch_studies.rules.load import load
-from hunch_studies.rules.reading import read
 from hunch_studies.worlds.mini_invaders import MiniInvaders
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass", "Tug", "Bulbs")

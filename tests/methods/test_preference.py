@@ -8,8 +8,8 @@ import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm import Cached
+from hunch.lm.backends.scripted import ScriptedModel
 from hunch.methods.reward.motif import Pair, Preference, PreferenceConfig, cycles, read_preference
-from hunch_studies.rules import ScriptedModel
 
 SMALL = PreferenceConfig(pairs=300, collect=80)
 ORDER = ("bad thing", "plain thing", "good thing", "best thing")

@@ -12,6 +12,7 @@ from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
+from hunch.envs.design.mutator import programs, wanted
 from hunch.lm.answers.store import Store
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.methods.program.eureka import Eureka
@@ -21,7 +22,6 @@ from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator, chat_prompt
 from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
 from hunch.runs.files import read_lines
-from hunch_studies.rules.writer import programs, wanted
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::RuntimeWarning")
 ALL = (FunSearch, CodePolicy, Eureka, GIFMCTS)
@@ -288,7 +288,7 @@ def test_its_dials_do_what_they_say():
     env.reset(seed=0)
     assert "NameError" in env.step(written("crash=1", "", None, n=1)[0])[-1]["event"]
     assert len(set(written("repair=1", "", None))) > 30
-    with pytest.raises(UsageError, match="no dial 'bite'"):
+    with pytest.raises(UsageError, match="no option 'bite'"):
         lm.load("scripted:writer?bite=1")
     with pytest.raises(UsageError, match="must be from 0 to 1"):
         lm.load("scripted:writer?break=2")

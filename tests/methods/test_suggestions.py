@@ -6,10 +6,10 @@ from tests.begun import begun
 import hunch
 from hunch import lm, methods
 from hunch.core import State, UsageError
+from hunch.envs.craft_goals import sensible
 from hunch.lm import Cached
+from hunch.lm.backends.scripted import ScriptedModel
 from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.suggestions import sensible
 
 S = State("You see trees.", "", ("go to cave", "collect wood", "eat stone"))
 

@@ -7,13 +7,13 @@ from tests.begun import begun
 import hunch
 from hunch import lm
 from hunch.core import State, Transition, UsageError
+from hunch.envs.design.dynamics import DYNAMICS
 from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
 from hunch.methods.program.worldcoder import WorldCoder
 from hunch.rl.episodes import evaluate
 from hunch.rl.world_model import Step, TrueCopy, measure, steps_of
 from hunch.roles.world_model.program import NO_WAY, CodedModel, judged
-from hunch_studies.rules.dynamics import DYNAMICS
 
 SHY = "scripted:modeller?bugs=0.2&repair=0.5&shy=1"
 TASKS = {

@@ -8,9 +8,9 @@ import hunch
 from hunch import lm, methods
 from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
 from hunch.lm import Cached
+from hunch.lm.backends.scripted import ScriptedModel
 from hunch.roles import Judge, JudgeConfig
 from hunch.roles.reward.judge import read_verdict
-from hunch_studies.rules import ScriptedModel
 
 GAME = "hunch/MatrixGame-v0"
 

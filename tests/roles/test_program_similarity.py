@@ -8,9 +8,9 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import UsageError
+from hunch.envs.design.reward_grammar import Part, listed, parts_of, quantities
 from hunch.roles.writer.programs import Attempt
 from hunch_contrib import Text2Reward
-from hunch_studies.rules.reward_grammar import Part, listed, parts_of, quantities
 from hunch_studies.similarity_writer import SimilarityWriter
 
 WORLDS = ("point-maze", "mountain-car", "docking", "reacher")

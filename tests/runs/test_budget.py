@@ -11,7 +11,9 @@ import hunch
 from hunch import train
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.envs.frozen_lake_rule import frozenlake
 from hunch.lm import Budget, BudgetError, Cached, Usage
+from hunch.lm.backends.scripted import ScriptedModel
 from hunch.lm.budget import Ledger
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.eureka import EurekaConfig
@@ -20,8 +22,6 @@ from hunch.runs.compare import SPENT, SharedBudget, _spent
 from hunch.runs.estimate import estimate, estimates
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import JOURNAL
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.frozen_lake import frozenlake
 
 LAKE = "hunch/FrozenLake-v0"
 COMMAND = ["run", "zero-shot", "--env", LAKE, "--lm", "scripted:frozenlake?error=0.5", "--steps", "100"]

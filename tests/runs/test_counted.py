@@ -12,16 +12,16 @@ from hunch import Evaluation, lm
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.frozen_lake_rule import frozenlake
 from hunch.lm import Budget, BudgetError, Cached
 from hunch.lm.answers.rehearsal import Rehearsal
+from hunch.lm.backends.scripted import ScriptedModel
 from hunch.lm.usage import Metered
 from hunch.rl import dataset
 from hunch.runs.config import RunConfig
 from hunch.runs.estimate import assumptions, estimate
 from hunch.runs.models import Asked
 from hunch.runs.record import collect, parse_mix
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.frozen_lake import frozenlake
 
 ID = "Judged-v0"
 CHOICES = ("yes", "no")

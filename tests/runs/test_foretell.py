@@ -5,9 +5,9 @@ import pytest
 
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.envs.design.dynamics import LAKE_MOVES, LAKE_REWARD, TAXI
 from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, foretell, recorded, text_steps, unseen, world_model
-from hunch_studies.rules.dynamics import LAKE_MOVES, LAKE_REWARD, TAXI
 
 MAZE = Foretelling(env="hunch/Maze-v0", examples=24, episodes=6, depth=3)
 

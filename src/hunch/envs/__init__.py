@@ -20,6 +20,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from hunch import lazy, plugins
 from hunch.core import UsageError
 from hunch.extras import of_studies
+from hunch.lm.rules import HOMES
 from hunch.ranges import NonNegativeInt, check_value
 from hunch.suggest import suggest
 
@@ -79,6 +80,23 @@ _ENTRY_POINTS = {
     "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
+
+HOMES |= {
+    "errands": "hunch.envs.kitchen.errand_planner",
+    "formaliser": "hunch.envs.proofs.formaliser",
+    "frozenlake": "hunch.envs.frozen_lake_rule",
+    "icpi": "hunch.envs.icpi.reader",
+    "icpi-nearest": "hunch.envs.icpi.reader",
+    "judge": "hunch.envs.games_judge",
+    "mentor": "hunch.envs.craft_mentor",
+    "modeller": "hunch.envs.design.modeller",
+    "mutator": "hunch.envs.design.mutator",
+    "player": "hunch.envs.craft_player",
+    "recipes": "hunch.envs.craft_manual",
+    "suggest": "hunch.envs.craft_goals",
+    "writer": "hunch.envs.design.reward_writer",
+}
+"""Rules that know these environments, for models such as ``scripted:frozenlake``."""
 
 _ENTRY_POINTS |= {name: point.value for name, point in plugins.installed(GROUP).items()}
 for _id, _entry_point in _ENTRY_POINTS.items():

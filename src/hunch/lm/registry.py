@@ -26,12 +26,12 @@ SCRATCH: Final = "scratch"
 """Spec of a new model to train."""
 M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
-OF_STUDIES: Final = ("scripted", "tfidf", "random-words", "random-network")
+OF_STUDIES: Final = ("tfidf", "random-words", "random-network")
 """Kinds that the package of the studies brings."""
 
 OURS: Final = {
     file.replace("_", "-"): f"hunch.lm.backends.{file}:BACKEND"
-    for file in ("uniform", "minilm", "bag_of_words", "phrases", "words", "openai", "anthropic")
+    for file in ("uniform", "scripted", "minilm", "bag_of_words", "phrases", "words", "openai", "anthropic")
 } | {
     "hf": "hunch.lm.backends.huggingface:BACKEND",
     "replay": "hunch.lm.answers.recorded:BACKEND",

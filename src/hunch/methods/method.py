@@ -38,7 +38,7 @@ class Method:
         models: The language models of the method: the option with the spec, and the kinds of request of
             which the model must support at least one.
         lm: Default of the option ``--lm``, a model that ships with the library; empty if there is none.
-        suggested: Models that the help names: a real one, and a scripted one from the studies.
+        suggested: Models that the help names: a real one, and a rule or a model of the shelf.
         unnamed: Keys of ``models`` that may stay empty; the method then works without this model.
         roles: The roles that the language model of ``--lm`` fills; empty for a baseline.
         control: Name of the control, which is the same method with an uninformed model; empty if none.

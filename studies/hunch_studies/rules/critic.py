@@ -12,21 +12,21 @@ Dials: ``error``, the share of critiques and comparisons that are about another 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.base import Model
-from hunch_studies.rules.model import REFUSAL, RuleWriter
+from hunch.lm.backends.scripted import REFUSAL, RuleWriter
+from hunch.lm.rules import writer
 from hunch_studies.worlds.recipes import DISHES, FORBIDDEN
 
 DIALS = ("error", "refusal", "malformed")
 _REQUEST = re.compile(r"dish (\w+) diet (\w+)")
 
 
+@writer("critic", dials=DIALS)
 @dataclass
 class Critic(RuleWriter):
     """The rule, with its dials."""
@@ -115,15 +115,3 @@ def revised(prompt: str, text: str, rng: np.random.Generator) -> str:
         return " ; ".join(re.sub(rf"\b{re.escape(food)}\b", new, own) for own in clauses)
     left = [own for own in clauses if food not in own.split()]
     return " ; ".join(left or clauses)
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:critic``.
-
-    Raises:
-        UsageError: on an unknown dial.
-    """
-    for dial in dials:
-        if dial not in DIALS:
-            raise UsageError(f"The model 'scripted' has no option {dial!r} for {name}.")
-    return Critic(**dials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hunch_studies.rules.model import rule
+from hunch.lm.rules import rule
 
 
 @rule("examiner", "e113e698eeab7cdb")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hunch.envs.design.dynamics import DYNAMICS
+
 INFERENCE = """\
 def resample_history(player, memory, seed):
     from random import Random
@@ -287,3 +289,6 @@ GAME_VALUE = {
     "Squall, a game of two captains": AHEAD,
 }
 """Functions for the value of a position to a player, by the first words of the rules."""
+
+DYNAMICS |= {(rules, "apply_action"): code for rules, code in GAME_CODE.items()}
+DYNAMICS |= {(rules, "value"): code for rules, code in GAME_VALUE.items()}

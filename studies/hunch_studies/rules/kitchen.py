@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hunch_studies.rules.model import rule
+from hunch.lm.rules import rule
 
 
 @rule("kitchen", "18a0e23832eaa432")

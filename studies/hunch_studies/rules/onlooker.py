@@ -14,22 +14,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hunch.core import UsageError
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.base import Model, Verb
+from hunch.lm.backends.scripted import RuleWriter
+from hunch.lm.base import Verb
 from hunch.lm.prompts import Prompt, shown
+from hunch.lm.rules import writer
 from hunch.lm.speech import ONE_LINE, Sampling, text_of
-from hunch_studies.rules.model import RuleWriter
 from hunch_studies.worlds.babyai.facts import SCHEMA
 
 DIALS = ("error", "abstain", "systematic", "misread", "draw")
 _TOLD = "In picture {} the agent is {} actions from facing the ball."
 
 
+@writer("onlooker", dials=DIALS)
 @dataclass
 class Onlooker(RuleWriter):
     """The rule, with its dials."""
@@ -98,14 +100,3 @@ class Onlooker(RuleWriter):
         if draw < self.abstain:
             return "none"
         return "1" if (near[0] < near[1]) != (draw < self.abstain + self.error) else "2"
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:onlooker``.
-
-    Raises:
-        UsageError: for an unknown dial.
-    """
-    if unknown := set(dials) - set(DIALS):
-        raise UsageError(f"scripted:onlooker has no dial {min(unknown)!r}; it has {', '.join(DIALS)}.")
-    return Onlooker(**dials)

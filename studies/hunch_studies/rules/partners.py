@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hunch_studies.rules.model import rule
+from hunch.lm.rules import rule
 from hunch_studies.worlds.say_select import QUIT, WORDS
 
 

@@ -1,16 +1,13 @@
-"""Parses the text of a state: its domain and its numbers."""
+"""How ``scripted:icpi`` reads the states of the domains of the studies: its module is added to that rule."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-from hunch.core import UsageError
-from hunch.envs.icpi.base import Domain
-from hunch.envs.icpi.chain import Chain
-from hunch.envs.icpi.maze import Maze
-from hunch.envs.icpi.texts import Texts
+import numpy as np
+
+from hunch.envs.icpi.reading import FORMS, Form, whole_numbers
 from hunch_studies.worlds.bulbs import Bulbs
 from hunch_studies.worlds.distractor_chain import DistractorChain
 from hunch_studies.worlds.mini_catch import MiniCatch
@@ -18,13 +15,17 @@ from hunch_studies.worlds.mini_invaders import MiniInvaders
 from hunch_studies.worlds.point_mass import PointMass
 from hunch_studies.worlds.tug import Tug
 
-
-def _whole(match: re.Match[str]) -> list[int]:
-    return list(map(int, match.groups()))
+GONE = 9.0
+"""Number for an alien that has been shot, in addition to -1, 0 and 1 for right, above and left."""
 
 
 def _catch(match: re.Match[str]) -> dict[str, int]:
-    return dict(zip(("paddle_x", "ball_x", "ball_y"), _whole(match), strict=True))
+    return dict(zip(("paddle_x", "ball_x", "ball_y"), whole_numbers(match), strict=True))
+
+
+def _gist_of_catch(numbers: dict[str, int]) -> list[float]:
+    """Return the paddle's place relative to the ball, and the ball's height."""
+    return [numbers["paddle_x"] - numbers["ball_x"], numbers["ball_y"]]
 
 
 def _invasion(match: re.Match[str]) -> dict[str, Any]:
@@ -32,52 +33,36 @@ def _invasion(match: re.Match[str]) -> dict[str, Any]:
     return {"ship": int(match[1]), "aliens": [[int(x), int(y)] if x else None for x, y in aliens]}
 
 
+def _gist_of_invasion(numbers: dict[str, Any]) -> list[float]:
+    """Return the side of each alien."""
+    ship = numbers["ship"]
+    return [GONE if alien is None else float(np.sign(ship - alien[0])) for alien in numbers["aliens"]]
+
+
 def _haul(match: re.Match[str]) -> dict[str, int]:
-    return dict(zip(("dock", "barge"), _whole(match), strict=True))
+    return dict(zip(("dock", "barge"), whole_numbers(match), strict=True))
 
 
 def _motion(match: re.Match[str]) -> list[float]:
-    return list(map(float, match.groups()))
+    return [float(group) for group in match.groups()]
 
 
-_FORMS: dict[type[Domain[Any]], tuple[str, Callable[[re.Match[str]], Any]]] = {
-    Chain: (r"assert state == \[(\d)\]", _whole),
-    DistractorChain: (r"assert state == \[(\d), (\d)\]", _whole),
-    Maze: (r"assert state == C\(i=(\d), j=(\d)\)", _whole),
-    MiniCatch: (r"assert paddle == C\((\d), 0\) and ball == C\((\d), (\d)\)", _catch),
-    MiniInvaders: (r"assert ship == C\((\d), 0\) and aliens == \[(.*?)\](?= and|\n)", _invasion),
-    PointMass: (r"assert pos == (-?\d+\.\d+) and vel == (-?\d+\.\d+)", _motion),
-    Tug: (r"assert tug == D\((\d), (\d)\)", _haul),
-    Bulbs: (r"assert bulbs == \[(\d), (\d), (\d)\]", _whole),
+FORMS |= {
+    DistractorChain: Form(
+        r"assert state == \[(\d), (\d)\]",
+        whole_numbers,
+        gist=lambda numbers: numbers[:1],  # the second number is the distractor
+    ),
+    MiniCatch: Form(
+        r"assert paddle == C\((\d), 0\) and ball == C\((\d), (\d)\)", _catch, gist=_gist_of_catch
+    ),
+    MiniInvaders: Form(
+        r"assert ship == C\((\d), 0\) and aliens == \[(.*?)\](?= and|\n)",
+        _invasion,
+        gist=_gist_of_invasion,
+        rewards=3,
+    ),
+    PointMass: Form(r"assert pos == (-?\d+\.\d+) and vel == (-?\d+\.\d+)", _motion),
+    Tug: Form(r"assert tug == D\((\d), (\d)\)", _haul, gist=lambda numbers: list(numbers.values())),
+    Bulbs: Form(r"assert bulbs == \[(\d), (\d), (\d)\]", whole_numbers),
 }
-DOMAINS = tuple(_FORMS)
-"""The six domains of the paper, and our two."""
-
-
-def read(text: str) -> tuple[type[Domain[Any]], Any] | None:
-    """Parse the text of a state.
-
-    Returns:
-        The domain and the state in the form of ``info["state"]``, with the text's rounded numbers; ``None``
-        if it is not a state of these domains.
-    """
-    for domain, (form, numbers) in _FORMS.items():
-        if match := re.match(form, text):
-            return domain, numbers(match)
-    return None
-
-
-def texts_of(observation: str) -> Texts:
-    """Return the texts of the domain of an observation.
-
-    Raises:
-        UsageError: if it is not a domain of ICPI.
-    """
-    found = read(observation)
-    if found is None:
-        names = ", ".join(domain.__name__ for domain in DOMAINS)
-        raise UsageError(
-            f"These methods have prompts for the domains of ICPI only ({names}), "
-            f"and this is not one of their states: {observation[:60]!r}. Pass your own texts to the agent."
-        )
-    return found[0].wording

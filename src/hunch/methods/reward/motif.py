@@ -375,7 +375,7 @@ METHOD = Method(
     environments="environments that tell events",
     reads={"events"},
     models={"lm": ("generate",), **ENCODER},
-    suggested=("openai:gpt-4o-mini", "scripted:captions"),
+    suggested=("openai:gpt-4o-mini", "smollm2"),
     roles=("reward source",),
     control="uninformed judge",
 )

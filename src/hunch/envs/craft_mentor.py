@@ -7,18 +7,18 @@ Without a summary it names any achievement. Dial: ``error``, the share of its li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from hunch.core import UsageError
 from hunch.envs.craft import RULES
 from hunch.lm.backends.sampling import listed_options, sample_rng
-from hunch.lm.base import Model
-from hunch_studies.rules.model import RuleWriter
+from hunch.lm.backends.scripted import RuleWriter
+from hunch.lm.rules import writer
 
 LEVELS = {"new": (0, 6), "basics": (4, 11), "experienced": (9, 16), "expert": (14, 22)}
 """Range of achievements in the order of recipes, by a word of the summary."""
 
 
+@writer("mentor", dials=("error",))
 class MentorModel(RuleWriter):
     """Writes three sub-goals, given the summary in the prompt.
 
@@ -45,15 +45,3 @@ def suited(prompt: str) -> list[str]:
     summary = re.findall(r"^Summary: (.*)$", prompt, re.MULTILINE)
     low, high = next((span for word, span in LEVELS.items() if summary and word in summary[-1]), (0, 22))
     return [rule.action for rule in RULES[low:high]]
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:mentor``.
-
-    Raises:
-        UsageError: on an unknown dial.
-    """
-    unknown = next((dial for dial in dials if dial != "error"), "")
-    if unknown:
-        raise UsageError(f"The model 'scripted' has no option {unknown!r} for {name}.")
-    return MentorModel(**dials)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch_studies.rules.reward_grammar import Draw, Part
+from hunch.envs.design.reward_grammar import Draw, Part
 
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 _CURVE = re.compile(rf"^(\w[\w ]*): ({_NUMBER}(?:, {_NUMBER})+);", re.MULTILINE)

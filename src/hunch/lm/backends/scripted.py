@@ -1,7 +1,8 @@
 """Rules in place of a language model, with dials for error rates. Evidence level L0.
 
 A rule reads the prompt and the options and names the best option. With rules, a method can be tested and
-debugged without a model, and the dials show how good a model must be.
+debugged without a model, and the dials show how good a model must be. ``scripted:first`` and
+``scripted:overlap`` use only words and work in any environment; :mod:`hunch.lm.rules` finds the others.
 """
 
 from __future__ import annotations
@@ -9,77 +10,73 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.backends.sampling import count_words, cut, listed_options, sample_rng
-from hunch.lm.base import Model, OptionScores, Verb
+from hunch.lm.base import Backend, Model, OptionScores, Verb
+from hunch.lm.rules import NamedWriter, Options, Rule, find, rule
 from hunch.lm.speech import ONE_LINE, Sampling, choices
+from hunch.ranges import check_value
+from hunch.suggest import suggest
 
-Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]
-"""Returns the best option, given a prompt and its options."""
-Options: TypeAlias = Callable[[str], tuple[str, ...]]
-"""Returns the possible answers to a prompt; empty if there are none."""
-
-RULES: dict[str, Rule] = {}
-OPTIONS: dict[str, Options] = {}
-"""How options are found, for rules whose options are not the last list in the prompt."""
-VERSIONS: dict[str, str] = {}
-"""The version of each rule; empty for one that is still being written."""
-WRITERS = (
-    *("critic", "formaliser", "mentor", "modeller", "mutator"),
-    *("onlooker", "player", "recipes", "suggest", "writer"),
+BACKEND = Backend(
+    "scripted:<rule>",
+    f"{__name__}:load",
+    frozenset({"generate", "score", "label", "see"}),
+    "a rule, with dials for error, refusal and malformed output",
+    costly=False,
 )
-"""Models that answer a prompt as a whole: writers of programs (:mod:`~hunch_studies.rules.writer`), goals."""
-REFUSAL = "I'm sorry, but I can't help with that."
-SPREAD = 0.01
+DIALS: Final = ("error", "refusal", "malformed", "systematic", "draw")
+"""The dials of a rule that chooses an option."""
+SPEAKS: Final = "speaks"
+"""At 1 a rule can only generate, like a chat model: its probabilities are shares of its answers."""
+REFUSAL: Final = "I'm sorry, but I can't help with that."
+SPREAD: Final = 0.01
+"""Share of the probability that :meth:`ScriptedModel.score` spreads evenly over all options."""
 
 
-def rule(name: str, version: str = "", options: Options = listed_options) -> Callable[[Rule], Rule]:
-    """Register a rule, so that ``scripted:<name>`` loads it.
+def load(name: str, **dials: float) -> Model:
+    """Load the model ``scripted:<name>``: a rule that chooses an option, or one that answers as a whole.
 
-    Args:
-        name: Name of the rule.
-        version: Version of the rule; see :class:`ScriptedModel`.
-        options: Finds the answers among which ``generate`` chooses.
+    Raises:
+        UsageError: if there is no such rule or dial, or a dial is not from 0 to 1.
     """
+    for dial, value in dials.items():
+        check_value(f"The dial {dial} of scripted:{name}", value, float)
+    named = find(name)
+    known = named.dials if isinstance(named, NamedWriter) else (*DIALS, SPEAKS)
+    for dial in dials:
+        if dial not in known:
+            raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, known)}")
+    if isinstance(named, NamedWriter):
+        return named.make(**dials)
+    speaks = dials.pop(SPEAKS, 0)
+    model = ScriptedModel(
+        named.choose,
+        name=f"scripted:{name}",
+        options=named.options or listed_options,
+        version=named.version,
+        **dials,
+    )
+    if speaks:
+        model.verbs = frozenset({"generate"})
+    return model
 
-    def register(function: Rule) -> Rule:
-        RULES[name] = function
-        VERSIONS[name] = version
-        OPTIONS[name] = options
-        return function
 
-    return register
+def check_shares(name: str, dials: Mapping[str, float], unbounded: Sequence[str] = ()) -> None:
+    """Check that dials are numbers from 0 to 1, or from 0 for those without an upper bound.
 
-
-def behind_letters(prompt: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the options that the prompt lists behind letters, or the labels if it lists none."""
-    found = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
-    return tuple(texts[-1] for texts in found) if all(found) else tuple(labels)
-
-
-DIALS = ("error", "refusal", "malformed", "systematic", "draw")
-
-
-class RuleWriter(Model):
-    """A rule that writes free text. With temperature 0 all samples of a prompt are sample 0."""
-
-    verbs: frozenset[Verb] = frozenset({"generate"})
-
-    def generate(
-        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
-    ) -> list[list[str]]:
-        """Return k answers to each prompt: samples number ``first`` to ``first + k - 1``."""
-        samples = [0] * k if sampling.temperature == 0 else range(first, first + k)
-        return [[self.answer(prompt, sample) for sample in samples] for prompt in prompts]
-
-    def answer(self, prompt: str, sample: int) -> str:
-        """Return one answer; its randomness depends only on the prompt and the sample index."""
-        raise NotImplementedError
+    Raises:
+        UsageError: if one is not.
+    """
+    for dial, share in dials.items():
+        most = np.inf if dial in unbounded else 1
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= most:
+            raise UsageError(f"The dial {dial} of scripted:{name} must be from 0 to {most:g}, not {share!r}.")
 
 
 class ScriptedModel(Model):
@@ -212,6 +209,57 @@ class ScriptedModel(Model):
         return best
 
 
+class RuleWriter(Model):
+    """A rule that writes free text. With temperature 0 all samples of a prompt are sample 0."""
+
+    verbs: frozenset[Verb] = frozenset({"generate"})
+
+    def generate(
+        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k answers to each prompt: samples number ``first`` to ``first + k - 1``."""
+        samples = [0] * k if sampling.temperature == 0 else range(first, first + k)
+        return [[self.answer(prompt, sample) for sample in samples] for prompt in prompts]
+
+    def answer(self, prompt: str, sample: int) -> str:
+        """Return one answer; its randomness depends only on the prompt and the sample index."""
+        raise NotImplementedError
+
+
+class ScriptedWriter(Model):
+    """A function that writes texts, in place of a language model.
+
+    Args:
+        name: Name in ``scripted:<name>``.
+        write: Returns an answer, given a prompt and a random generator.
+        dials: The dials, which are part of its revision.
+    """
+
+    verbs: frozenset[Verb] = frozenset({"generate"})
+
+    def __init__(self, name: str, write: Callable[[str, np.random.Generator], str], dials: str = "") -> None:
+        self.name, self.write = f"scripted:{name}", write
+        self.revision = f"1:{name}:{dials}"
+
+    def generate(
+        self, prompts: Sequence[str], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        """Return k answers to each prompt; the randomness of sample i depends on (writer, prompt, i)."""
+        return [
+            [
+                cut(self.write(prompt, sample_rng(self.revision, prompt, i)), sampling.stop)
+                for i in range(first, first + k)
+            ]
+            for prompt in prompts
+        ]
+
+
+def behind_letters(prompt: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the options that the prompt lists behind letters, or the labels if it lists none."""
+    found = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
+    return tuple(texts[-1] for texts in found) if all(found) else tuple(labels)
+
+
 def situation(prompt: str) -> str:
     """Return the last observation of a prompt: the text after the last action, without task and lists."""
     lines = [line for line in prompt.splitlines() if not line.startswith(("- ", "Your task is to:"))]
@@ -235,3 +283,25 @@ def _source(function: Callable[..., object]) -> str:
         return inspect.getsource(function)
     except (OSError, TypeError):  # it was typed into a prompt, or is an object
         return repr(getattr(function, "__qualname__", type(function)))
+
+
+@rule("first", "7a50d00cf6b04afd")
+def first(prompt: str, options: tuple[str, ...]) -> str:
+    """Take the first option."""
+    return options[0]
+
+
+@rule("overlap", "c2766ee2a3386e3a")
+def overlap(prompt: str, options: tuple[str, ...]) -> str:
+    """Take the option that shares most words with the task, the earlier one of equals.
+
+    The task is the last line of the form "... task ...: TASK", or else the prompt without its lists.
+    """
+    tasks = re.findall(r"(?im)^[^:\n]*\btask\b[^:\n]*:[ \t]*(\S.*)$", prompt)
+    text = tasks[-1] if tasks else re.sub(r"(?m)^- .*$", "", prompt)
+    words = _words(text)
+    return max(options, key=lambda option: len(words & _words(option)))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))

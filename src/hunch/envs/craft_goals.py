@@ -8,15 +8,16 @@ answers that decline, or name no existing option.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hunch.core import UsageError
 from hunch.envs.craft import MOST, RULES, Rule
 from hunch.lm.backends.sampling import listed_options, sample_rng
-from hunch.lm.base import Model
-from hunch_studies.rules.model import REFUSAL, RuleWriter
+from hunch.lm.backends.scripted import REFUSAL, RuleWriter
+from hunch.lm.rules import writer
 
 
+@writer("suggest", dials=("error", "refusal", "malformed", "lasting", "draw"))
 class Suggester(RuleWriter):
     """Writes a list of goals, according to the recipes of :mod:`hunch.envs.craft`.
 
@@ -78,16 +79,3 @@ def _works(rule: Rule, seen: set[str], held: dict[str, int], needs: set[str]) ->
         and (not rule.puts or rule.puts not in seen)
         and (not rule.need or rule.need in needs)
     )
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:suggest``.
-
-    Raises:
-        UsageError: on an unknown dial.
-    """
-    known = {"error", "refusal", "malformed", "lasting", "draw"}
-    for dial in dials:
-        if dial not in known:
-            raise UsageError(f"The model 'scripted' has no option {dial!r} for {name}.")
-    return Suggester(**dials)

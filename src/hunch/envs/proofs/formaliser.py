@@ -5,7 +5,7 @@ It takes each connective for another one with probability ``error``, in both dir
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -14,9 +14,8 @@ from hunch.core import UsageError
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import FALSE, Formula, Goal, read
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.base import Model
-from hunch.suggest import suggest
-from hunch_studies.rules.model import RuleWriter
+from hunch.lm.backends.scripted import RuleWriter
+from hunch.lm.rules import writer
 
 OPS: Final = {"if": ("->", "then"), "both": ("&", "and"), "either": ("|", "or")}
 
@@ -61,6 +60,7 @@ def damaged(formula: Formula, error: float, rng: np.random.Generator) -> Formula
     return Formula(others[int(rng.integers(2))] if rng.random() < error else formula.op, parts)
 
 
+@writer("formaliser", dials=("error",))
 class FormaliserRule(RuleWriter):
     """The rule.
 
@@ -89,15 +89,3 @@ class FormaliserRule(RuleWriter):
         own = [damaged(formula, self.error, rng) for formula in goal.formulas]
         told = Goal.of(own[:-1], own[-1])
         return str(told) if asked == "English" else english(told)
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:formaliser``.
-
-    Raises:
-        UsageError: if there is no such dial.
-    """
-    for dial in dials:
-        if dial != "error":
-            raise UsageError(f"The rule {name!r} has no option {dial!r}; {suggest(dial, ['error'])}")
-    return FormaliserRule(**dials)

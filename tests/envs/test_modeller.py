@@ -9,10 +9,10 @@ import hunch
 from hunch import lm
 from hunch.core import UsageError
 from hunch.envs.design.code import extract, flaw
+from hunch.envs.design.dynamics import CLIFF_WALKING, DYNAMICS, TAXI
+from hunch.envs.design.modeller import Dials, _damaged, _relevant, modelled
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.roles.writer.programs import Attempt, ModelWriter
-from hunch_studies.rules.dynamics import CLIFF_WALKING, DYNAMICS, TAXI
-from hunch_studies.rules.modeller import Dials, _damaged, _relevant, modelled
 
 ENV = hunch.make("hunch/WorldModelCode-v0", episodes=2)
 PROBLEM = ENV.unwrapped.problem
@@ -110,5 +110,5 @@ def test_it_is_a_model_like_any_other():
         PROBLEM, (), "", 1, 2
     )
     assert "do not know" in model.generate(["Write `f`."])[0][0]
-    with pytest.raises(UsageError, match="dial 'luck'"):
+    with pytest.raises(UsageError, match="no option 'luck'"):
         lm.load("scripted:modeller?luck=1")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hunch.envs.kitchen.errands import ERRANDS, Fact, paraphrases
 from hunch.envs.kitchen.world import CONTAINERS, DONE, HOMES, PLACES, THINGS
-from hunch_studies.rules.model import rule
+from hunch.lm.rules import rule
 
 GOALS = {errand.text: errand.goal for errand in (*ERRANDS, *paraphrases())}
 LIST = "You are allowed to take the following actions:"

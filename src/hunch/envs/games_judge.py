@@ -9,7 +9,7 @@ import re
 
 from hunch.envs.games import CONCEPTS, JOINT, Rule, good_outcomes, wanted
 from hunch.lm.backends.sampling import sample_rng
-from hunch_studies.rules.model import rule
+from hunch.lm.rules import rule
 
 _PAYOFFS = re.compile(r"P1 gets (-?\d+), P2 gets (-?\d+)\.")
 

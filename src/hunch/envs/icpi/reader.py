@@ -11,24 +11,19 @@ next state of another action.
 from __future__ import annotations
 
 import zlib
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.icpi.base import Domain
+from hunch.envs.icpi.reading import FORMS, read
 from hunch.lm.backends.sampling import sample_rng
-from hunch_studies.rules import reading
-from hunch_studies.rules.model import rule
-from hunch_studies.rules.reading import DOMAINS
-from hunch_studies.worlds.distractor_chain import DistractorChain
-from hunch_studies.worlds.mini_invaders import MiniInvaders
+from hunch.lm.rules import rule
 
-_ENVS = {(domain, hints): domain(hints=hints) for domain in DOMAINS for hints in (True, False)}
-read = lru_cache(maxsize=1 << 14)(reading.read)
-GONE = 9.0
-"""Number for an alien that has been shot, in addition to -1, 0 and 1 for right, above and left."""
+_ENVS: dict[tuple[type[Domain[Any]], bool], Domain[Any]] = {}
+"""An environment of each domain, with hints and without, by whose rules the reader goes."""
 
 
 def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
@@ -53,7 +48,7 @@ def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
         return texts.done(done), texts.done(not done)
     if read(told):
         return _states(state, name, prompt)
-    possible = range(3 if _domain(state) is MiniInvaders else 2)
+    possible = range(FORMS[_domain(state)].rewards)
     return tuple(map(texts.reward, [reward, *(r for r in possible if r != reward)]))
 
 
@@ -97,16 +92,10 @@ def _apart(state: str, other: str) -> float:
 @cache
 def _gist(state: str) -> list[float]:
     """Return the relevant numbers of a state, which the hints also show; they do not say what to do."""
-    match read(state):
-        case (_, [place, _]) if _domain(state) is DistractorChain:
-            return [place]
-        case (_, {"paddle_x": paddle, "ball_x": ball, "ball_y": height}):
-            return [paddle - ball, height]
-        case (_, {"ship": ship, "aliens": aliens}):
-            return [GONE if alien is None else float(np.sign(ship - alien[0])) for alien in aliens]
-        case (_, numbers):
-            return list(numbers)
-    return []
+    found = read(state)
+    assert found is not None
+    domain, numbers = found
+    return FORMS[domain].gist(numbers)
 
 
 def _states(state: str, name: str, prompt: str) -> tuple[str, ...]:
@@ -123,13 +112,19 @@ def _step(state: str, action: str, prompt: str) -> tuple[float, bool, str]:
     found = read(state)
     assert found is not None
     domain, numbers = found
-    env = _ENVS[domain, state != domain.wording.without_hint(state)]
+    env = _env(domain, state != domain.wording.without_hint(state))
     try:
         env.reset(seed=zlib.crc32(prompt.encode()), options={"state": numbers})
     except UsageError:
         return 0.0, True, state
     next_state, reward, done, _, _ = env.step(action)
     return reward, done, next_state
+
+
+def _env(domain: type[Domain[Any]], hints: bool) -> Domain[Any]:
+    if (domain, hints) not in _ENVS:
+        _ENVS[domain, hints] = domain(hints=hints)
+    return _ENVS[domain, hints]
 
 
 def _domain(state: str) -> type[Domain[Any]]:

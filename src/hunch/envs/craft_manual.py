@@ -7,15 +7,15 @@ that decline.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.base import Model
-from hunch_studies.rules.model import REFUSAL, RuleWriter
+from hunch.lm.backends.scripted import REFUSAL, RuleWriter
+from hunch.lm.rules import writer
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def _recipe(takes: str, brings: str) -> Recipe:
 _VERBS = ("be near ", "hold 1 ", "use ")
 
 
+@writer("recipes", dials=("error", "refusal"))
 class Reader(RuleWriter):
     """Writes the six lines of a skill's entry in a skill graph.
 
@@ -133,15 +134,3 @@ def _other(name: str, text: str, manual: str, rng: np.random.Generator) -> str:
     kind: Sequence[str] = places if name in ("nearby", "brings") else things
     others = [other for other in ("-", *kind) if other != text]
     return others[int(rng.integers(len(others)))]
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:recipes``.
-
-    Raises:
-        UsageError: on an unknown dial.
-    """
-    for dial in dials:
-        if dial not in ("error", "refusal"):
-            raise UsageError(f"The model 'scripted' has no option {dial!r} for {name}.")
-    return Reader(**dials)

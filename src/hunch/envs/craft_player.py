@@ -18,10 +18,10 @@ from typing import Final
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.envs.craft_manual import Recipe, recipes, sources
 from hunch.lm.backends.sampling import listed_options, sample_rng
-from hunch.lm.base import Model
-from hunch_studies.rules.model import RuleWriter
-from hunch_studies.rules.recipes import Recipe, recipes, sources
+from hunch.lm.backends.scripted import RuleWriter
+from hunch.lm.rules import writer
 
 FIVE: Final = 5
 """Number of actions in a list, and the highest priority."""
@@ -250,6 +250,7 @@ KINDS: Final[Mapping[str, Callable[[Asked], str]]] = {
 """Questions by words in them."""
 
 
+@writer("player", dials=("error", "compound"))
 class PlayerModel(RuleWriter):
     """Answers the questions.
 
@@ -290,15 +291,3 @@ class PlayerModel(RuleWriter):
             self.compound,
             sample_rng(prompt, "player", index),
         )
-
-
-def load(name: str, dials: Mapping[str, float]) -> Model:
-    """Load the model ``scripted:player``.
-
-    Raises:
-        UsageError: on an unknown dial.
-    """
-    for dial in dials:
-        if dial not in ("error", "compound"):
-            raise UsageError(f"The model 'scripted' has no option {dial!r} for {name}.")
-    return PlayerModel(**dials)

@@ -11,8 +11,8 @@ line; ``crash`` and ``malformed`` are shares of answers with a misspelt name, an
 probability that it looks for the cause among all other lines, if the line that an error names is right.
 ``blind`` is the share of lines that it always writes wrong, in the same way; ``draw`` numbers their draw.
 
-For games it knows the code of their rules, in several functions, and the value of a position. There it
-corrects a line of the functions that a failed test is about, or that make states.
+Packages that bring environments or games add what it knows of them. The code of a game's rules is in several
+functions; there it corrects a line of the functions that a failed test is about, or that make states.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from typing import cast
 
 import numpy as np
 
+from hunch.envs.design.dynamics import DYNAMICS
 from hunch.lm.backends.sampling import sample_rng
-from hunch_studies.rules.dynamics import DYNAMICS
-from hunch_studies.rules.game_code import GAME_CODE, GAME_VALUE
+from hunch.lm.backends.scripted import ScriptedWriter, check_shares
+from hunch.lm.rules import writer
 
 _SHOWN = re.compile(r"(first lines|was tried)[^\n]*:\n\n```python\n(.*?)\n```(.*)", re.DOTALL)
 _WRONG = re.compile(r"One that is not, in (.+):\nstate: .*\naction: '(.*)'$", re.MULTILINE)
@@ -88,6 +89,22 @@ class Dials:
         return ", ".join([repr(self), *told])
 
 
+@writer(
+    "modeller",
+    dials=("bugs", "repair", "break", "crash", "malformed", "shy", "trace", "blind", "draw"),
+)
+def modeller(**dials: float) -> ScriptedWriter:
+    """Return the writer.
+
+    Raises:
+        UsageError: if a dial is not from 0 to 1; ``draw`` may be any number from 0.
+    """
+    check_shares("modeller", dials, unbounded=("draw",))
+    shares = {"damage" if dial == "break" else dial: float(share) for dial, share in dials.items()}
+    chosen = Dials(**shares)
+    return ScriptedWriter("modeller", lambda prompt, rng: modelled(prompt, rng, chosen), str(chosen))
+
+
 def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     """Return an answer: the dynamics from scratch or from first lines on, or a revised program."""
     wanted = (_WANTED.findall(prompt) or [""])[-1]
@@ -111,9 +128,6 @@ def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
 
 def _known(prompt: str, wanted: str) -> str | None:
     """Return the program that a prompt asks for; None if it is unknown."""
-    if wanted in ("apply_action", "value"):
-        known = GAME_CODE if wanted == "apply_action" else GAME_VALUE
-        return next((code for words, code in known.items() if words in prompt), None)
     return next((code for (task, name), code in DYNAMICS.items() if task in prompt and name == wanted), None)
 
 

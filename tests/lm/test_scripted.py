@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import hunch_studies.rules as rules
 from hunch import lm
 from hunch.core import UsageError
-from hunch.lm import UniformModel, listed_options
-from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.frozen_lake import frozenlake
-from hunch_studies.rules.model import REFUSAL, VERSIONS, situation
-from hunch_studies.rules.words import first, overlap
+from hunch.lm import UniformModel, listed_options, rules
+from hunch.lm.backends.scripted import REFUSAL, ScriptedModel, first, overlap, situation
 
 OPTIONS = ("go left", "open the fridge", "look", "take the mug")
 PROMPT = (
@@ -151,24 +147,6 @@ def test_another_rule_is_another_revision() -> None:
     assert len(revisions) == 4
 
 
-def test_frozenlake_reaches_the_goal_of_the_standard_map() -> None:
-    lake, moves = (
-        ["SFFF", "FHFH", "FFFH", "HFFG"],
-        {"Left": (0, -1), "Right": (0, 1), "Up": (-1, 0), "Down": (1, 0)},
-    )
-    names = {"S": "start position", "F": "a frozen cell (F)", "H": "a hole (H)", "G": "the goal (G)"}
-    place, path = (0, 0), "S"
-    while path[-1] not in "GH" and len(path) < 20:
-        lines, leads = [], {}
-        for move, (down, right) in moves.items():
-            row, column = (min(max(x, 0), 3) for x in (place[0] + down, place[1] + right))
-            leads[f"Go {move}"] = row, column
-            lines.append(f"Go {move} leads to position ({row}, {column}), {names[lake[row][column]]}.")
-        place = leads[frozenlake("\n".join(lines), tuple(leads))]
-        path += lake[place[0]][place[1]]
-    assert path == "SFFFFFG"
-
-
 def test_uniform_knows_nothing() -> None:
     model = UniformModel()
     scores = model.score([PROMPT], [["a", "a long option", "b c"]])[0]
@@ -178,9 +156,8 @@ def test_uniform_knows_nothing() -> None:
     assert model.generate(["no list"]) == [[""]]
 
 
-def test_rules_have_written_versions_and_drafts_that_of_their_source():
-    assert all(VERSIONS[name] for name in rules.RULES)
-    assert lm.load("scripted:first").revision.partition(":")[0] == VERSIONS["first"]
+def test_a_rule_has_its_written_version_and_a_draft_that_of_its_source():
+    assert lm.load("scripted:first").revision.partition(":")[0] == rules.RULES["first"].version != ""
 
     def draft(prompt, options):
         return options[0]
@@ -188,6 +165,6 @@ def test_rules_have_written_versions_and_drafts_that_of_their_source():
     def other(prompt, options):
         return options[-1]
 
-    drafts = [rules.ScriptedModel(rule).revision for rule in (draft, draft, other)]
+    drafts = [ScriptedModel(rule).revision for rule in (draft, draft, other)]
     assert drafts[0] == drafts[1] != drafts[2]
-    assert rules.ScriptedModel(draft, version="2").revision.startswith("2:")
+    assert ScriptedModel(draft, version="2").revision.startswith("2:")
