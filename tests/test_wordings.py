@@ -34,7 +34,8 @@ from hunch.roles.reward import picture_judge
 from hunch.roles.reward.judge import Judge, JudgeConfig
 from hunch.roles.world_model import text as world_model_text
 from hunch.roles.world_model.prompting import assemble
-from hunch.roles.writer.programs import Attempt, plain_prompt
+from hunch.roles.writer.plain import plain_prompt
+from hunch.roles.writer.programs import Attempt
 
 BARE = Problem("Act.", "act(seen) returns 0 or 1.", "", "act", ("seen",))
 PLAIN = Problem(

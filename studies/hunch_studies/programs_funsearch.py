@@ -15,13 +15,14 @@ from typing import Any, Self
 import numpy as np
 
 from hunch.envs.design.bin_packing import BEST_FIT, BinPacking
+from hunch.envs.design.code import canonical
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.methods.method import Method
 from hunch.methods.program.agent import ProgramAgent
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.writer.programs import Attempt, Mutator, best, same
+from hunch.roles.writer.programs import Attempt, Mutator, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
@@ -41,7 +42,7 @@ Row = dict[str, Any]
 RULES: dict[str, dict[str, Any]] = {
     "islands and clusters": {},
     "one island": {"islands": 1, "reset_every": 0},
-    "hill climbing": {"search": "hill"},
+    "hill climbing": {"search": "drift"},
     "random": {"search": "single"},
 }
 """The arms, and how each differs from FunSearch."""
@@ -147,7 +148,7 @@ def _searched(attempts: Sequence[Attempt], steps: int) -> Row:
         "fitness": top.fitness,
         "best": np.maximum.accumulate(found)[steps // 10 - 1 :: steps // 10].tolist(),
         "failed": sum(attempt.fitness is None for attempt in attempts),
-        "repeats": len(found) - len({same(attempt.program) for attempt in attempts}),
+        "repeats": len(found) - len({canonical(attempt.program) for attempt in attempts}),
         "changes": float(np.mean(_changes(attempts)[-steps // 10 :])),
         "program": top.program,
     }

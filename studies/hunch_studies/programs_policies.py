@@ -5,26 +5,22 @@ hunch study code-policies
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hunch.envs.design.policy import PolicyCode
 from hunch.methods.method import Method
 from hunch.methods.program.code_policy import CodePolicy, CodePolicyConfig
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.roles.writer.programs import Attempt, Search, best
-from hunch.roles.writer.search import HillClimbing
+from hunch.roles.writer.programs import best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.programs_funsearch import Mutating, attempts_of, tried
 from hunch_studies.study import Part, Scale, Study, runs_of
 
-__all__ = ["CLIMBING", "MUTATED", "STUDIES", "Climbing", "Mutated"]
+__all__ = ["MUTATED", "STUDIES", "Mutated"]
 
 Row = dict[str, Any]
 
@@ -39,7 +35,7 @@ PROGRAMS = {"CartPole-v1": 300, "FrozenLake8x8-v1": 60}
 TESTED = 30
 """Further episodes in which a winner is evaluated."""
 LINES: dict[str, dict[str, Any]] = {
-    "hill climbing": {"search": "hill"},
+    "hill climbing": {"search": "drift"},
     "islands": {"search": "islands"},
     "random": {"search": "single"},
 }
@@ -64,25 +60,6 @@ MUTATED = Method(
 )
 
 
-class OnlyUp(HillClimbing):
-    """Hill climbing that stays where it is among equals, so that it does not drift."""
-
-    def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Move to an attempt that is better."""
-        self.parent = best([*([self.parent] if self.parent else []), *attempts]) or self.parent
-
-
-class Climbing(Mutated):
-    """The same search without drift."""
-
-    def search(self) -> Search:
-        """Climb."""
-        return OnlyUp()
-
-
-CLIMBING = replace(MUTATED, name=f"{__name__}:CLIMBING", agent_class=Climbing)
-
-
 def arms(base: str, steps: int) -> tuple[Arm, ...]:
     """Return the search rules."""
     place = {"base": base, **BASES[base]}
@@ -92,7 +69,8 @@ def arms(base: str, steps: int) -> tuple[Arm, ...]:
         for label, options in LINES.items()
     ]
     if base in CLIMBED:
-        listed += [Arm("hill climbing, only up", replace(listed[0].config, method=CLIMBING.name))]
+        only_up = CodePolicyConfig(give_up=0, search="hill")
+        listed.append(Arm("hill climbing, only up", replace(run, options=only_up)))
     return tuple(listed)
 
 

@@ -21,7 +21,7 @@ from hunch.envs.design.reward_grammar import (
 )
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.writer.programs import Attempt
+from hunch.roles.writer.programs import Attempt, Kind
 
 TEMPERATURE = 0.1
 """Temperature of the draws, in units of the cosine (our choice)."""
@@ -55,7 +55,13 @@ class SimilarityWriter:
         return self.table.lm.evidence
 
     def write(
-        self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
+        self,
+        problem: Problem,
+        parents: Sequence[Attempt],
+        feedback: str,
+        n: int,
+        first: int = 0,
+        kind: Kind = "",
     ) -> list[str]:
         """Draw rewards, or revise the last parent by its feedback.
 

@@ -58,7 +58,7 @@ class Recorder:
     def __init__(self):
         self.shown = []
 
-    def write(self, problem, parents, feedback, n, first=0):
+    def write(self, problem, parents, feedback, n, first=0, kind=""):
         self.shown.append((tuple(p.number for p in parents), feedback, n))
         return [f"def f(x):\n    return {(first + i) % 997} / 100" for i in range(n)]
 
@@ -163,7 +163,7 @@ def test_a_batch_that_failed_is_asked_for_again():
 
 def test_lineages_and_climbers():
     rng = np.random.default_rng(0)
-    line, climber, single = Refinement(), HillClimbing(), BestOfN()
+    line, climber, single = Refinement(), HillClimbing(drift=True), BestOfN()
     told = [attempt(0, 1.0), attempt(1, 3.0), attempt(2, None), attempt(3, 3.0), attempt(4, 2.0)]
     for search in (line, climber, single):
         search.tell(told, rng)

@@ -122,7 +122,7 @@ class Useless:
 
     evidence = None
 
-    def write(self, problem, parents, feedback, n, first=0):
+    def write(self, problem, parents, feedback, n, first=0, kind=""):
         bodies = ("return 1 / 0", "return state", "return None", "return float('nan'), False", "return (")
         body = bodies[first % len(bodies)]
         return [f"def {problem.function}({', '.join(problem.parameters)}):\n    {body}"] * n

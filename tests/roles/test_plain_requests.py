@@ -12,7 +12,8 @@ import hunch  # noqa: F401 - registers the environments
 from hunch.envs.design.plain import Plain
 from hunch.envs.design.policy import PolicyCode
 from hunch.envs.design.problem import Problem
-from hunch.roles.writer.programs import Attempt, plain_prompt
+from hunch.roles.writer.plain import plain_prompt
+from hunch.roles.writer.programs import Attempt
 from hunch.roles.writer.search import BestOfN, HillClimbing, RepairFirst
 
 BASES = (

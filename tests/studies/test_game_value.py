@@ -22,7 +22,7 @@ FAILS = "def value(state, player):\n    return state[100]\n"
 class Written:
     evidence = None
 
-    def write(self, problem, parents, feedback, n, first=0):
+    def write(self, problem, parents, feedback, n, first=0, kind=""):
         return [
             GOOD,
             "def worth(state):\n    return 0",

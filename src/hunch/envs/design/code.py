@@ -6,8 +6,9 @@ import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 DEEPEST, LONGEST = 150, 10_000
 """Maximum nesting of a program's syntax tree, and bits of its integers: Python can parse more than it can
@@ -125,6 +126,66 @@ def canonical(program: str) -> str:
         if isinstance(body, list) and len(body) > 1 and _is_text(body[0]):
             del body[0]
     return ast.unparse(tree)
+
+
+@lru_cache(maxsize=4_096)
+def structure(program: str, function: str = "") -> str:
+    """Return what a program says, for the search for copies: :func:`canonical`, without the names it chose.
+
+    Two programs have the same structure if and only if one becomes the other by giving other names to its
+    variables, parameters, imports and helper functions.
+
+    Args:
+        program: Python code.
+        function: Name of the required function, which stays.
+    """
+    try:
+        tree = _tree(canonical(program))
+    except SyntaxError:
+        return program.strip()
+    number: dict[str, str] = {}  # by chosen name, in the order in which the tree is walked
+    for node in ast.walk(tree):
+        for name in _bound(node):
+            if name != function:
+                number.setdefault(name, f"v{len(number)}")
+    return ast.unparse(_Renaming(number).visit(tree))
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """Return the names that a node gives a meaning to."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.alias(name=name, asname=chosen):
+            # "import a.b" binds "a" and says nothing about another name for it.
+            return [chosen or name] if chosen or ("." not in name and name != "*") else []
+        case ast.ExceptHandler(name=str(name)):
+            return [name]
+    return []
+
+
+class _Renaming(ast.NodeTransformer):
+    """Gives other names to whatever a program named itself."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit(self, node: ast.AST) -> Any:
+        self.generic_visit(node)
+        match node:
+            case ast.Name():
+                node.id = self.names.get(node.id, node.id)
+            case ast.arg() | ast.keyword(arg=str()):
+                node.arg = self.names.get(str(node.arg), node.arg)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
+                node.name = self.names.get(str(node.name), node.name)
+            case ast.alias():
+                node.asname = self.names.get(node.asname or node.name, node.asname)
+            case ast.Global() | ast.Nonlocal():
+                node.names = [self.names.get(name, name) for name in node.names]
+        return node
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -39,7 +39,7 @@ class PolicyCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "98012d4386575650"
+    version = "ends-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(
@@ -111,9 +111,11 @@ class PolicyCode(DesignProblem):
         returns = [game.total for game in games]
         worst = games[int(np.argmin(returns))]
         told = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
+        limits = sum(game.truncated for game in games)
+        ends = f"{len(games) - limits} ended by the rules of the environment, {limits} at the limit of steps"
         return Trial(
             float(np.mean(returns)),
-            f"return of each episode: {told}.\nThe worst episode:\n{worst.summary()}",
+            f"return of each episode: {told}.\nEpisodes: {ends}.\nThe worst episode:\n{worst.summary()}",
             tuple(returns),
             {"steps": float(np.mean([game.steps for game in games]))},
         )
@@ -128,6 +130,7 @@ class _Game:
         self.observation = _plain(observation)
         self.memory: Any = None
         self.total, self.steps, self.over = 0.0, 0, False
+        self.truncated = False
         self.lines: list[str] = []
 
     def step(self, answer: Any) -> None:
@@ -141,16 +144,18 @@ class _Game:
         self.total += float(reward)
         self.steps += 1
         self.over = terminated or truncated
+        self.truncated = truncated and not terminated
         self.lines.append(f"observation {_short(before)}, action {_short(taken)}, reward {float(reward):g}")
         if self.over:
             self.env.close()
 
     def summary(self) -> str:
-        """Describe the first and last steps."""
+        """Describe the first and last steps, and why the episode ended."""
         lines = self.lines
         if len(lines) > 2 * SHOWN:
             lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
-        return "\n".join(lines)
+        why = "at the limit of steps" if self.truncated else "by the rules of the environment"
+        return "\n".join([*lines, f"It ended after {self.steps} steps, {why}."])
 
 
 def _action(action: Any, space: gym.Space[Any]) -> Any:

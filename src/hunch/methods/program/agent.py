@@ -17,26 +17,29 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import Explanation, Memoryless, Player, State, Transition, World
+from hunch.core import Explanation, Memoryless, Player, State, Transition, UsageError, World
+from hunch.envs.design.code import structure
 from hunch.envs.design.problem import Problem, Trial
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
-from hunch.ranges import LATER, NonNegativeInt
+from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
 from hunch.rl.rollout import StoppedError
+from hunch.roles.writer.bandit import Bandit
+from hunch.roles.writer.plain import PLAIN_PROMPTS, plain_prompt
 from hunch.roles.writer.programs import (
+    NO_KINDS,
     Attempt,
     Feedback,
+    Kind,
     Prompt,
     Request,
     Search,
     best,
-    plain_prompt,
-    same,
     shown,
 )
 from hunch.roles.writer.search import RepairFirst
 
 PLAIN_WORDING: Final = "plain-1"
-"""Version of the words of :func:`~hunch.roles.writer.programs.plain_prompt`. Change it with them."""
+"""Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
     **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
@@ -64,9 +67,32 @@ class ProgramConfig(WritingConfig):
     """Rewrites of a program that cannot run or repeats an earlier one, before it is evaluated (ours)."""
     repair: NonNegativeInt = field(default=0, metadata=LATER)
     """How often in a row a program that fails goes back to the writer with its error, before the search goes
-    on (ours; 2 suits small models)."""
+    on (ours; 2 suits small models). With bandit: how often at most; 0 stands for 2."""
     give_up: NonNegativeInt = 50
     """Consecutive failed programs after which the run stops with an error; 0 for never (ours)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanditConfig(ProgramConfig):
+    """Settings of methods that offer the bandit over kinds of request (:mod:`hunch.roles.writer.bandit`).
+
+    Raises:
+        UsageError: if the bandit is to ask by the request of a paper, which knows one kind only.
+    """
+
+    search: str
+    """The search rule; each method lists its own."""
+    elites: PositiveInt = field(default=3, metadata=LATER)
+    """With bandit: programs that an island keeps."""
+    afresh: Share = field(default=0.25, metadata=LATER)
+    """With bandit: least share of programs that are written from scratch."""
+
+    def __post_init__(self) -> None:
+        if self.search == "bandit" and self.request != "plain":
+            raise UsageError(
+                "--search bandit asks for new, better, repaired, joined and shorter programs, and the "
+                "paper's request cannot; add --request plain."
+            )
 
 
 class ProgramAgent(WritingAgent):
@@ -84,6 +110,10 @@ class ProgramAgent(WritingAgent):
         """Return the method's own prompt, or the plain one if the settings ask for it."""
         return plain_prompt if self.config.request == "plain" else super().requested_prompt()
 
+    def prompts_by_kind(self) -> Mapping[Kind, Prompt]:
+        """Return the plain prompt of each kind of request, if the settings ask for plain requests."""
+        return PLAIN_PROMPTS if self.config.request == "plain" else NO_KINDS
+
     @property
     def settings(self) -> dict[str, Any]:
         """The config and the writer, with the version of the prompt that is used."""
@@ -99,7 +129,9 @@ class ProgramAgent(WritingAgent):
     def _new_search(self) -> Search:
         """Return a new search, with repairs first if the settings say so."""
         search = self.search()
-        return RepairFirst(search, self.config.repair) if self.config.repair else search
+        if self.config.repair and not isinstance(search, Bandit):  # for the bandit repair is one kind of many
+            return RepairFirst(search, self.config.repair)
+        return search
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all programs."""
@@ -108,7 +140,7 @@ class ProgramAgent(WritingAgent):
         self.seed = seed
         self.attempts: list[Attempt] = []
         self.pending: dict[int, Attempt] = {}
-        self.known: set[str] = set()
+        self.known: dict[str, int] = {}  # number of the first attempt of each structure
         self.requested = self.drawn = self.seen = self.failing = 0
         self.searching = self._new_search()
 
@@ -116,10 +148,11 @@ class ProgramAgent(WritingAgent):
         """Write one program for each state."""
         opening = self.begins_with_start and self.requested == 0 and bool(self.problem.start)
         first = [Attempt(0, self.problem.start, None, group=-1)] if opening else []
+        if opening:
+            self.known[self._structure(self.problem.start)] = 0
         requests = self.searching.ask(len(states) - len(first), self._rng(self.requested, 0))
         written = first + self._written(requests, self.requested + len(first))
         self.requested += len(written)
-        self.known |= {same(attempt.program) for attempt in written}
         self.pending |= {state.stream: a for state, a in zip(states, written, strict=True)}
         return [attempt.program for attempt in written]
 
@@ -130,37 +163,54 @@ class ProgramAgent(WritingAgent):
             for i, request in enumerate(requests)
         ]
         together: dict[Any, list[int]] = {}
-        for i, (parents, feedback) in enumerate(views):
-            together.setdefault((tuple(p.number for p in parents), feedback), []).append(i)
+        for i, (request, (parents, feedback)) in enumerate(zip(requests, views, strict=True)):
+            key = (tuple(parent.number for parent in parents), feedback, request.kind)
+            together.setdefault(key, []).append(i)
         programs: dict[int, str] = {}
         fresh: set[str] = set()
         for places in together.values():
-            for place, program in zip(places, self._drawn(*views[places[0]], len(places)), strict=True):
-                programs[place] = self._new(program, *views[place], fresh)
-                fresh.add(same(programs[place]))
-        return [
-            Attempt(
-                number + i,
-                programs[i],
-                None,
-                parents=tuple(parent.number for parent in parents),
-                shown=feedback,
-                group=request.group,
+            parents, feedback = views[places[0]]
+            kind = requests[places[0]].kind
+            drawn = self._drawn(parents, feedback, len(places), kind)
+            for place, program in zip(places, drawn, strict=True):
+                programs[place] = self._new(program, *views[place], kind, fresh)
+                fresh.add(self._structure(programs[place]))
+        written = []
+        for i, (request, (parents, feedback)) in enumerate(zip(requests, views, strict=True)):
+            first = number + i
+            if programs[i].strip():  # an answer without a program is no copy
+                first = self.known.setdefault(self._structure(programs[i]), first)
+            written.append(
+                Attempt(
+                    number + i,
+                    programs[i],
+                    None,
+                    parents=tuple(parent.number for parent in parents),
+                    shown=feedback,
+                    group=request.group,
+                    kind=request.kind,
+                    copy_of=first if first < number + i else None,
+                )
             )
-            for i, (request, (parents, feedback)) in enumerate(zip(requests, views, strict=True))
-        ]
+        return written
 
-    def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int) -> list[str]:
+    def _structure(self, program: str) -> str:
+        return structure(program, self.problem.function)
+
+    def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
+        first = self.seed * SPACING + self.drawn
         self.drawn += n
-        return self.writer.write(self.problem, parents, feedback, n, self.seed * SPACING + self.drawn - n)
+        return self.writer.write(self.problem, parents, feedback, n, first, kind)
 
-    def _new(self, program: str, parents: Sequence[Attempt], feedback: str, fresh: set[str]) -> str:
+    def _new(
+        self, program: str, parents: Sequence[Attempt], feedback: str, kind: Kind, fresh: set[str]
+    ) -> str:
         """Return the program, or another draw if it cannot run or was tried before."""
         for _ in range(self.config.retries):
-            name = same(program)
+            name = self._structure(program)
             if name not in self.known and name not in fresh and not self.problem.flaw(program):
                 return program
-            program = self._drawn(parents, feedback, 1)[0]
+            program = self._drawn(parents, feedback, 1, kind)[0]
         return program
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -177,6 +227,8 @@ class ProgramAgent(WritingAgent):
     def learn(self) -> dict[str, float]:
         """Return metrics of the programs since the last call, with the best fitness so far.
 
+        ``copied_programs`` is the share that says the same as an earlier program but for names.
+
         Raises:
             StoppedError: if too many programs in a row failed. A resumed run continues with new programs.
         """
@@ -188,8 +240,13 @@ class ProgramAgent(WritingAgent):
         if not new:
             return {}
         top = best(self.attempts)
-        failed = sum(attempt.fitness is None for attempt in new) / len(new)
-        return {"failed_programs": failed, **({} if top is None else {"best": float(top.fitness or 0.0)})}
+        metrics = {
+            "failed_programs": sum(attempt.fitness is None for attempt in new) / len(new),
+            "copied_programs": sum(attempt.copy_of is not None for attempt in new) / len(new),
+        }
+        if top is not None:
+            metrics["best"] = float(top.fitness or 0.0)
+        return metrics
 
     def player(self, seed: int) -> Player:
         """Return a player that submits the best program so far, or the first one if all failed."""
@@ -225,7 +282,10 @@ class ProgramAgent(WritingAgent):
         self.attempts, self.pending, self.searching = [], {}, self._new_search()
         for line in state["attempts"]:
             self._tell(Attempt.read(line))
-        self.known = {same(attempt.program) for attempt in self.attempts}
+        self.known = {}
+        for attempt in self.attempts:
+            if attempt.program.strip():
+                self.known.setdefault(self._structure(attempt.program), attempt.number)
         self.requested, self.drawn, self.seen = state["counters"]
         self.failing = 0
 

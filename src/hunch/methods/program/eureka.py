@@ -56,7 +56,7 @@ class Eureka(ProgramAgent):
 
     def search(self) -> Search:
         """Return a search by batches; the best program of a batch is the parent of the next one."""
-        return Greedy(self.config.population) if self.config.keep == "batch" else HillClimbing()
+        return Greedy(self.config.population) if self.config.keep == "batch" else HillClimbing(drift=True)
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

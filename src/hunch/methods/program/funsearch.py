@@ -23,20 +23,22 @@ from typing import Any, ClassVar, Literal
 from hunch.core import UsageError, World
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
-from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
+from hunch.methods.program.agent import PROGRAM, BanditConfig, ProgramAgent
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.roles.writer.bandit import REPAIRS, Bandit
 from hunch.roles.writer.programs import Attempt, Search
 from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunSearchConfig(ProgramConfig):
+class FunSearchConfig(BanditConfig):
     """Settings of FunSearch."""
 
-    search: Literal["islands", "hill", "single"] = "islands"
-    """Choice of parents: from islands (paper), the best so far (hill), or the problem's program (single)."""
+    search: Literal["islands", "hill", "drift", "bandit", "single"] = "islands"
+    """Choice of parents: from islands (paper), the best so far (hill), the latest of the best (drift), or the
+    problem's program (single). The bandit also chooses what is asked for, and needs plain requests."""
     islands: PositiveInt = 10
-    """Number of islands, used with search islands (released code)."""
+    """Number of islands, used with search islands (released code) and bandit."""
     parents: PositiveInt = 2
     """Programs in a prompt (released code)."""
     samples: PositiveInt = 4
@@ -75,7 +77,9 @@ class FunSearch(ProgramAgent):
             return Islands(
                 c.islands, c.parents, c.cluster_temperature, c.period, c.reset_every, c.samples, c.within
             )
-        return HillClimbing() if c.search == "hill" else BestOfN()
+        if c.search == "bandit":
+            return Bandit(c.islands, c.elites, c.afresh, c.repair or REPAIRS)
+        return BestOfN() if c.search == "single" else HillClimbing(drift=c.search == "drift")
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

@@ -13,7 +13,15 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig, ask_config
 from hunch.methods.settings import configure, models_of
 from hunch.ranges import NonNegativeFloat, PositiveInt
-from hunch.roles.writer.programs import Attempt, ModelWriter, Prompt, Writer, chat_prompt
+from hunch.roles.writer.programs import (
+    NO_KINDS,
+    Attempt,
+    Kind,
+    ModelWriter,
+    Prompt,
+    Writer,
+    chat_prompt,
+)
 
 GROUP = "hunch.writers"
 """Entry-point group of writers without prompts; the entry ``rewards`` makes one from an embedding model."""
@@ -64,11 +72,16 @@ class WritingAgent(Agent):
                 )
             writer: Writer = made.load()(lm)
             return writer
-        return ModelWriter(lm, self.requested_prompt(), asks=ask_config(self.config))
+        prompt, by_kind = self.requested_prompt(), self.prompts_by_kind()
+        return ModelWriter(lm, prompt, prompts=by_kind, asks=ask_config(self.config))
 
     def requested_prompt(self) -> Prompt:
         """Return the function that makes requests to a model: the method's own prompt."""
         return type(self).prompt
+
+    def prompts_by_kind(self) -> Mapping[Kind, Prompt]:
+        """Return the prompts of kinds of request that have one of their own: none."""
+        return NO_KINDS
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, UsageError
-from hunch.envs.design.code import canonical, extract
+from hunch.envs.design.code import extract
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import Problem, Trial
 from hunch.lm.answers.lines import spoken
@@ -25,6 +25,10 @@ from hunch.lm.registry import require
 
 Feedback = Literal["own", "blind", "shuffled", "fresh"]
 """Feedback that a writer sees: that of its parents (own), or a control: none, another's, or no parents."""
+
+Kind = Literal["", "fresh", "revise", "repair", "combine", "simplify"]
+"""What a writer is asked for: a new program, a better one, one without its error, one that joins two others,
+or a shorter one that does the same."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Attempt:
         parents: Numbers of the attempts that the writer saw.
         shown: The feedback that the writer saw.
         group: Label of the search, such as an island or operation; -1 for all or none.
+        kind: What the writer was asked for, if the search says so: see :data:`Kind`.
+        copy_of: Number of the attempt of which the program says the same; None if it is new.
     """
 
     number: int
@@ -54,6 +60,8 @@ class Attempt:
     parents: tuple[int, ...] = ()
     shown: str = ""
     group: int = 0
+    kind: Kind = ""
+    copy_of: int | None = None
 
     def outcome_text(self) -> str:
         """The result in words, also of a failed program; empty before the evaluation."""
@@ -74,7 +82,12 @@ class Attempt:
 
     def line(self) -> dict[str, Any]:
         """Return the attempt as plain values, for a file or a checkpoint."""
-        return {**asdict(self), "scores": list(self.scores), "parents": list(self.parents)}
+        values = {**asdict(self), "scores": list(self.scores), "parents": list(self.parents)}
+        if not self.kind:
+            del values["kind"]
+        if self.copy_of is None:
+            del values["copy_of"]
+        return values
 
     @classmethod
     def read(cls, line: Mapping[str, Any]) -> Attempt:
@@ -89,10 +102,12 @@ class Request:
     Attributes:
         parents: Attempts to improve, the most important last; empty for a program from scratch.
         group: Label of the search, which the attempt keeps.
+        kind: What is asked for; empty if parents and feedback say it.
     """
 
     parents: tuple[Attempt, ...] = ()
     group: int = 0
+    kind: Kind = ""
 
 
 class Search(Protocol):
@@ -113,7 +128,13 @@ class Writer(Protocol):
         """Evidence level of the programs; None if no model is used."""
 
     def write(
-        self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
+        self,
+        problem: Problem,
+        parents: Sequence[Attempt],
+        feedback: str,
+        n: int,
+        first: int = 0,
+        kind: Kind = "",
     ) -> list[str]:
         """Return n programs, those with the numbers ``first`` to ``first + n - 1``; "" stands for no program.
 
@@ -123,6 +144,7 @@ class Writer(Protocol):
             feedback: The result of the last parent in words; may be empty.
             n: Number of programs.
             first: Number of the first program; each number is a separate draw.
+            kind: What is asked for. Writers that know no kinds go by parents and feedback alone.
         """
 
 
@@ -144,32 +166,8 @@ def chat_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> 
     return "\n\n".join([*parts, f"{ask} Answer with one block of Python code that is complete in itself."])
 
 
-def plain_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-    """Return the request that small models understand: few words, the smallest interface, no first program.
-
-    It shows a program only where one is to be changed, since a small model copies what it is shown.
-    """
-    plain = problem.plain
-    if plain is None:
-        told = [problem.task, problem.interface.split("```")[0].strip()]
-        call = f"{problem.function}({', '.join(problem.parameters)})"
-        ask = f"the Python function {call}" if problem.function else "the Python program"
-    else:
-        told = [plain.text]
-        ask = f"the Python function {problem.function}({', '.join(plain.parameters)})"
-    returns = f" {plain.returns}" if plain is not None else ""
-    if parents:
-        told.append(f"This program was tried:\n\n```python\n{parents[-1].program.strip()}\n```")
-        if feedback:
-            told.append(f"What became of it:\n{feedback}")
-        ask = f"Write a better version of {ask}."
-    else:
-        ask = f"Write {ask}."
-    modules = "Only numpy and Python's standard library can be imported. Answer with the code only."
-    return "\n\n".join([*(part for part in told if part), f"{ask}{returns} {modules}"])
-
-
 ASKS = AskConfig()
+NO_KINDS: Final[Mapping[Kind, Prompt]] = {}
 
 
 class ModelWriter:
@@ -178,6 +176,7 @@ class ModelWriter:
     Args:
         lm: A model that generates.
         prompt: Makes the prompt of a request; each method passes the prompt of its paper.
+        prompts: Prompts of kinds of request that have one of their own.
         asks: How answers are sampled, by default with up to 2048 tokens, and possibly a prompt file with the
             fields ``{task}`` (the problem), ``{examples}`` (the programs to start from) and
             ``{observation}`` (the result of the last program).
@@ -191,10 +190,12 @@ class ModelWriter:
         lm: LanguageModel,
         prompt: Prompt = chat_prompt,
         *,
+        prompts: Mapping[Kind, Prompt] = NO_KINDS,
         asks: AskConfig = ASKS,
     ) -> None:
         self.lm = require(lm, "generate", "A writer of programs")
         self.prompt = prompt
+        self.prompts = prompts
         self._asking = Asking(lm, asks, tokens=2048, stop=(), role="writer")
 
     @property
@@ -203,14 +204,20 @@ class ModelWriter:
         return self.lm.evidence
 
     def write(
-        self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
+        self,
+        problem: Problem,
+        parents: Sequence[Attempt],
+        feedback: str,
+        n: int,
+        first: int = 0,
+        kind: Kind = "",
     ) -> list[str]:
         """Ask the model, and extract all code from its answers.
 
         Raises:
             HunchError: if too many answers in a row contain no code.
         """
-        return self._written(problem, [self._prompt(problem, parents, feedback)], n, first)
+        return self._written(problem, [self._prompt(problem, parents, feedback, kind)], n, first)
 
     def write_each(self, problem: Problem, requests: Sequence[tuple[Sequence[Attempt], str]]) -> list[str]:
         """Ask for one program per request, all in one batch.
@@ -224,10 +231,13 @@ class ModelWriter:
         """
         return self._written(problem, [self._prompt(problem, *request) for request in requests], 1, 0)
 
-    def _prompt(self, problem: Problem, parents: Sequence[Attempt], feedback: str) -> AnyPrompt:
+    def _prompt(
+        self, problem: Problem, parents: Sequence[Attempt], feedback: str, kind: Kind = ""
+    ) -> AnyPrompt:
+        prompt = self.prompts.get(kind, self.prompt)
         shown = "\n\n".join(f"```python\n{parent.program.strip()}\n```" for parent in parents)
         own = {"task": problem.text(), "examples": shown, "observation": feedback}
-        return self._asking.prompt(self.prompt(problem, parents, feedback), **own)
+        return self._asking.prompt(prompt(problem, parents, feedback), **own)
 
     def _written(self, problem: Problem, prompts: Sequence[AnyPrompt], n: int, first: int) -> list[str]:
         told = self.lm.generate(prompts, n, self._asking.sampling, first)
@@ -246,7 +256,13 @@ class Mutator:
     evidence: EvidenceLevel | None = None
 
     def write(
-        self, problem: Problem, parents: Sequence[Attempt], feedback: str, n: int, first: int = 0
+        self,
+        problem: Problem,
+        parents: Sequence[Attempt],
+        feedback: str,
+        n: int,
+        first: int = 0,
+        kind: Kind = "",
     ) -> list[str]:
         """Return programs that change the last parent, using pieces of the others."""
         if not problem.start and not parents:
@@ -287,8 +303,3 @@ def best(attempts: Iterable[Attempt]) -> Attempt | None:
     """Return the attempt with the highest fitness, the first among equals; None if all failed."""
     fit = [attempt for attempt in attempts if attempt.fitness is not None]
     return max(fit, key=lambda a: (a.fitness, -a.number), default=None)
-
-
-def same(program: str) -> str:
-    """Return a form of a program that ignores comments and formatting."""
-    return canonical(program)

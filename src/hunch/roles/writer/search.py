@@ -67,12 +67,24 @@ class Greedy(OneParent):
 
 
 class HillClimbing(OneParent):
-    """The best program so far is the parent; among equals the latest, so that the search can drift."""
+    """The best program so far is the parent.
+
+    Args:
+        drift: An attempt of equal fitness becomes the parent, too, so that the search moves on plains. With a
+            writer that copies, it stands still on copies instead.
+    """
+
+    def __init__(self, *, drift: bool = False) -> None:
+        self.drift = drift
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Make an attempt the parent if it is not worse than the current one."""
+        """Make an attempt the parent if it is better than the current one, or equal with drift."""
         for attempt in attempts:
-            if attempt.fitness is not None and attempt.fitness >= _fitness(self.parent):
+            if attempt.fitness is None:
+                continue
+            better = attempt.fitness > _fitness(self.parent)
+            equal = attempt.fitness == _fitness(self.parent)
+            if better or (self.drift and equal):
                 self.parent = attempt
 
 
