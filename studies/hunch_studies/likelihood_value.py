@@ -16,7 +16,7 @@ import numpy as np
 from hunch.core import State
 from hunch.envs import make
 from hunch.lm import load
-from hunch.rl.calibration import brier
+from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
 from hunch.rl.statistics import above, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
@@ -27,7 +27,6 @@ from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished
 from hunch_contrib.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
 from hunch_studies.planners import table
-from hunch_studies.reliability import reliability
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
 LASTING: Final = "?error=0.3&systematic=1"

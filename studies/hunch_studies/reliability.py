@@ -1,35 +1,14 @@
-"""Reliability: predicted probabilities against success rates, in bins and as a plot."""
+"""A plot of predicted probabilities against success rates, in bins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from hunch.core import FloatArray
 from hunch.extras import library
 from hunch.report.curves import COLOURS
+from hunch.rl.calibration import Bin
 from hunch.rl.statistics import over_episodes
-
-
-class Bin(NamedTuple):
-    """Episodes with similar predicted probabilities: mean prediction, success rate, number of episodes."""
-
-    predicted: float
-    observed: float
-    n: int
-
-
-def reliability(
-    probabilities: Sequence[float] | FloatArray, successes: Sequence[bool], bins: int = 10
-) -> list[Bin]:
-    """Compare predicted probabilities with success rates, in bins of equal width; empty bins are left out."""
-    told, came = np.asarray(probabilities, dtype=float), np.asarray(successes, dtype=float)
-    place = np.minimum((told * bins).astype(int), bins - 1)
-    own = [place == i for i in range(bins)]
-    return [Bin(float(told[i].mean()), float(came[i].mean()), int(i.sum())) for i in own if i.any()]
 
 
 def draw_reliability(bins: Sequence[Bin], path: Path, title: str) -> Path:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hunch.envs.kitchen.errands import FAMILIES
 from hunch.lm import load
-from hunch.rl.calibration import brier
+from hunch.rl.calibration import brier, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.loading import load_trained
@@ -32,7 +32,7 @@ from hunch_studies.planners import (
     success,
     table,
 )
-from hunch_studies.reliability import draw_reliability, reliability
+from hunch_studies.reliability import draw_reliability
 from hunch_studies.study import Part, Scale, Study
 
 EPISODES: Final = 150

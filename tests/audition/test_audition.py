@@ -535,3 +535,67 @@ def test_the_suggested_command_puts_the_model_into_its_place(tmp_path):
     main([*command[1:], "--steps", "40", "--out", str(tmp_path / "run")])
     told = json.loads((tmp_path / "run" / "summary.json").read_text())["models"]["reader"]
     assert told["calls"] + told["cache_hits"] > 0
+
+
+# ---- calibration ------------------------------------------------------------------------------------------
+
+
+class Biased(Model):
+    """A decision model that says 0.9 for what a rule answers, which is right less often."""
+
+    name, revision, verbs = "biased", "1", frozenset({"decide"})
+
+    def __init__(self, rule):
+        self.rule = load(rule, cache=None)
+
+    def decide(self, states, questions):
+        decided = []
+        for state, own in zip(states, questions, strict=True):
+            decided.append([])
+            for question in own:
+                listed = "\n".join(f"- {option}" for option in question.options)
+                ((answer,),) = self.rule.generate([f"{state}\n{question.instructions}\n{listed}\nAnswer:"])
+                index = [option.lower() for option in question.options].index(answer.strip().lower())
+                p = np.full(len(question.options), 0.1 / (len(question.options) - 1))
+                p[index] = 0.9
+                decided[-1].append(p)
+        return decided
+
+
+def test_a_model_that_says_nine_in_ten_and_is_right_in_six_is_found_out():
+    found = hunch.audition(Biased("scripted:judge?error=0.4"), ["judge"], questions=400)
+    for line in found.lines:
+        low, high = line.heard.calibration  # it says 0.1 and 0.9 only
+        assert low.predicted == pytest.approx(0.1)
+        assert high.predicted == pytest.approx(0.9)
+        assert line.heard.ability == pytest.approx(0.6, abs=0.15)
+        error = line.heard.columns["calibration error"]
+        assert error == pytest.approx(0.9 - line.heard.ability)  # it is right that much less than it says
+        assert error > 2 * line.heard.columns["calibration error by chance"]
+    assert "calibration error" in str(found)
+    assert page(found).count("came true") >= 3
+    assert plain(found)["lines"][0]["heard"]["calibration"]
+
+
+def test_a_model_that_says_nine_in_ten_and_is_right_in_nine_is_believed():
+    found = hunch.audition(Biased("scripted:judge?error=0.1"), ["judge"], questions=400)
+    for line in found.lines:
+        columns = line.heard.columns
+        assert columns["calibration error"] <= columns["calibration error by chance"]
+
+
+def test_answers_without_a_probability_have_no_calibration():
+    assert heard("judge", "scripted:judge").calibration == ()
+    assert "calibration error" not in heard("prior", "scripted:frozenlake", bed=2).columns
+
+
+@pytest.mark.parametrize("role", ["prior", "planner"])
+def test_equal_probabilities_are_calibrated(role):
+    """Uniform over n actions, the favourite is right in one of n states."""
+    named = role_named(role)
+    drawn = named.draw(named.beds[0], 200, 0)
+    model = Cached(load("uniform", cache=None))
+    model.best_way = "decision"
+    found = hear(named, named.beds[0], "uniform", model, drawn, 0)
+    assert found.calibration
+    assert found.columns["calibration error"] < 0.1

@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hunch.rl.calibration import Calibration, brier
-from hunch_studies.reliability import reliability
+from hunch.rl.calibration import (
+    Calibration,
+    brier,
+    calibration_error,
+    error_by_chance,
+    reliability,
+)
 
 episodes = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
 
@@ -61,3 +66,29 @@ def test_brier_and_reliability():
     assert brier([0.5] * 4, [True, False, True, True]) == 0.25
     bins = reliability([0.05, 0.05, 0.95, 1.0], [False, True, True, True])
     assert [(round(b.predicted, 3), b.observed, b.n) for b in bins] == [(0.05, 0.5, 2), (0.975, 1.0, 2)]
+
+
+def test_a_model_that_says_nine_in_ten_and_is_right_in_six():
+    """Its error is 0.3, which chance does not explain; that of calibrated statements is explained."""
+    rng = np.random.default_rng(0)
+    stated = np.full(400, 0.9)
+    biased = reliability(stated, rng.random(400) < 0.6)
+    assert calibration_error(biased) == pytest.approx(0.3, abs=0.06)
+    assert calibration_error(biased) > 3 * error_by_chance(stated)
+    many = rng.random(400)
+    right = [calibration_error(reliability(many, rng.random(400) < many)) for _ in range(200)]
+    assert 0.9 < np.mean(np.array(right) <= error_by_chance(many)) < 0.99
+
+
+@given(episodes)
+def test_the_curve_covers_every_event(told):
+    stated, came = zip(*told, strict=True)
+    bins = reliability(stated, came)
+    assert sum(own.n for own in bins) == len(stated)
+    assert sum(own.n * own.observed for own in bins) == pytest.approx(sum(came))
+    assert 0 <= calibration_error(bins) <= 1
+
+
+def test_without_events_there_is_no_error():
+    assert np.isnan(calibration_error([]))
+    assert np.isnan(error_by_chance([]))

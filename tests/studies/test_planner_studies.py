@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from hunch.rl.calibration import Bin
 from hunch_studies import plan4mc, saycan, spring
 from hunch_studies.plan4mc_graphs import by_words
 from hunch_studies.planners import Played
-from hunch_studies.reliability import Bin, draw_reliability
+from hunch_studies.reliability import draw_reliability
 from hunch_studies.study import SMOKE
 from hunch_studies.worlds.craft_skills import FINDINGS
 

@@ -10,9 +10,14 @@ from typing import Any, Final
 
 from hunch.audition.frontier import Frontier, Interval, Verdict
 from hunch.core import EvidenceLevel
+from hunch.rl.calibration import Bin
 
 EMPTY: Final = "empty answers"
 """Name of the column for the share of empty answers, shown if all were empty."""
+CALIBRATION_ERROR: Final = "calibration error"
+"""Name of the column for the expected calibration error of a model that states probabilities."""
+BY_CHANCE: Final = "calibration error by chance"
+"""Name of the column for the error that 95 in 100 samples of a calibrated model stay below."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Heard:
         columns: Further measures, by name.
         usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`.
         why: Why the model was not asked; empty if it was.
+        calibration: What the model's probabilities are worth: their mean in each tenth, and how often what
+            they stand for came true; empty if it states none.
     """
 
     role: str
@@ -42,6 +49,7 @@ class Heard:
     columns: Mapping[str, float] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
+    calibration: tuple[Bin, ...] = ()
 
     @property
     def has_score(self) -> bool:
@@ -207,6 +215,27 @@ def _figures(heard: Heard) -> tuple[float, ...]:
 _TOKENS = ("prompt_tokens", "completion_tokens")
 
 
+CALIBRATION = ("model", "role", "environment", "calibration error", "by chance", "stated: came true (of)")
+
+
+def calibrations(found: Audition) -> list[tuple[str, ...]]:
+    """Return the calibration of each model in each role in which it stated probabilities."""
+    rows: list[tuple[str, ...]] = []
+    for heard in stating(found):
+        curve = "  ".join(f"{own.predicted:.2f}: {own.observed:.2f} ({own.n})" for own in heard.calibration)
+        error = heard.columns[CALIBRATION_ERROR]
+        chance = heard.columns[BY_CHANCE]
+        env = heard.env.removeprefix("hunch/")
+        rows.append((heard.model, heard.role, env, f"{error:.3f}", f"{chance:.3f}", curve))
+    return rows
+
+
+def stating(found: Audition) -> list[Heard]:
+    """Return the scores with stated probabilities, each once."""
+    heard = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines if x.heard.calibration}
+    return list(heard.values())
+
+
 def notes(found: Audition) -> list[str]:
     """Return the sentences below the table, which explain it."""
     ended = (
@@ -232,7 +261,11 @@ def _silent(found: Audition) -> list[str]:
 def text(found: Audition) -> str:
     """Return the tables as text."""
     verdicts = [cells(line, found.worth) for line in found.lines]
-    return "\n".join([*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(found)), "", *notes(found)])
+    lines = [*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(found))]
+    stated = calibrations(found)
+    if stated:
+        lines += ["", *_columns(CALIBRATION, stated)]
+    return "\n".join([*lines, "", *notes(found)])
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -261,7 +294,9 @@ def table(found: Audition) -> str:
     """Return the tables and their notes as HTML."""
     said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
     verdicts = [cells(line, found.worth) for line in found.lines]
-    return f"{said}{_html(HEADS, verdicts)}{_html(COSTS, costs(found))}"
+    stated = calibrations(found)
+    calibrated = _html(CALIBRATION, stated) if stated else ""
+    return f"{said}{_html(HEADS, verdicts)}{_html(COSTS, costs(found))}{calibrated}"
 
 
 def _html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

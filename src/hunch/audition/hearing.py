@@ -10,7 +10,7 @@ from typing import Any
 
 from hunch.audition import frontier as frontiers
 from hunch.audition import playing
-from hunch.audition.answer import EMPTY, Audition, Heard, Line
+from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, EMPTY, Audition, Heard, Line
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
@@ -22,6 +22,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.registry import load
 from hunch.ranges import PositiveInt, check_value
+from hunch.rl.calibration import Bin, calibration_error, error_by_chance, reliability
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
 from hunch.runs.models import Join, check_specs, load_models
@@ -133,9 +134,19 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
 
 
 def _told(scores: Scores) -> dict[str, Any]:
-    n = len(scores.values) * scores.each
-    own = {"ability": scores.ability, "interval": scores.interval, "columns": dict(scores.columns)}
-    return {**own, "questions": n}
+    columns = dict(scores.columns)
+    curve: tuple[Bin, ...] = ()
+    if scores.stated is not None and scores.came is not None and len(scores.stated):
+        curve = tuple(reliability(scores.stated, scores.came))
+        columns[CALIBRATION_ERROR] = calibration_error(curve)
+        columns[BY_CHANCE] = error_by_chance(scores.stated)
+    return {
+        "ability": scores.ability,
+        "interval": scores.interval,
+        "columns": columns,
+        "questions": len(scores.values) * scores.each,
+        "calibration": curve,
+    }
 
 
 def _models(

@@ -33,10 +33,12 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int
     judge.begin(World(), seed)
     prompts = [judge.question(steps[0].state.task, account(steps)) for steps in drawn]
     truth = np.array([steps[-1].success for steps in drawn])
-    first = _said(judge.judged(prompts))
+    given = judge.judged(prompts)
+    first = _said(given)
     right = first == truth
     wrong = np.flatnonzero(~right & (first >= 0))[:AGAIN]
     again = _said(judge.judged([prompts[i] for i in wrong])) != truth[wrong]
+    states = judge.way not in ("text", "structured")  # a written yes or no has no probability
     return Scores(
         right.astype(float),
         list(range(len(drawn))),
@@ -46,6 +48,8 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int
             "no verdict": float(np.mean(first < 0)),
             "lasting errors": _lasting(again, 1 - float(right.mean())),
         },
+        stated=np.array([verdict for verdict in given if verdict is not None]) if states else None,
+        came=truth[first >= 0].astype(float) if states else None,
     )
 
 

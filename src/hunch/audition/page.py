@@ -1,4 +1,4 @@
-"""The HTML page of an audition: the table, and a picture of each frontier with the models as marks."""
+"""The HTML page of an audition: the table, a picture of each frontier with the models, and calibrations."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hunch.audition.answer import Audition, Line, table
+from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard, Line, stating, table
 from hunch.audition.frontier import Frontier
 
 
 def page(found: Audition) -> str:
-    """Return the page as HTML: the table, and a picture of each frontier with the models as marks."""
+    """Return the page as HTML: the table, a picture of each frontier with the models, and calibrations."""
     drawn: dict[tuple[str, str, str], list[Line]] = {}
     for line in found.lines:
         if line.frontier:
             f = line.frontier
             drawn.setdefault((f.method, f.env, f.errors), []).append(line)
     pictures = "".join(_figure(lines, found.worth) for lines in drawn.values())
+    pictures += "".join(_calibration_figure(heard) for heard in stating(found))
     return _PAGE.format(table=table(found), pictures=pictures)
 
 
@@ -57,6 +58,43 @@ def picture(frontier: Frontier, lines: Sequence[Line], worth: float) -> str:
         parts += _mark(line, at, i, low, high)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-family="sans-serif" font-size="12">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+SIDE = 280
+"""Width and height of a calibration curve in pixels."""
+
+
+def _calibration_figure(heard: Heard) -> str:
+    title = (
+        f"{heard.model} as {heard.role} in {heard.env}: stated probability (across), and how often it came "
+        f"true (up); error {heard.columns[CALIBRATION_ERROR]:.3f}, of which up to "
+        f"{heard.columns[BY_CHANCE]:.3f} is chance"
+    )
+    return f"<figure><figcaption>{escape(title)}</figcaption>{curve(heard)}</figure>"
+
+
+def curve(heard: Heard) -> str:
+    """Return an SVG picture of a calibration curve; on the diagonal a model is right as often as it says."""
+    span = SIDE - 2 * MARGIN
+
+    def at(predicted: float, observed: float) -> tuple[float, float]:
+        return MARGIN + predicted * span, SIDE - MARGIN - observed * span
+
+    most = max(own.n for own in heard.calibration)
+    points = [at(own.predicted, own.observed) for own in heard.calibration]
+    parts = [
+        _rule(at(0, 0), at(1, 1), "4 4"),
+        *(_label(at(x, 0), f"{x:g}", 16) for x in (0, 0.5, 1)),
+        *(_label((MARGIN / 2, at(0, y)[1]), f"{y:g}", 4) for y in (0, 0.5, 1)),
+        f'<polyline points="{_points(points)}" fill="none" stroke="#4477aa" stroke-width="2"/>',
+    ]
+    for (x, y), own in zip(points, heard.calibration, strict=True):
+        radius = 2 + 6 * (own.n / most) ** 0.5  # its area grows with the number of answers
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#4477aa"/>')
+    return (
+        f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" role="img" font-family="sans-serif" font-size="12">'
         f"{''.join(parts)}</svg>"
     )
 

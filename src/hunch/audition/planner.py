@@ -44,7 +44,12 @@ def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
     first = np.array([not due.state.history for due in drawn])
     last = np.array([due.next == {DONE} for due in drawn])
     columns = {"first skill": _mean(right[first]), "stops in time": _mean(right[last])}
-    return Scores(right, [due.errand for due in drawn], columns)
+    stated = came = None
+    if isinstance(prior, DistributionPrior):  # the favourite's probability, where one skill is right
+        single = np.array([len(due.next) == 1 for due in drawn])
+        stated = np.array([p.weights.max() for p in proposals])[single]
+        came = right[single]
+    return Scores(right, [due.errand for due in drawn], columns, stated=stated, came=came)
 
 
 def transcripts(bed: Bed, n: int, seed: int) -> list[Due]:
@@ -73,7 +78,7 @@ def _mean(values: np.ndarray[Any, Any]) -> float:
 PLANNER = Role(
     "planner",
     "share of transcripts for which the next skill is right",
-    ("generate", "score", "label", "embed"),
+    ("generate", "score", "label", "embed", "decide"),
     BEDS,
     transcripts,
     skills,

@@ -3,6 +3,9 @@
 Both use the prompts and readers of DQN-Prior, and share the answers. The ability is the share of
 the weight of k proposals on actions that bring the goal nearer. Whether one of
 the proposals does (recall@k) is a column: if few actions are listed, k proposals name nearly all.
+
+A model that states probabilities should be right in seven of ten states in which its favourite has the
+probability 0.7. This is measured where one action is right: several right ones would share it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from hunch.audition.question import Bed, Moment, Role, Scores, moments
 from hunch.core import FloatArray
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import VERBS
-from hunch.roles.prior.base import Proposal
+from hunch.roles.prior.base import DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 K = 5
@@ -34,11 +37,12 @@ class States(NamedTuple):
 
     moments: list[Moment]
     proposals: dict[LanguageModel, list[Proposal]]
+    stated: dict[LanguageModel, list[FloatArray]]  # p(a|s) of models that state it
 
 
 def states(bed: Bed, n: int, seed: int) -> States:
     """Draw n states with their right actions."""
-    return States(moments(bed, n, seed), {})
+    return States(moments(bed, n, seed), {}, {})
 
 
 def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
@@ -46,14 +50,33 @@ def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
     proposals = _proposed(lm, drawn, seed)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     weight = np.array([own.sum() for own in right])
-    return Scores(weight, [m.episode for m in drawn.moments], _columns(proposals, right))
+    stated, came = _stated(lm, drawn)
+    episodes = [m.episode for m in drawn.moments]
+    return Scores(weight, episodes, _columns(proposals, right), stated=stated, came=came)
 
 
 def _proposed(lm: LanguageModel, drawn: States, seed: int) -> list[Proposal]:
     if lm not in drawn.proposals:
         asked, rng = [m.state for m in drawn.moments], np.random.default_rng(seed)
-        drawn.proposals[lm] = build_prior(PriorConfig(patience=None), lm).propose(asked, K, rng)
+        prior = build_prior(PriorConfig(patience=None), lm)
+        drawn.proposals[lm] = prior.propose(asked, K, rng)
+        if isinstance(prior, DistributionPrior):
+            drawn.stated[lm] = prior.probabilities(asked)  # kept, so the model is not asked again
     return drawn.proposals[lm]
+
+
+def _stated(lm: LanguageModel, drawn: States) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the probability of the favourite in states with one right action, and whether it is that one."""
+    if lm not in drawn.stated:
+        return None, None
+    stated = list[float]()
+    came = list[float]()
+    for moment, p in zip(drawn.moments, drawn.stated[lm], strict=True):
+        if len(moment.good) == 1:
+            favourite = int(p.argmax())
+            stated.append(float(p[favourite]))
+            came.append(float(moment.state.options[favourite] in moment.good))
+    return np.array(stated), np.array(came)
 
 
 def _weights(proposal: Proposal, moment: Moment) -> FloatArray:

@@ -68,12 +68,16 @@ class Scores:
         groups: Episode of each question, shape (n,).
         columns: Further measures by name.
         each: Number of questions behind each score.
+        stated: Probabilities that the model stated of events, shape (m,); None if it states none.
+        came: Whether each event came true, shape (m,).
     """
 
     values: FloatArray
     groups: Sequence[int]
     columns: Mapping[str, float] = field(default_factory=dict)
     each: int = 1
+    stated: FloatArray | None = None
+    came: FloatArray | None = None
 
     @property
     def ability(self) -> float:

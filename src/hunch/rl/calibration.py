@@ -1,4 +1,4 @@
-"""Calibration: maps values to probabilities of success, and measures the quality of the probabilities.
+"""Calibration: maps values to probabilities of success, and measures the quality of probabilities.
 
 Isotonic regression by pooling adjacent violators (Ayer et al., 1955), with one success and one failure added
 to each pool, so that no probability is 0 or 1 only for lack of episodes. The Brier score is the mean squared
@@ -7,6 +7,10 @@ error of the probabilities.
 The addition may break the order of two pools: no success in one episode becomes 1/3, and one success in the
 next 1,000 becomes 2/1,002. Such pools violate the order, too, and are joined: 2/1,003. To raise the second to
 the first instead would promise 333 successes of which one was seen.
+
+Probabilities are calibrated if of all events with the stated probability 0.7, seven in ten come true. The
+expected calibration error is the mean distance of the two, in bins of equal width (Guo et al., "On
+Calibration of Modern Neural Networks", ICML 2017).
 """
 
 from __future__ import annotations
@@ -79,3 +83,51 @@ def _in_order(earlier: _Pool, later: _Pool) -> bool:
 def brier(probabilities: Sequence[float] | FloatArray, successes: Sequence[bool]) -> float:
     """Return the mean squared error of probabilities: 0 is best; a constant one half gives 0.25."""
     return float(np.mean((np.asarray(probabilities) - np.asarray(successes, dtype=float)) ** 2))
+
+
+class Bin(NamedTuple):
+    """Events with similar stated probabilities.
+
+    Attributes:
+        predicted: Mean of the stated probabilities.
+        observed: Share of the events that came true.
+        n: Number of events.
+    """
+
+    predicted: float
+    observed: float
+    n: int
+
+
+def reliability(
+    probabilities: Sequence[float] | FloatArray, successes: Sequence[bool] | FloatArray, bins: int = 10
+) -> list[Bin]:
+    """Compare stated probabilities with success rates, in bins of equal width; empty bins are left out."""
+    predicted = np.asarray(probabilities, dtype=float)
+    observed = np.asarray(successes, dtype=float)
+    place = np.minimum((predicted * bins).astype(int), bins - 1)
+    members = [place == i for i in range(bins)]
+    return [
+        Bin(float(predicted[i].mean()), float(observed[i].mean()), int(i.sum())) for i in members if i.any()
+    ]
+
+
+def calibration_error(found: Sequence[Bin]) -> float:
+    """Return the expected calibration error of some bins: 0 is best, and nan without events."""
+    n = sum(own.n for own in found)
+    if n == 0:
+        return float("nan")
+    return sum(own.n / n * abs(own.predicted - own.observed) for own in found)
+
+
+def error_by_chance(probabilities: Sequence[float] | FloatArray, bins: int = 10, draws: int = 1000) -> float:
+    """Return the error that exactly right probabilities stay below in 95 % of all samples of these events.
+
+    Few events give an error above 0 even then. Only a larger error says that a model is badly calibrated.
+    """
+    predicted = np.asarray(probabilities, dtype=float)
+    if not len(predicted):
+        return float("nan")
+    came = np.random.default_rng(0).random((draws, len(predicted))) < predicted  # (draws, events)
+    errors = [calibration_error(reliability(predicted, own, bins)) for own in came]
+    return float(np.quantile(errors, 0.95))

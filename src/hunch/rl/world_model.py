@@ -17,6 +17,7 @@ import numpy as np
 
 from hunch.core import FloatArray, Transition, UsageError
 from hunch.numbers import number
+from hunch.rl.calibration import calibration_error, reliability
 
 TOLERANCE = 1e-5
 """Relative tolerance for numbers; absolute for numbers below 1 (Dainese et al. 2024)."""
@@ -185,7 +186,7 @@ def measure(
     return Quality(
         by_depth(model, episodes, depth, seed),
         float(sure.mean()),
-        _calibration(sure, hits),
+        calibration_error(reliability(sure, hits)),
         len(steps) * draws / max(seconds, 1e-9),
     )
 
@@ -225,9 +226,3 @@ def _key(found: Prediction) -> Hashable:
 def _mode(votes: Sequence[Hashable]) -> int:
     """Return the index of the first of the most frequent votes."""
     return max(range(len(votes)), key=lambda i: (votes.count(votes[i]), -i))
-
-
-def _calibration(sure: FloatArray, hits: FloatArray) -> float:
-    bins = np.minimum((sure * 10).astype(int), 9)
-    gaps = [abs(sure[bins == b].mean() - hits[bins == b].mean()) * (bins == b).mean() for b in set(bins)]
-    return float(sum(gaps))
