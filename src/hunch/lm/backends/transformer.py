@@ -15,7 +15,7 @@ import numpy as np
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.backends import weights
 from hunch.lm.backends.folders import fingerprint
-from hunch.lm.base import Float32Array, Model, Verb
+from hunch.lm.base import Float32Array, Model, Verb, threads, unit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -160,6 +160,40 @@ class EncoderModel(TransformerModel):
     packs = True
     at_once: ClassVar[Mapping[Verb, int]] = {"embed": 128}
     verbs: frozenset[Verb] = frozenset({"embed"})
+
+
+class SentenceEncoder(EncoderModel):
+    """A published encoder of sentences: mean hidden state of at most ``reads`` tokens, scaled to length 1.
+
+    It always runs in float32 on one CPU thread. More hardware gains little for short texts, and this way the
+    answers do not depend on the hardware or the number of threads.
+
+    Attributes:
+        reads: Tokens that it was trained to read; longer texts were cut in its training too.
+    """
+
+    reads: ClassVar[int]
+
+    def __init__(self, name: str, folder: Path, sha256: str) -> None:
+        """Load from a folder whose weights have the SHA-256 ``sha256``, which the caller has compared."""
+        self._sha256 = sha256
+        with threads(1):
+            super().__init__(name, folder)
+        # The last bits of a vector depend on the version of torch, and runs must repeat bit for bit.
+        how = "-packed" * self._reader.packs
+        self.revision = f"{self._files(folder)}-torch-{version('torch')}{how}"
+        self.context = self.reads
+
+    def _files(self, folder: Path) -> str:
+        return self._sha256[:16]
+
+    def embed(self, texts: Sequence[str]) -> Float32Array:
+        """Return one unit vector per text, shape (len(texts), dim); a text is cut after ``reads`` tokens."""
+        with threads(1):
+            return super().embed(texts)
+
+    def _pooled(self, states: Tensor) -> Float32Array:
+        return unit(super()._pooled(states))
 
 
 class Turn:
