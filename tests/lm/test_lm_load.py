@@ -77,8 +77,8 @@ def test_a_model_without_the_verb_says_who_has_it() -> None:
     assert str(caught.value) == (
         "The text encoder needs a model with the verb 'embed', but uniform only has decide, "
         "generate, label, score; "
-        "'embed' is offered by bag-of-words, eyes, hf:<name or folder>, minilm, mpnet, openai:<model>, phrases, "
-        "pocket, random-network, random-words, replay:<file>, tfidf, words."
+        "'embed' is offered by bag-of-words, eyes, hf:<name or folder>, minilm, mpnet, openai:<model>, "
+        "phrases, pocket, random-network, random-words, replay:<file>, tfidf, words."
     )
 
 
