@@ -10,7 +10,9 @@ from tests.begun import begun
 import hunch
 from hunch import lm
 from hunch.core import State, Transition, UsageError, World
+from hunch.methods.prior import dqn_prior
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
+from hunch.rl.comparison import difference
 from hunch.rl.q_learning import forward
 from hunch.roles import LikelihoodPrior, Proposal, SimilarityPrior, TextTable, UniformPrior
 from hunch.roles.prior.language import prompt
@@ -363,3 +365,40 @@ def test_a_gradient_is_clipped(table):
 def test_bad_options(table, options, said):
     with pytest.raises(UsageError, match=said):
         begun(DQNPrior(UniformPrior(), table, **options))
+
+
+# ---- memory ----------------------------------------------------------------------------------------------
+
+
+def trained_with_a_small_buffer(monkeypatch, forget_every, table, **options):
+    monkeypatch.setattr(dqn_prior, "FORGET_EVERY", forget_every)
+    agent = DQNPrior(SimilarityPrior(table), table, warmup=20, batch_size=8, hidden=8, **options)
+    make = agent.new_learner
+
+    def small(seed, recorded):
+        learner = make(seed, recorded)
+        learner.replay.capacity = 40
+        return learner
+
+    agent.new_learner = small
+    result = hunch.train(agent, hunch.make("hunch/Household-Pick-v0", games=2, max_steps=30), 300)
+    return agent, result
+
+
+@pytest.mark.parametrize("proposals", ["visited", "kept", "fresh"])
+def test_forgotten_states_change_nothing(monkeypatch, proposals):
+    table = TextTable(lm.load("bag-of-words?dim=16"))
+    whole, first = trained_with_a_small_buffer(monkeypatch, 10**9, table, proposals=proposals)
+    small, second = trained_with_a_small_buffer(monkeypatch, 10, table, proposals=proposals)
+    assert first.episodes == second.episodes
+    assert difference(whole.learner.state_dict()["network"], small.learner.state_dict()["network"]) is None
+    if proposals == "kept":  # a state that comes again must have the same proposals
+        assert len(small.features.states) == len(whole.features.states)
+    else:
+        assert len(small.features.states) <= 2 * 40 + 11 < len(whole.features.states)
+    again = DQNPrior(SimilarityPrior(table), table, config=small.config)
+    begun(again)
+    again.load_state_dict(small.state_dict())
+    assert again.features.states == small.features.states
+    (new,) = again.features.number([State("never seen", "do it", ("left",))])
+    assert new not in small.features.states

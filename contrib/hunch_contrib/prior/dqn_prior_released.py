@@ -144,6 +144,12 @@ class DQNPriorReleased(DQNPrior):
             self.held.setdefault(t.stream, []).append(row)
             if t.done:
                 self._end(t)
+        self.forget_states()
+
+    def needed_states(self) -> set[int]:
+        """Return the numbers of the states that DQN-Prior needs, and of the steps that are held back."""
+        held = {number for rows in self.held.values() for row in rows for number in (row[0], row[2])}
+        return super().needed_states() | held
 
     def _end(self, last: Transition) -> None:
         c, rows = self.config, self.held.pop(last.stream, [])

@@ -126,6 +126,11 @@ class Replay:
         self.rows[place] = [*columns, *sets.flat]
         self.added += 1
 
+    def states(self) -> list[int]:
+        """Return the numbers of all states s and s' of the transitions, each once."""
+        numbers: list[int] = np.unique(self.rows[: len(self), [0, 2]]).astype(np.int64).tolist()
+        return numbers
+
     def sample(self, n: int, rng: np.random.Generator) -> Batch:
         """Draw n transitions."""
         rows = self.rows[rng.integers(len(self), size=n)]  # (n, 5 + 2 k)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,14 +50,14 @@ class StopAt(Callback):
 
     def on_episode(self, run: Training, episode: Finished) -> bool:
         """Return whether the latest training episodes reach the target."""
-        recent = deque(run.episodes, maxlen=self.episodes)
+        recent = run.episodes[-self.episodes :] if self.episodes else []
         return 0 < self.episodes == len(recent) and self._reached(recent)
 
     def on_evaluation(self, run: Training, episodes: Sequence[Finished]) -> bool:
         """Return whether the evaluation reaches the target."""
         return not self.episodes and self._reached(episodes)
 
-    def _reached(self, episodes: Sequence[Finished] | deque[Finished]) -> bool:
+    def _reached(self, episodes: Sequence[Finished]) -> bool:
         return sum(episode.success for episode in episodes) >= self.success * len(episodes)
 
 

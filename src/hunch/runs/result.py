@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from io import BytesIO
 from itertools import groupby
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, overload
 
 from hunch.core import Agent, EvidenceLevel, UsageError
 from hunch.extras import library
@@ -18,6 +19,89 @@ from hunch.rl.success import WINDOW, Estimate, first_reached, over_episodes
 
 THRESHOLDS = (0.25, 0.5, 0.8)
 """Success rates for which the summary gives the step at which they were first reached."""
+
+
+class Episodes(Sequence[Finished]):
+    """The finished episodes of a run, oldest first, in columns: 40 bytes and 4 per action for each.
+
+    As objects they would take ten times as much, and a long run would grow by them.
+
+    Args:
+        episodes: The first ones.
+    """
+
+    def __init__(self, episodes: Iterable[Finished] = ()) -> None:
+        self._columns = {
+            name: array("I") for name in ("seed", "step", "length", "number", "task_seed", "end")
+        }
+        self._returns = array("d")
+        self._successes = bytearray()
+        self._actions = array("I")  # of all episodes, as numbers of their texts
+        self._texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+        for episode in episodes:
+            self.append(episode)
+
+    def append(self, episode: Finished) -> None:
+        """Add an episode."""
+        for action in episode.actions:
+            number = self._numbers.setdefault(action, len(self._texts))
+            if number == len(self._texts):
+                self._texts.append(action)
+            self._actions.append(number)
+        self._put("end", len(self._actions))
+        for name in ("seed", "step", "length", "number"):
+            self._put(name, getattr(episode, name))
+        self._put("task_seed", 0 if episode.task_seed is None else episode.task_seed + 1)
+        self._returns.append(episode.episode_return)
+        self._successes.append(episode.success)
+
+    def _put(self, name: str, value: int) -> None:
+        try:
+            self._columns[name].append(value)
+        except OverflowError:  # wider numbers, from here on
+            self._columns[name] = array("q", self._columns[name])
+            self._columns[name].append(value)
+
+    def __len__(self) -> int:
+        return len(self._returns)
+
+    @overload
+    def __getitem__(self, index: int) -> Finished: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Finished]: ...
+
+    def __getitem__(self, index: int | slice) -> Finished | list[Finished]:
+        if isinstance(index, slice):
+            return [self._episode(i) for i in range(*index.indices(len(self)))]
+        return self._episode(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Finished]:
+        return map(self._episode, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def _episode(self, i: int) -> Finished:
+        columns = self._columns
+        ends = columns["end"]
+        actions = self._actions[ends[i - 1] if i else 0 : ends[i]]
+        return Finished(
+            columns["seed"][i],
+            columns["step"][i],
+            self._returns[i],
+            columns["length"][i],
+            bool(self._successes[i]),
+            tuple(map(self._texts.__getitem__, actions)),
+            columns["number"][i],
+            columns["task_seed"][i] - 1 if columns["task_seed"][i] else None,
+        )
 
 
 @dataclass
@@ -41,8 +125,8 @@ class Result:
     steps: int
     requested: int
     success: Estimate
-    episodes: list[Finished] = field(repr=False)
-    evaluations: list[Finished] = field(repr=False)
+    episodes: Sequence[Finished] = field(repr=False)
+    evaluations: Sequence[Finished] = field(repr=False)
     usage: dict[str, float]
     models: dict[str, dict[str, float]]
     seconds: float

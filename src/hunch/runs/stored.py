@@ -14,7 +14,7 @@ from hunch.runs.config import RunConfig
 from hunch.runs.environments import refuse_installed_function
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import FORMAT
-from hunch.runs.result import Result, late_success, read_episode
+from hunch.runs.result import Episodes, Result, late_success, read_episode
 from hunch.runs.settings_file import current_settings
 
 
@@ -91,8 +91,8 @@ def finished(folder: Path) -> Result | None:
 
 
 def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
-    episodes = [read_episode(r) for r in records if not r["evaluation"]]
-    evaluations = [read_episode(r) for r in records if r["evaluation"]]
+    episodes = Episodes(read_episode(r) for r in records if not r["evaluation"])
+    evaluations = Episodes(read_episode(r) for r in records if r["evaluation"])
     counted = {"evaluations": len(evaluations), **summary}  # summaries of before do not count evaluations
     for name, read in ("episodes", episodes), ("evaluations", evaluations):
         if len(read) != counted[name]:

@@ -24,7 +24,7 @@ from hunch.runs.environments import shown
 from hunch.runs.files import plain, write_atomically
 from hunch.runs.folder import RunFolder
 from hunch.runs.models import Asked
-from hunch.runs.result import Result, late_success, mean_return, read_episode
+from hunch.runs.result import Episodes, Result, late_success, mean_return, read_episode
 
 
 @dataclass
@@ -53,8 +53,8 @@ class Training:
     updates: int = 0
     recorded: int = 0
     kept: dict[str, str] = field(default_factory=dict)
-    episodes: list[Finished] = field(default_factory=list)
-    evaluations: list[Finished] = field(default_factory=list)
+    episodes: Episodes = field(default_factory=Episodes)
+    evaluations: Episodes = field(default_factory=Episodes)
     boards: Boards | None = None
     pending: list[dict[str, float]] = field(default_factory=list)
     earlier: float = 0.0
@@ -108,9 +108,7 @@ class Training:
 
     # ---- records --------------------------------------------------------------------------------------
 
-    def record(
-        self, finished: Sequence[Finished], kept: list[Finished], *, evaluation: bool
-    ) -> list[Finished]:
+    def record(self, finished: Sequence[Finished], kept: Episodes, *, evaluation: bool) -> list[Finished]:
         """Add episodes to those that are kept, and write them; return them as read back."""
         before = len(kept)
         for episode in finished:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 When: TypeAlias = Literal["kept", "visited", "fresh"]
 """When proposals are drawn: once per state, on each arrival in a state, or at each use."""
+FORGET_EVERY = 4_096
+"""Number of new states after which those are forgotten that no stored transition has."""
 
 
 # ---- settings ---------------------------------------------------------------------------------------------
@@ -174,6 +176,7 @@ class DQNPrior(Agent):
         for row in self.rows(data):
             self.learner.replay.add(row)
         self.proposals.here.clear()
+        self.forget_at = FORGET_EVERY
 
     def new_candidates(self) -> Candidates:
         """Return the candidate sets C^k(s), of which there are none yet."""
@@ -253,6 +256,20 @@ class DQNPrior(Agent):
         self.steps += len(transitions)
         for row in self.rows(transitions):
             self.learner.replay.add(row)
+        self.forget_states()
+
+    def forget_states(self) -> None:
+        """Forget the states that are not needed any more, if there are many new ones."""
+        if len(self.features.states) < self.forget_at:
+            return
+        needed = self.needed_states()
+        self.features.keep(needed)
+        self.proposals.keep(needed)
+        self.forget_at = len(needed) + FORGET_EVERY
+
+    def needed_states(self) -> set[int]:
+        """Return the numbers of the states of stored transitions, and of those that have kept candidates."""
+        return {*self.learner.replay.states(), *self.proposals.numbers()}
 
     def rows(self, transitions: Sequence[Transition]) -> list[Row]:
         """Return steps as rows of the replay buffer: (s, a, s', r, terminated, C^k(s), C^k(s')).
@@ -561,6 +578,17 @@ class Candidates:
         new = [state for state, proposal in zip(states, known, strict=True) if proposal is None]
         proposals = iter(self.prior.propose(new, self.k, rng) if new else ())
         return [next(proposals) if proposal is None else proposal for proposal in known]
+
+    def numbers(self) -> set[int]:
+        """Return the numbers of the states that must not be forgotten."""
+        numbers = {arrival.state for arrival in self.here.values()}
+        if self.k is not None:  # a state that comes again would be drawn again, and not kept
+            numbers |= self.kept.keys()
+        return numbers
+
+    def keep(self, numbers: set[int]) -> None:
+        """Forget the proposals of all states but those with these numbers."""
+        self.kept = {number: proposal for number, proposal in self.kept.items() if number in numbers}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state, except that of prior and features."""

@@ -7,7 +7,7 @@ This makes a frozen encoder fast enough for a learning loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,15 @@ from hunch.lm.pictures import message
 Vectors = NDArray[np.float32]
 DECAY = 0.6
 """Weight of a line relative to the next more recent one (our choice)."""
+RECENT = 2**15
+"""Number of texts without a row of their own whose embeddings are kept: 50 MB with 384 numbers each."""
 
 
 class TextTable:
-    """A table of the embeddings of texts and pictures, each computed once; every entry has a row number.
+    """Embeddings of texts and pictures, each computed once.
+
+    Texts that :meth:`ids` was asked for, such as actions, get a row in :attr:`matrix` and stay. Of all
+    others, such as lines of observations, the latest :data:`RECENT` are kept: some never come again.
 
     Raises:
         UsageError: if the model cannot embed.
@@ -35,38 +40,56 @@ class TextTable:
         self.dim, self.sees = int(lm.dim), "see" in lm.verbs
         self._rows: dict[str | Picture, int] = {}
         self._matrix: Vectors = np.zeros((256, self.dim), dtype=np.float32)
+        self._recent: dict[str | Picture, Vectors] = {}  # each of shape (dim,), oldest first
 
     @property
     def matrix(self) -> Vectors:
-        """All embeddings, shape (number of texts, dim)."""
+        """The embeddings of the texts with a row, shape (number of these texts, dim)."""
         return self._matrix[: len(self._rows)]
 
     def ids(self, texts: Sequence[str | Picture]) -> IntArray:
         """Return the row of each text or picture; new ones are embedded in one batch."""
-        self.add(texts)
+        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        for text, vector in self._vectors(new).items():
+            row = self._rows[text] = len(self._rows)
+            if row == len(self._matrix):
+                self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
+            self._matrix[row] = vector
+            self._recent.pop(text, None)
         return np.array([self._rows[text] for text in texts], dtype=np.int64)
 
     def add(self, texts: Iterable[str | Picture]) -> None:
-        """Embed the texts and pictures that are not in the table yet."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
-        if not new:
-            return
-        vectors = self.lm.embed([self._prompt(text) for text in new])
-        start = len(self._rows)
-        while start + len(new) > len(self._matrix):
-            self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
-        self._matrix[start : start + len(new)] = vectors
-        self._rows.update((text, start + i) for i, text in enumerate(new))
+        """Embed the texts and pictures that are not known, in one batch, because they will be asked for."""
+        self._vectors(texts)
+
+    def encode(self, texts: Sequence[str | Picture]) -> Vectors:
+        """Return one vector for each text or picture, shape (len(texts), dim)."""
+        vectors = self._vectors(texts)
+        found = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for i, text in enumerate(texts):
+            found[i] = vectors[text]
+        return found
+
+    def _vectors(self, texts: Iterable[str | Picture]) -> dict[str | Picture, Vectors]:
+        """Return the vector of each distinct text, in order; unknown ones are embedded in one batch."""
+        distinct = dict.fromkeys(texts)
+        new = [text for text in distinct if text not in self._rows and text not in self._recent]
+        if new:
+            embedded = self.lm.embed([self._prompt(text) for text in new])
+            # A copy of each row, since a view would keep the whole batch in memory.
+            self._recent.update((text, embedded[i].copy()) for i, text in enumerate(new))
+        vectors = {}
+        for text in distinct:
+            row = self._rows.get(text)
+            vectors[text] = self._recent[text] if row is None else self._matrix[row]
+        while len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
+        return vectors
 
     def _prompt(self, text: str | Picture) -> Any:
         if isinstance(text, str):
             return text
         return message(text.data)
-
-    def encode(self, texts: Sequence[str | Picture]) -> Vectors:
-        """Return one vector for each text or picture, shape (len(texts), dim)."""
-        rows = self.ids(texts)  # first, because it may replace the matrix by a larger one
-        return self._matrix[rows]
 
 
 def recency_weights(n: int, decay: float) -> Vectors:
@@ -84,14 +107,18 @@ class StateFeatures:
     text, so the state's own vector is empty. A pair is embedded when its value is first asked for, so actions
     that are never candidates cost nothing.
 
+    Where few states recur, nearly every step brings a new one. So whoever numbers states has to :meth:`keep`
+    those that are still needed from time to time, or memory grows with the run.
+
     Args:
         table: Embeddings of texts.
         joint: Encode each state-action pair as one text; this needs one model call per pair.
         known: Features of the same kind whose entries are reused; they are only read.
 
     Attributes:
-        states: The states by number.
-        actions: Rows of each state's actions in the table; -1 for a pair that is not embedded yet.
+        states: The states by number. The numbers of forgotten states are given to new ones.
+        actions: Rows of each state's actions in the table, by the number of the state; -1 for a pair that is
+            not embedded yet.
     """
 
     def __init__(self, table: TextTable, *, joint: bool = False, known: StateFeatures | None = None) -> None:
@@ -100,15 +127,16 @@ class StateFeatures:
         self.table, self.joint, self.known = table, joint, known
         self.state_dim = 0 if joint else 3 * table.dim
         self.action_dim = table.dim
-        self.states: list[State] = []
-        self.actions: list[IntArray] = []
+        self.states: dict[int, State] = {}
+        self.actions: dict[int, IntArray] = {}
         self._numbers: dict[State, int] = {}
+        self._free: list[int] = []  # numbers of forgotten states, the largest first
         self._vectors: Vectors = np.zeros((256, self.state_dim), dtype=np.float32)
 
     @property
     def vectors(self) -> Vectors:
-        """The vectors of all states seen so far, shape (number of states, state_dim)."""
-        return self._vectors[: len(self.states)]
+        """The vectors by the number of the state, shape (numbers given so far, state_dim)."""
+        return self._vectors[: len(self.states) + len(self._free)]
 
     @property
     def matrix(self) -> Vectors:
@@ -128,13 +156,21 @@ class StateFeatures:
         known = [self._numbers.get(state) for state in states]
         if None in known:
             new = dict.fromkeys(s for s, number in zip(states, known, strict=True) if number is None)
-            if not self.joint:
-                unknown = [s for s in new if self.known is None or self.known.find(s) < 0]
-                self.table.add(text for s in unknown for text in (s.aim, *self._shown(s), *s.options))
+            self._embed_texts(new)
             for state in new:
-                self._append(state)
+                # Without forgotten states, as many numbers are given as there are states.
+                self._add(state, self._free.pop() if self._free else len(self.states))
             known = [self._numbers[state] for state in states]
         return [number for number in known if number is not None]
+
+    def keep(self, numbers: Iterable[int]) -> None:
+        """Forget all states but those with these numbers."""
+        kept = set(numbers)
+        forgotten = self.states.keys() - kept
+        for number in forgotten:
+            del self._numbers[self.states.pop(number)]
+            del self.actions[number]
+        self._free = sorted({*self._free, *forgotten}, reverse=True)
 
     def rows(self, states: Iterable[int], candidates: Iterable[IntArray]) -> IntArray:
         """Return the rows of each state's candidates in the matrix, state by state, shape (candidates,)."""
@@ -142,6 +178,12 @@ class StateFeatures:
         if self.joint:
             self._embed([(i, a) for i, own in pairs for a in own if self.actions[i][a] < 0])
         return np.concatenate([self.actions[i][own] for i, own in pairs])
+
+    def _embed_texts(self, states: Iterable[State]) -> None:
+        """Embed the texts of states that are not known, in one batch."""
+        if not self.joint:
+            unknown = [s for s in states if self.known is None or self.known.find(s) < 0]
+            self.table.add(text for s in unknown for text in (s.aim, *self._shown(s), *s.options))
 
     def _embed(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Embed pairs of a state's number and the index of an action, in one batch."""
@@ -153,19 +195,20 @@ class StateFeatures:
     def _shown(self, state: State) -> Sequence[str | Picture]:
         return state.pictures if self.table.sees and state.pictures else state.lines()
 
-    def _append(self, state: State) -> None:
-        index = self._numbers[state] = len(self.states)
-        if index == len(self._vectors):
+    def _add(self, state: State, number: int) -> None:
+        """Give a number to a state whose texts are embedded."""
+        while number >= len(self._vectors):
             self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-        self.states.append(state)
+        self._numbers[state] = number
+        self.states[number] = state
         if self.joint:
-            self.actions.append(np.full(len(state.options), -1))
-        elif self.known is not None and (number := self.known.find(state)) >= 0:
-            self.actions.append(self.known.actions[number])
-            self._vectors[index] = self.known.vectors[number]
+            self.actions[number] = np.full(len(state.options), -1)
+        elif self.known is not None and (there := self.known.find(state)) >= 0:
+            self.actions[number] = self.known.actions[there]
+            self._vectors[number] = self.known.vectors[there]
         else:
-            self.actions.append(self.table.ids(state.options))
-            self._vectors[index] = self._compose(state, self.actions[-1])
+            self.actions[number] = self.table.ids(state.options)
+            self._vectors[number] = self._compose(state, self.actions[number])
 
     def _compose(self, state: State, actions: IntArray) -> Vectors:
         shown = self._shown(state)
@@ -174,13 +217,20 @@ class StateFeatures:
         return np.concatenate([self.table.encode([state.aim])[0], seen, possible])
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states in the order of their numbers; their vectors can be recomputed."""
-        return {"states": [state.plain(compared=True) for state in self.states]}
+        """Return the states and their numbers; their vectors can be recomputed."""
+        states = [state.plain(compared=True) for state in self.states.values()]
+        return {"states": states, "numbers": list(self.states)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Number the states as in :meth:`state_dict`."""
         self.__init__(self.table, joint=self.joint)  # type: ignore[misc]
-        self.number(list(map(State.of, state["states"])))
+        states = list(map(State.of, state["states"]))
+        numbers = state.get("numbers", range(len(states)))  # before states were forgotten, they were in order
+        self._embed_texts(states)
+        for one, number in zip(states, numbers, strict=True):
+            self._add(one, number)
+        given = range(max(self.states, default=-1) + 1)
+        self._free = sorted(set(given) - self.states.keys(), reverse=True)
 
 
 def pair_text(state: State, action: str) -> str:

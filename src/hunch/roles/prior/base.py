@@ -18,6 +18,8 @@ ROUNDING: Final = 1e-5
 """Tolerance of the sum of weights or probabilities."""
 SHOWN: Final = 8
 """Number of weights or probabilities that an error message shows."""
+KNOWN: Final = 2**16
+"""Number of states whose distributions are kept: more than a replay buffer holds transitions."""
 
 
 # ---- the role ---------------------------------------------------------------------------------------------
@@ -75,7 +77,7 @@ class ActionPrior(Protocol):
 class DistributionPrior:
     """A prior with an explicit p(a|s); a proposal consists of k draws from this distribution.
 
-    A subclass computes the distributions; each state's is computed once and kept.
+    A subclass computes the distributions; those of the latest :data:`KNOWN` states are kept.
     """
 
     def __init__(self, evidence: EvidenceLevel | None) -> None:
@@ -99,7 +101,10 @@ class DistributionPrior:
                 raise UsageError(f"The prior gives {len(computed)} distributions for {len(new)} states.")
             for state, p in zip(new, computed, strict=True):
                 self._known[state] = require_distribution(p, state)
-        return [self._known[state] for state in states]
+        distributions = [self._known[state] for state in states]
+        while len(self._known) > KNOWN:
+            del self._known[next(iter(self._known))]  # the oldest
+        return distributions
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Draw k candidates for each state; see :class:`ActionPrior`."""
