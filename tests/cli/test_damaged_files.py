@@ -6,6 +6,7 @@ import signal
 from contextlib import contextmanager
 
 import pytest
+from hunch_studies.rules.words import overlap
 from tests.damaged import copied, damage, generator
 
 from hunch.cli.main import main
@@ -17,7 +18,6 @@ from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.runs.callbacks import Watch
 from hunch.runs.execute import RunConfig, execute
 from hunch_studies.rules import ScriptedModel
-from hunch_studies.rules.words import overlap
 
 LAKE = "hunch/FrozenLake-v0"
 SECONDS = 60
