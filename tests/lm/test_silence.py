@@ -124,7 +124,9 @@ def test_a_silent_model_ends_a_run_in_a_sentence(tmp_path, capsys):
     command = ["run", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", "scripted:first?refusal=1"]
     with warnings.catch_warnings(action="default"), pytest.raises(SystemExit, match="1"):
         main([*command, "--steps", "100", "--out", str(tmp_path / "run")])
-    warned, ended = capsys.readouterr().err.splitlines()
+    shown, warned, ended = capsys.readouterr().err.splitlines()
+    assert "first answers" in shown
+    assert "(read as nothing)" in shown
     assert REFUSAL in warned
     assert "so the run stops" in ended
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -73,6 +74,8 @@ def evaluate(arguments: Sequence[str]) -> None:
     advice = f"stopped before the last episode; {folder} is unchanged, and the same command begins again."
     with stoppable(advice):
         score = evaluate_run(trial, where.out)
+    for text in score.first_answers:
+        print(text, file=sys.stderr)
     print(score)
     if where.out:
         print(f"Kept in {where.out}.")

@@ -55,7 +55,8 @@ def run(arguments: Sequence[str]) -> None:
     out = where.out or options.default_folder([config])
     try:
         with interruptible() as stop, RunProgress(method.name, config.steps, resolved.loading) as progress:
-            result = execute(resolved, out, budget=budget, watch=Watch(stop=stop, report=progress.update))
+            watch = Watch(stop=stop, report=progress.update, say=progress.say)
+            result = execute(resolved, out, budget=budget, watch=watch)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped at once; {out} holds the run up to its last checkpoint.") from None
     print(result)

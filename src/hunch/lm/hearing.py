@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from hunch.core import HunchError, HunchWarning
+import numpy as np
+
+from hunch.core import FloatArray, HunchError, HunchWarning
 from hunch.lm.settings import PATIENCE as PATIENCE
 from hunch.lm.settings import SILENT as SILENT
 from hunch.lm.usage import Metered
@@ -16,6 +18,10 @@ USELESS: Final = 0.9
 knows its game may fail in long series."""
 SHOWN: Final = 120
 """Maximum characters of an answer that a message quotes."""
+NOTED: Final = 3
+"""Number of first answers that are noted for whoever watches a run."""
+LIKELIEST: Final = 3
+"""Number of the most probable options that a noted choice names."""
 ANSWERS: Final = {
     "prior": "has to name an action of the list",
     "judge": "has to say yes or no",
@@ -84,10 +90,56 @@ def count_fallbacks(
 
 
 def show(model: object, role: str, answers: Sequence[str], read: Sequence[object]) -> None:
-    """Pass each answer, and what the role read in it, to the model's ``listener``, if it has one."""
+    """Note the first answers, with what the role read in them, and pass all to the model's ``listener``.
+
+    Args:
+        model: The model; without a meter nothing is noted, and not every model has a listener.
+        role: The role that the model fills.
+        answers: The answers.
+        read: What was read in each answer; None if nothing.
+    """
+    if isinstance(model, Metered):
+        noted = model.first_answers.answers.setdefault(role, [])
+        for answer, meaning in zip(answers, read, strict=True):
+            if len(noted) == NOTED:
+                break
+            noted.append((answer, None if meaning is None else str(meaning)))
     if listener := getattr(model, "listener", None):
         for answer, meaning in zip(answers, read, strict=True):
             listener(role, answer, meaning)
+
+
+def show_choices(
+    model: object, role: str, options: Sequence[Sequence[str]], probabilities: Sequence[FloatArray]
+) -> None:
+    """Note the first choices of a model that gives probabilities; see :func:`show`.
+
+    Args:
+        model: The model; without a meter nothing is noted.
+        role: The role that the model fills.
+        options: The options of each choice.
+        probabilities: The probabilities of each choice, each of shape (n_options,).
+    """
+    if not isinstance(model, Metered):
+        return
+    noted = model.first_answers.answers.setdefault(role, [])
+    for listed, p in zip(options, probabilities, strict=True):
+        if len(noted) == NOTED:
+            break
+        likeliest = np.argsort(-p, kind="stable")[:LIKELIEST]
+        noted.append((", ".join(f"{listed[i]} {p[i]:.2f}" for i in likeliest), listed[int(likeliest[0])]))
+
+
+def note_way(model: object, role: str, way: str, *, automatic: bool = False) -> None:
+    """Note in which way a role asks a model, and whether the way was chosen for the model."""
+    if not isinstance(model, Metered):
+        return
+    first = model.first_answers
+    if first.ways.get(role) != way:
+        first.ways[role] = way
+        first.automatic.discard(role)
+    if automatic:
+        first.automatic.add(role)
 
 
 def _row(model: Metered, text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
@@ -73,6 +73,21 @@ class Heard:
     mute: int = 0
 
 
+@dataclass(slots=True)
+class FirstAnswers:
+    """How roles ask a model, and its first answers as they were read; for whoever watches a run.
+
+    Attributes:
+        ways: The way of asking by role (:mod:`hunch.lm.ways`).
+        automatic: The roles whose way was not set but chosen for the model.
+        answers: The first answers by role, each with what was read in it; None if nothing.
+    """
+
+    ways: dict[str, str] = field(default_factory=dict)
+    automatic: set[str] = field(default_factory=set)
+    answers: dict[str, list[tuple[str, str | None]]] = field(default_factory=dict)
+
+
 class Metered:
     """Base class of models with a meter, the interface that a run needs to count their use.
 
@@ -83,6 +98,7 @@ class Metered:
             them, as a budget does. Called with 0 after answers were counted.
         in_flight: Number of requests that passed the gate and are not counted yet.
         heard: Counts of usable and useless answers.
+        first_answers: How roles ask, and the first answers as they were read.
         speaks: False for a stand-in that answers at random, so that useless answers are expected.
     """
 
@@ -92,6 +108,7 @@ class Metered:
 
     def __init__(self) -> None:
         self.usage, self.heard = Usage(), Heard()
+        self.first_answers = FirstAnswers()
 
     @contextmanager
     def counted(self, calls: int, read: int = 0) -> Iterator[Usage]:

@@ -21,6 +21,7 @@ from typing import Final, Literal, get_args
 
 from hunch.core import UsageError
 from hunch.lm.base import LanguageModel, Verb
+from hunch.lm.hearing import note_way
 
 Way = Literal[
     "decision",
@@ -111,10 +112,39 @@ def require_way(lm: LanguageModel, way: Way, among: Iterable[Way] = WAYS, *, nee
     Raises:
         UsageError: if it cannot; the message names the ways that it has.
     """
-    if way not in WAYS:
+    among = tuple(among)
+    if way not in among:
         raise UsageError(f"A way of asking is one of auto, {', '.join(among)}, not {way!r}.")
     if not has_way(lm, way):
         raise UsageError(_cannot(lm, needed_by, (way,), ways_of(lm, among)))
+
+
+def way_for(
+    lm: LanguageModel,
+    way: Way | Literal["auto"],
+    among: Iterable[Way] = WAYS,
+    *,
+    role: str,
+    needed_by: str,
+) -> Way:
+    """Return the way in which a role asks a model, and note it for whoever watches.
+
+    Args:
+        lm: The model.
+        way: The way that is set; auto takes the best one of the model.
+        among: The ways that the role has.
+        role: The role, a key of :data:`hunch.lm.hearing.ANSWERS`.
+        needed_by: What needs it, for the error message.
+
+    Raises:
+        UsageError: if the model can be asked in none of these ways, or not in the one that is set.
+    """
+    among = tuple(among)
+    automatic = way == "auto"
+    chosen = best_way(lm, among, needed_by=needed_by) if way == "auto" else way
+    require_way(lm, chosen, among, needed_by=needed_by)
+    note_way(lm, role, chosen, automatic=automatic)
+    return chosen
 
 
 def _cannot(lm: LanguageModel, needed_by: str, asked: tuple[Way, ...], possible: tuple[Way, ...] = ()) -> str:

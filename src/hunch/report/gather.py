@@ -18,6 +18,7 @@ from hunch.runs.compare import SEED, Arm, Job, Outcome
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_json, read_lines
+from hunch.runs.first_answers import kept_in
 from hunch.runs.folder import KEPT, STREAMS
 from hunch.runs.result import Result
 from hunch.runs.stored import finished, read_run
@@ -37,6 +38,7 @@ class Run:
         record: Contents of ``config.json``.
         points: Points of the run's learning curves.
         records: The records of the run's agent.
+        first_answers: How models were asked, and what they said first, in words.
     """
 
     folder: Path
@@ -47,6 +49,7 @@ class Run:
     result: Result
     points: Points
     records: list[dict[str, Any]]
+    first_answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,8 @@ def _complete(folder: Path, name: str) -> Run:
     records = [line for name in KEPT for line in read_lines(folder / name)]
     if len(records) != summary.get("records", len(records)):
         raise HunchError(f"of its {summary['records']:,} records, {len(records):,} are there.")
-    return Run(folder, name, config, config, record, result, drawn, records)
+    said = tuple(map(str, kept_in(folder)))
+    return Run(folder, name, config, config, record, result, drawn, records, said)
 
 
 def _comparisons(runs: Sequence[Run]) -> list[Comparison]:

@@ -185,10 +185,12 @@ function showSettings() {
   const lacking = settings.lacking.length ? [el("details", {}, el("summary", {}, "Settings that only some arms have"), side("Settings that only some arms have", settings.lacking))] : [];
   const full = arms.map((arm) => el("details", {}, el("summary", {}, `All settings of ${arm.label}`),
     el("pre", { tabindex: 0, role: "region", "aria-label": `All settings of ${arm.label}` }, JSON.stringify(arm.settings, null, 2))));
+  const asked = arms.filter((arm) => arm.said.length).map((arm) => el("details", {}, el("summary", {}, `How the models of ${arm.label} were asked, and what they said first`),
+    el("ul", {}, ...arm.said.map((text) => el("li", {}, text)))));
   const models = arms.map((arm) => [arm.label, arm.model, arm.revision]);
   byId("settings").replaceChildren(
     el("p", { class: "note" }, settings.differing.length ? "Only what differs between arms; \u2013 where an arm has no such setting." : arms.length < 2 ? "" : "The arms do not differ in any setting that they share."),
-    ...(settings.differing.length ? [side("Settings that differ", settings.differing)] : []), ...lacking, ...full,
+    ...(settings.differing.length ? [side("Settings that differ", settings.differing)] : []), ...lacking, ...asked, ...full,
     el("details", {}, el("summary", {}, "Versions and model revisions"),
       wide("Model revisions", table(["arm", "model", "revision"], models)), wide("Versions", table(["package", "version"], versions))));
 }

@@ -138,6 +138,7 @@ def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str,
             **row.others,
         },
         "settings": arm[0].config.settings(),
+        "said": list(members[0].first_answers),
     }
 
 

@@ -86,6 +86,7 @@ class Watch:
         report: Called with each line of metrics.
         boards: Boards for metrics besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
             ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.boards.Board` subclass.
+        say: Called once for each role of a model, with how it is asked and what it said first, in words.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
     """
 
@@ -94,6 +95,7 @@ class Watch:
     report: Callable[[dict[str, Any]], None] = lambda line: None
     boards: Sequence[str] = ()
     progress: bool | None = None
+    say: Callable[[str], None] = lambda text: None
 
     def __post_init__(self) -> None:
         require_callbacks(self.callbacks)

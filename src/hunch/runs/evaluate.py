@@ -27,6 +27,7 @@ from hunch.runs.differences import differences, leaves
 from hunch.runs.environments import refuse_object
 from hunch.runs.evaluations import EVALUATION_SEED, Players
 from hunch.runs.files import read_json, write_json, writing
+from hunch.runs.first_answers import first_answers
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
 from hunch.runs.result import ledger, mean_return
@@ -72,6 +73,7 @@ class Score:
         seconds: Wall time in seconds.
         evidence: Weakest evidence level of the models in a role and of those that the environment asks.
         figures: Metrics that the agent reports on the episodes, by name, such as a KL divergence.
+        first_answers: How each role asks its model, and what the model said first, in words.
     """
 
     tasks: Literal["seen", "unseen"]
@@ -82,6 +84,7 @@ class Score:
     seconds: float
     evidence: EvidenceLevel | None
     figures: dict[str, float] = field(default_factory=dict)
+    first_answers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         n = self.episodes
@@ -152,6 +155,7 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
         seconds=round(time.monotonic() - began, 3),
         evidence=asked.evidence,
         figures=players.figures(),
+        first_answers=tuple(map(str, first_answers(asked))),
     )
 
 
@@ -185,4 +189,5 @@ def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:
         what = differences(leaves(there), leaves(question))
         raise UsageError(f"{out} holds another evaluation ({what}): choose another --out.")
     figures = {name: record[name] for name in Score.__dataclass_fields__ if name in record}
+    figures["first_answers"] = tuple(figures.get("first_answers", ()))
     return Score(**{**figures, "success": Estimate(**record["success"])})

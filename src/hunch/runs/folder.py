@@ -5,6 +5,7 @@
 ``metrics.jsonl``       one JSON object per line, with ``step``
 ``episodes.jsonl``      one finished episode per line
 ``records.jsonl``       the agent's records; ``programs.jsonl`` if it writes programs
+``first_answers.json``  how models are asked, and their first answers as they were read
 ``summary.json``        final results, steps to thresholds, usage, wall time
 ``checkpoint/``         the last complete state, replaced atomically, and the agent of the best evaluation
 ``checkpoints/STEP/``   the agents that are kept

@@ -48,6 +48,8 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             watch.report(training.log())
             training.save()
             raise
+        for text in training.first_answers():
+            watch.say(text)
         evaluated: list[Finished] = []
         if evaluation and training.steps // evaluation.every > before // evaluation.every:
             evaluated = evaluate(training, evaluation)
@@ -63,5 +65,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             break
         if due or (logged and training.tally.limited and training.due(0.0, SAVING_SHARE)):
             training.save()
+    for text in training.first_answers(final=True):
+        watch.say(text)
     training.save()
     return f"{ended} ended the run after {training.steps:,} steps." if ended else ""

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from hunch.lm.waiting import shown_by
+from hunch.printable import printable
 
 PLAIN_SECONDS = 15.0
 
@@ -59,6 +60,11 @@ class Bars:
             self.progress.stop()
         if self.console.is_jupyter:
             print()  # so that later output starts on a new line
+
+    def say(self, text: str) -> None:
+        """Print a line above the bars."""
+        with suppress(OSError):  # the terminal may be closed
+            self.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def show(self, done: dict[str, int], notes: dict[str, str]) -> None:
         """Update the bars."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass, replace
 from pathlib import Path
@@ -131,8 +131,8 @@ def train(
         evaluation=evaluation,
         trained=True,
     )
-    with _progress(resolved, watch) as report:
-        return execute(resolved, out, given, budget=budget, watch=replace(watch, report=report))
+    with _progress(resolved, watch) as shown:
+        return execute(resolved, out, given, budget=budget, watch=shown)
 
 
 def evaluate(
@@ -285,13 +285,13 @@ def _placed(config: RunConfig, envs: Sequence[TextEnvironment], recorded: Record
 
 
 @contextmanager
-def _progress(resolved: Resolved, watch: Watch) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Show a progress bar if there is a reader; yield what is called with each line of metrics."""
+def _progress(resolved: Resolved, watch: Watch) -> Iterator[Watch]:
+    """Show a progress bar if there is a reader; yield what sees the run, the bar included."""
     shows = watch.progress
     if shows is None:
         shows = sys.stderr.isatty() or "ipykernel" in sys.modules
     if not shows:
-        yield watch.report
+        yield watch
         return
     from hunch.runs.progress import RunProgress  # rich takes time to load
 
@@ -301,4 +301,8 @@ def _progress(resolved: Resolved, watch: Watch) -> Iterator[Callable[[dict[str, 
             bar.update(line)
             watch.report(line)
 
-        yield report
+        def say(text: str) -> None:
+            bar.say(text)
+            watch.say(text)
+
+        yield replace(watch, report=report, say=say)

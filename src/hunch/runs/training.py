@@ -22,6 +22,7 @@ from hunch.runs.checkpoints import keep, settings_identity
 from hunch.runs.config import RunConfig
 from hunch.runs.environments import shown
 from hunch.runs.files import plain, write_atomically
+from hunch.runs.first_answers import Listening
 from hunch.runs.folder import RunFolder
 from hunch.runs.models import Asked
 from hunch.runs.result import Episodes, Result, late_success, mean_return, read_episode
@@ -65,6 +66,7 @@ class Training:
     best: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        self.listening = Listening(self.folder.path if self.folder else None)
         self.identity = self._identity()
         with self.failing("begin"):
             world = world_of(self.rollout, self.env, self.config.steps, self.data, self.config.lifetime)
@@ -105,6 +107,14 @@ class Training:
     def failing(self, doing: str) -> Failing:
         """Return a context that names the agent in the errors that it raises."""
         return Failing(f"{type(self.agent).__name__} failed to {doing} after {self.steps:,} steps")
+
+    def first_answers(self, *, final: bool = False) -> list[str]:
+        """Return in words how models are asked and what they said first, each role once.
+
+        Args:
+            final: Whether the session ends, so that a role with fewer answers counts, too.
+        """
+        return [str(row) for row in self.listening.news(self.models, final=final)]
 
     # ---- records --------------------------------------------------------------------------------------
 

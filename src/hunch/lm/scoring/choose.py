@@ -28,7 +28,7 @@ from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.decision import DecisionQuestion, grouped, joined
-from hunch.lm.hearing import PATIENCE, count_fallbacks, show
+from hunch.lm.hearing import PATIENCE, count_fallbacks, note_way, show, show_choices
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling, choices, text_of
 from hunch.lm.ways import Way, best_way, require_way, ways_of
@@ -73,6 +73,7 @@ def choose(
     samples: int = 5,
     sampling: Sampling | None = None,
     patience: int | None = PATIENCE,
+    role: str = "prior",
 ) -> list[Choice]:
     """Choose among the options of each prompt.
 
@@ -92,6 +93,7 @@ def choose(
         sampling: With text and structured: how answers are sampled. Default: one line; a whole answer of a
             chat model.
         patience: Number of successive answers without an option that raises an error; None for no limit.
+        role: The role that chooses, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
         UsageError: if the model does not support it, a prompt has no options, or a number is not positive.
@@ -101,18 +103,20 @@ def choose(
             f"Choosing needs at least one rotation and one sample, not {rotations} and {samples}."
         )
     choices(prompts, options)
-    way = way_of_choosing(lm, way)
+    way = way_of_choosing(lm, way, role)
     if way == "decision":
         asked = [[DecisionQuestion("choice", DECIDE, tuple(own))] for own in options]
-        return [choice for [choice] in decide(lm, prompts, asked, patience=patience)]
+        return [choice for [choice] in decide(lm, prompts, asked, patience=patience, role=role)]
     if way == "likelihood":
         found = _scored(lm, prompts, options, normalise)
     elif way == "label":
         found = _labelled(lm, prompts, options, rotations)
     else:
-        return _voted(lm, prompts, options, samples, sampling, patience, restricted=way == "structured")
+        restricted = way == "structured"
+        return _voted(lm, prompts, options, samples, sampling, patience, role, restricted=restricted)
+    show_choices(lm, role, options, [choice.probabilities for choice in found])
     told = [[("", False)] * choice.fallbacks + [("", True)] * (choice.answered > 0) for choice in found]
-    count_fallbacks(lm, chain.from_iterable(told), patience)
+    count_fallbacks(lm, chain.from_iterable(told), patience, role=role)
     return found
 
 
@@ -124,6 +128,7 @@ def decide(
     way: Way | Literal["auto"] = "auto",
     normalise: Normalisation = "sum",
     patience: int | None = PATIENCE,
+    role: str = "prior",
 ) -> list[list[Choice]]:
     """Answer the questions on each state: by a decision model itself, or by what another model can.
 
@@ -137,18 +142,20 @@ def decide(
         way: The way of asking; auto as for :func:`choose`.
         normalise: With likelihood: divisor of log-probabilities: nothing, tokens or words.
         patience: Number of successive questions without an answer that raises an error; None for no limit.
+        role: As for :func:`choose`.
 
     Returns:
         A choice per state and question. A question that the model refuses to answer has uniform
         probabilities, and counts as a fallback.
     """
-    way = way_of_choosing(lm, way)
+    way = way_of_choosing(lm, way, role)
     if way == "decision":
-        return _decided(lm, states, questions, patience)
+        return _decided(lm, states, questions, patience, role)
     flat = [(state, question) for state, own in zip(states, questions, strict=True) for question in own]
     prompts = [extended(state, f"\n\n{written(question)}") for state, question in flat]
     options = [question.options for _, question in flat]
-    chosen = iter(choose(lm, prompts, options, way=way, normalise=normalise, patience=patience))
+    choices_made = choose(lm, prompts, options, way=way, normalise=normalise, patience=patience, role=role)
+    chosen = iter(choices_made)
     return [[next(chosen) for _ in own] for own in questions]
 
 
@@ -165,10 +172,15 @@ def _decided(
     states: Sequence[Prompt],
     questions: Sequence[Sequence[DecisionQuestion]],
     patience: int | None,
+    role: str,
 ) -> list[list[Choice]]:
     answers = lm.decide(states, questions)
-    answered = [answer is not None for own in answers for answer in own]
-    count_fallbacks(lm, [("" if not ok else "decided", ok) for ok in answered], patience)
+    flat = [question for own in questions for question in own]
+    given = [answer for own in answers for answer in own]
+    known = [(q.options, answer) for q, answer in zip(flat, given, strict=True) if answer is not None]
+    show_choices(lm, role, [options for options, _ in known], [answer for _, answer in known])
+    heard = [("", False) if answer is None else ("decided", True) for answer in given]
+    count_fallbacks(lm, heard, patience, role=role)
     chosen: list[list[Choice]] = []
     for own, own_answers in zip(questions, answers, strict=True):
         chosen.append([])
@@ -181,18 +193,19 @@ def _decided(
     return chosen
 
 
-def way_of_choosing(lm: LanguageModel, way: Way | Literal["auto"] = "auto") -> Way:
-    """Return the way of choosing to use with this model.
+def way_of_choosing(lm: LanguageModel, way: Way | Literal["auto"] = "auto", role: str = "prior") -> Way:
+    """Return the way of choosing to use with this model, and note it for whoever watches.
 
     Raises:
         UsageError: if there is no such way, or the model does not have it; the message names those it has.
     """
     if way == "auto":
         possible = ways_of(lm, CHOOSING)
-        return possible[0] if possible else best_way(lm, CHOOSING)  # which says what is missing
-    if way not in CHOOSING:
-        raise UsageError(f"A way of choosing is one of auto, {', '.join(CHOOSING)}, not {way!r}.")
+        chosen = possible[0] if possible else best_way(lm, CHOOSING)  # which says what is missing
+        note_way(lm, role, chosen, automatic=True)
+        return chosen
     require_way(lm, way, CHOOSING, needed_by="Choosing")
+    note_way(lm, role, way)
     return way
 
 
@@ -287,6 +300,7 @@ def _voted(
     samples: int,
     sampling: Sampling | None,
     patience: int | None,
+    role: str,
     *,
     restricted: bool,
 ) -> list[Choice]:
@@ -299,9 +313,9 @@ def _voted(
         answers = lm.generate(texts, samples, sampling)
     read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
     named = [None if v is None else o[v] for own, o in zip(read, options, strict=True) for v in own]
-    show(lm, "prior", list(chain.from_iterable(answers)), named)
+    show(lm, role, list(chain.from_iterable(answers)), named)
     votes = [vote is not None for own in read for vote in own]
-    count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience)
+    count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience, role=role)
     way: Way = "structured" if restricted else "text"
     return [_votes(own, len(listed), way) for own, listed in zip(read, options, strict=True)]
 

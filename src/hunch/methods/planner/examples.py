@@ -10,10 +10,11 @@ import numpy as np
 
 from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
+from hunch.lm.hearing import note_way, show_choices
 from hunch.numbers import softmax
 from hunch.roles.planner.skills import FAILED
 from hunch.roles.prior.base import ActionPrior
-from hunch.roles.prior.kinds import PriorConfig, build_prior, choose_way
+from hunch.roles.prior.kinds import PriorConfig, PriorWay, build_prior, choose_way
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
@@ -41,14 +42,16 @@ class ExamplePrior(SimilarityPrior):
     """
 
     def __init__(self, lm: LanguageModel, *, temperature: float = SHARPNESS) -> None:
-        super().__init__(lm)
+        super().__init__(lm, role="planner")
         self.sharpness = temperature
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         if not all(state.raw for state in states):
             return super()._compute(states)
         self.table.add(text for s in states for text in (s.task, *(task for task, _ in s.raw)))
-        return [self._continued(state) for state in states]
+        probabilities = [self._continued(state) for state in states]
+        show_choices(self.table.lm, self.role, [state.options for state in states], probabilities)
+        return probabilities
 
     def _continued(self, state: State) -> FloatArray:
         task = self.table.encode([state.task])
@@ -95,11 +98,15 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
     """
     if config.way == "auto" and lm.name != "uniform":
         if "decide" in lm.verbs:
-            config = replace(config, way="decision")
+            way: PriorWay = "decision"
         elif "score" in lm.verbs:
-            config = replace(config, way="likelihood")
+            way = "likelihood"
         elif "label" in lm.verbs:
-            config = replace(config, way="label")
-        elif choose_way(config, lm) == "similarity":
+            way = "label"
+        else:
+            way = choose_way(config, lm, "planner")
+        note_way(lm, "planner", way, automatic=True)
+        if way == "similarity":
             return ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
-    return build_prior(config, lm)
+        config = replace(config, way=way)
+    return build_prior(config, lm, role="planner")

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Final, Literal
 from hunch.core import UsageError
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.settings import AskConfig, ask_config
-from hunch.lm.ways import best_way
+from hunch.lm.ways import way_for
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import DistributionPrior, UniformPrior
@@ -102,7 +102,7 @@ class PriorConfig(AskConfig):
 
 
 def build_prior(
-    config: PriorConfig, lm: LanguageModel, table: TextTable | None = None
+    config: PriorConfig, lm: LanguageModel, table: TextTable | None = None, *, role: str = "prior"
 ) -> DistributionPrior | MappedPrior:
     """Make an action prior from a language model.
 
@@ -110,11 +110,12 @@ def build_prior(
         config: Settings of the prior.
         lm: The model; ``uniform`` gives the uninformed prior.
         table: Embeddings to share; used if they come from the same model.
+        role: The role that the prior fills, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
         UsageError: if the model does not support this way of asking; the message names those that it has.
     """
-    way = choose_way(config, lm)
+    way = choose_way(config, lm, role)
     temperature = config.temperature
     if temperature is None:
         temperature = TEMPERATURES.get(way, 1.0)
@@ -125,26 +126,35 @@ def build_prior(
     if way == "novelty":
         return NoveltyPrior(temperature=temperature, repeat=config.repeat)
     if way == "decision":
-        return DecisionPrior(lm, temperature=temperature, asks=asks)
+        return DecisionPrior(lm, temperature=temperature, asks=asks, role=role)
     if way == "label":
-        return LabelledPrior(lm, temperature=temperature, asks=asks)
+        return LabelledPrior(lm, temperature=temperature, asks=asks, role=role)
     if way == "similarity":
         embeddings = table if table is not None and table.lm is lm else lm
         return SimilarityPrior(
-            embeddings, temperature=temperature, history=config.history, repeat=config.repeat
+            embeddings,
+            temperature=temperature,
+            history=config.history,
+            repeat=config.repeat,
+            role=role,
         )
     listed = not way.endswith("-unlisted")
     if way in ("likelihood", "likelihood-unlisted"):
         return LikelihoodPrior(
-            lm, normalise=config.normalise, temperature=temperature, listed=listed, asks=asks
+            lm, normalise=config.normalise, temperature=temperature, listed=listed, asks=asks, role=role
         )
-    return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=way == "structured")
+    structured = way == "structured"
+    return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=structured, role=role)
 
 
-def choose_way(config: PriorConfig, lm: LanguageModel) -> PriorWay:
-    """Return the way of asking; ``auto`` takes the best one of the model (:func:`hunch.lm.ways.best_way`)."""
-    if config.way != "auto":
+def choose_way(config: PriorConfig, lm: LanguageModel, role: str = "prior") -> PriorWay:
+    """Return the way of asking; ``auto`` takes the best one of the model (:func:`hunch.lm.ways.best_way`).
+
+    Raises:
+        UsageError: if the model cannot be asked in this way.
+    """
+    if config.way == "uniform" or config.way == "novelty":
         return config.way
-    if lm.name == "uniform":
+    if config.way == "auto" and lm.name == "uniform":
         return "uniform"
-    return best_way(lm, needed_by="An action prior")
+    return way_for(lm, config.way, role=role, needed_by="An action prior")

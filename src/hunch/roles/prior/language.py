@@ -12,6 +12,7 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.decision import DecisionQuestion
+from hunch.lm.hearing import show_choices
 from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import choose, decide, project, restricted_answers
 from hunch.lm.ways import require_way
@@ -75,17 +76,26 @@ class DecisionPrior(DistributionPrior):
         lm: A model that decides.
         temperature: Temperature of the probabilities: 1 leaves them as they are.
         asks: How the model is asked, possibly with a prompt file.
+        role: The role that the prior fills, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
         UsageError: if the model cannot decide or the temperature is not positive.
     """
 
-    def __init__(self, lm: LanguageModel, *, temperature: float = 1.0, asks: AskConfig = ASKS) -> None:
+    def __init__(
+        self,
+        lm: LanguageModel,
+        *,
+        temperature: float = 1.0,
+        asks: AskConfig = ASKS,
+        role: str = "prior",
+    ) -> None:
         require_way(lm, "decision", needed_by="An action prior")
         super().__init__(lm.evidence)
         self.lm = lm
         self.asks = asks
-        self._asking = Asking(lm, asks)
+        self.role = role
+        self._asking = Asking(lm, asks, role=role)
         check_value("temperature", temperature, PositiveFloat)
         self.temperature = temperature
 
@@ -97,6 +107,7 @@ class DecisionPrior(DistributionPrior):
             [self._asking.prompt(situation(s), **about(s)) for s in states],
             [[DecisionQuestion("choice", CHOICE, s.options)] for s in states],
             patience=self.asks.patience,
+            role=self.role,
         )
         return [tempered(choice.probabilities, self.temperature) for [choice] in answered]
 
@@ -112,6 +123,7 @@ class LikelihoodPrior(DistributionPrior):
             definition, a softmax over probabilities; it is nearly uniform, because all are in [0, 1].
         listed: Name the admissible actions in the prompt.
         asks: How the model is asked, possibly with a prompt file.
+        role: The role that the prior fills, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
         UsageError: if the model cannot score or the temperature is not positive.
@@ -126,12 +138,14 @@ class LikelihoodPrior(DistributionPrior):
         over: Literal["logprobs", "probabilities"] = "logprobs",
         listed: bool = True,
         asks: AskConfig = ASKS,
+        role: str = "prior",
     ) -> None:
         require_way(lm, "likelihood", needed_by="An action prior")
         super().__init__(lm.evidence)
         self.lm = lm
         self.asks = asks
-        self._asking = Asking(lm, asks)
+        self.role = role
+        self._asking = Asking(lm, asks, role=role)
         self.normalise: Normalisation = normalise
         check_value("temperature", temperature, PositiveFloat)
         self.temperature = temperature
@@ -149,6 +163,7 @@ class LikelihoodPrior(DistributionPrior):
             if self.over == "probabilities":
                 logits = np.exp(logits)
             probabilities.append(softmax(logits / self.temperature))
+        show_choices(self.lm, self.role, [s.options for s in states], probabilities)
         return probabilities
 
 
@@ -162,19 +177,27 @@ class LabelledPrior(DistributionPrior):
         temperature: Temperature of the softmax over the letters' log-probabilities.
         rotations: Number of orders of the list to average over, because models favour some letters.
         asks: How the model is asked, possibly with a prompt file; the lettered list follows the prompt.
+        role: The role that the prior fills.
 
     Raises:
         UsageError: if the model can neither label nor score, or a number is not positive.
     """
 
     def __init__(
-        self, lm: LanguageModel, *, temperature: float = 1.0, rotations: int = 1, asks: AskConfig = ASKS
+        self,
+        lm: LanguageModel,
+        *,
+        temperature: float = 1.0,
+        rotations: int = 1,
+        asks: AskConfig = ASKS,
+        role: str = "prior",
     ) -> None:
         require_way(lm, "label", needed_by="An action prior")
         super().__init__(lm.evidence)
         self.lm = lm
         self.asks = asks
-        self._asking = Asking(lm, asks)
+        self.role = role
+        self._asking = Asking(lm, asks, role=role)
         check_value("temperature", temperature, PositiveFloat)
         self.temperature = temperature
         if rotations < 1:
@@ -191,6 +214,7 @@ class LabelledPrior(DistributionPrior):
             way="label",
             rotations=self.rotations,
             patience=self.asks.patience,
+            role=self.role,
         )
         return [tempered(choice.probabilities, self.temperature) for choice in choices]
 
@@ -213,7 +237,8 @@ class MappedPrior:
             ``named`` takes the action that an answer names most often, as the paper's released code does.
         asks: How answers are sampled, possibly with a prompt file.
         listed: Name the admissible actions in the prompt.
-        structured: Let the server restrict each answer to one of the actions, with a JSON schema.
+        structured: Let the model's server restrict each answer to one of the actions.
+        role: The role that the prior fills.
 
     Raises:
         UsageError: if the model cannot generate, or does not support a setting.
@@ -227,13 +252,15 @@ class MappedPrior:
         asks: AskConfig = ASKS,
         listed: bool = True,
         structured: bool = False,
+        role: str = "prior",
     ) -> None:
         require_way(lm, "structured" if structured else "text", needed_by="An action prior")
         self.lm = lm
         self.evidence: EvidenceLevel | None = lm.evidence
         self.read: Literal["decided", "named"] = read
         self.asks = asks
-        self._asking = Asking(lm, asks)
+        self.role = role
+        self._asking = Asking(lm, asks, role=role)
         self.listed = listed
         self.structured = structured
 

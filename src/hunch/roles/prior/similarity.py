@@ -8,6 +8,7 @@ import numpy as np
 
 from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
+from hunch.lm.hearing import show_choices
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.encoder.features import TextTable, Vectors, recency_weights
@@ -35,6 +36,7 @@ class SimilarityPrior(DistributionPrior):
         temperature: Temperature of the softmax over cosines, which are in [-1, 1].
         history: Weight of observed lines relative to the task.
         repeat: Weight of the penalty for actions similar to recent ones.
+        role: The role that the prior fills, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
         UsageError: if the model cannot embed or the temperature is not positive.
@@ -47,7 +49,9 @@ class SimilarityPrior(DistributionPrior):
         temperature: float = 0.1,
         history: float = 0.2,
         repeat: float = 1.0,
+        role: str = "prior",
     ) -> None:
+        self.role = role
         self.table = lm if isinstance(lm, TextTable) else TextTable(lm)
         super().__init__(self.table.lm.evidence)
         check_value("temperature", temperature, PositiveFloat)
@@ -61,7 +65,9 @@ class SimilarityPrior(DistributionPrior):
         for state in states:
             texts += [state.aim, *observed_lines(state), *past_actions(state), *state.options]
         self.table.add(texts)
-        return [softmax(self.affinities(state) / self.temperature) for state in states]
+        probabilities = [softmax(self.affinities(state) / self.temperature) for state in states]
+        show_choices(self.table.lm, self.role, [state.options for state in states], probabilities)
+        return probabilities
 
     def affinities(self, state: State) -> FloatArray:
         """Return the logits of the softmax, shape (number of actions,)."""

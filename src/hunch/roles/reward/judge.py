@@ -18,7 +18,7 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
-from hunch.lm.ways import Way, best_way, require_way
+from hunch.lm.ways import Way, way_for
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.rewarded import RewardSource
 
@@ -85,12 +85,7 @@ class Judge(RewardSource):
 
     def __init__(self, lm: LanguageModel, config: JudgeConfig | None = None) -> None:
         self.config = config or JudgeConfig()
-        self.way: Way
-        if self.config.way == "auto":
-            self.way = best_way(lm, JUDGING, needed_by="A judge")
-        else:
-            self.way = self.config.way
-            require_way(lm, self.way, JUDGING, needed_by="A judge")
+        self.way: Way = way_for(lm, self.config.way, JUDGING, role="judge", needed_by="A judge")
         self.lm, self.models = lm, {"judge": lm}
         top_p = 0.7 if self.config.temperature == 0 else 1.0
         self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=(), role="judge")
@@ -154,11 +149,18 @@ class Judge(RewardSource):
             verdicts = self.read(self.written(prompts))
         elif self.way == "decision":
             asked = [[DecisionQuestion("yes_no", self.config.question)]] * len(prompts)
-            answered = decide(self.lm, prompts, asked, way="decision", patience=self.config.patience)
+            answered = decide(
+                self.lm, prompts, asked, way="decision", patience=self.config.patience, role="judge"
+            )
             verdicts = [None if choice.fallbacks else float(choice.probabilities[0]) for [choice] in answered]
         else:
             chosen = choose(
-                self.lm, prompts, [ANSWERS] * len(prompts), way=self.way, patience=self.config.patience
+                self.lm,
+                prompts,
+                [ANSWERS] * len(prompts),
+                way=self.way,
+                patience=self.config.patience,
+                role="judge",
             )
             verdicts = [float(choice.probabilities[0]) for choice in chosen]
         for verdict in verdicts:

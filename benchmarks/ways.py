@@ -1,0 +1,239 @@
+"""Ways of asking a model to choose: which is best, by the number of options.
+
+    python benchmarks/ways.py "qwen-coder-0.5b?threads=1"       # asks; repeat the command to go on
+    python benchmarks/ways.py hf:FILE.gguf --ways likelihood
+    python benchmarks/ways.py                                   # the tables, from the recorded answers
+
+Questions are states of an environment whose solver says which actions bring the goal nearer, as in ``hunch
+audition``. Each state is asked with few and with many options: one right action, and wrong ones drawn from
+those that are admissible, in their usual order; so the right answer has the same chance in every state. The
+model is an action prior, asked for five proposals with the prompts and readers of every role.
+
+Each answer is one line of the file (``--file``), written at once: what was asked, what was said, and the
+weight of each option. ``--seconds`` ends the asking after a while. All ways get the same states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hunch import lm
+from hunch.audition.question import Bed, Moment, Scores, moments
+from hunch.core import State
+from hunch.lm.ways import Way, has_way
+from hunch.roles.prior.base import DistributionPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
+
+FILE = Path(__file__).parents[1] / "docs" / "assets" / "benchmarks" / "ways.jsonl.gz"
+BEDS = {
+    "Household-Pick": (Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed"), (4, 8, 16, 21)),
+    "Overcooked-Salad": (Bed("hunch/Overcooked-Salad-v0"), (4, 8)),
+}
+"""Environments, each with the numbers of options. A state has at least the largest number of them."""
+WAYS: tuple[Way, ...] = ("structured", "label", "text", "likelihood")
+DRAWS = 5
+"""Proposals per state, as in DQN-Prior."""
+TOKENS = 64
+"""Maximum tokens of a written answer."""
+CANDIDATES = 100
+"""States that are drawn, one of an episode, before those with too few options are left out."""
+
+
+class Question(NamedTuple):
+    """A state with some of its options, one of which is right."""
+
+    bed: str
+    size: int  # a state may have fewer wrong options
+    number: int
+    episode: int
+    state: State
+    right: str
+
+
+def questions(n: int) -> Iterator[Question]:
+    """Yield n states of each bed, each with each number of options."""
+    for name, (bed, sizes) in BEDS.items():
+        large = [m for m in moments(bed, CANDIDATES, 0, each=1) if len(m.state.options) >= max(sizes)][:n]
+        for number, moment in enumerate(large):
+            for size in sizes:
+                yield reduced(name, number, moment, size)
+
+
+def reduced(bed: str, number: int, moment: Moment, size: int) -> Question:
+    """Return a state with ``size`` of its options, one of them right."""
+    rng = np.random.default_rng([number, size])
+    right = str(rng.choice(sorted(moment.good)))
+    wrong = [option for option in moment.state.options if option not in moment.good]
+    kept = {right, *rng.choice(wrong, min(size - 1, len(wrong)), replace=False)}
+    options = tuple(option for option in moment.state.options if option in kept)
+    return Question(bed, size, number, moment.episode, replace(moment.state, actions=options), right)
+
+
+def ask(spec: str, ways: Sequence[Way], states: int, seconds: float, file: Path) -> None:
+    """Ask a model in each way, and append the answers to the file."""
+    model: Any = lm.load(spec, cache=None)
+    name = spec.partition("?")[0].rpartition("/")[2]
+    ways = [way for way in ways if has_way(model, way)]
+    priors = {way: build_prior(PriorConfig(way=way, max_tokens=TOKENS, patience=None), model) for way in ways}
+    known = {key(line) for line in read(file)}
+    said: list[str] = []
+    model.listener = lambda role, answer, meaning: said.append(answer)
+    until = time.monotonic() + seconds
+    for question in questions(states):
+        for way in ways:
+            line: dict[str, Any] = {
+                "model": name,
+                "revision": model.revision,
+                "way": way,
+                "bed": question.bed,
+            }
+            line |= {
+                "size": question.size,
+                "number": question.number,
+                "episode": question.episode,
+                "right": question.right,
+            }
+            line |= {"options": list(question.state.options)}
+            if key(line) in known:
+                continue
+            if time.monotonic() > until:
+                return
+            said.clear()
+            start = time.perf_counter()
+            weights, unread = weighed(priors[way], question.state)
+            line |= {"weights": [round(float(weight), 6) for weight in weights], "unread": unread}
+            line |= {"answers": list(said), "seconds": round(time.perf_counter() - start, 2)}
+            append(file, line)
+
+
+def weighed(prior: Any, state: State) -> tuple[np.ndarray, float]:
+    """Return p(a|s) or shares of draws, shape (options,), and the share of answers that name no option."""
+    if isinstance(prior, DistributionPrior):
+        return prior.probabilities([state])[0], 0.0
+    (proposal,) = prior.propose([state], DRAWS, np.random.default_rng(0))
+    weights = np.zeros(len(state.options))
+    weights[proposal.indices] = proposal.weights
+    if proposal.fallbacks == 1:
+        weights[:] = 0.0
+    return weights, float(proposal.fallbacks)
+
+
+def key(line: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what names a question to a model."""
+    return line["model"], line["way"], line["bed"], line["size"], line["number"]
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """Return the recorded lines."""
+    if not file.exists():
+        return []
+    opener: Any = gzip.open if file.suffix == ".gz" else open
+    with opener(file, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def append(file: Path, line: dict[str, Any]) -> None:
+    """Add a line; to a gzip file as a member of its own."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    opener: Any = gzip.open if file.suffix == ".gz" else open
+    with opener(file, "at", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+# ---- the table --------------------------------------------------------------------------------------------
+
+
+def table(lines: Sequence[dict[str, Any]]) -> None:
+    """Print weight, recall and favourite of each way, and the differences to structured answers."""
+    cells: dict[tuple[str, str, int], dict[str, dict[int, dict[str, Any]]]] = {}
+    for line in lines:
+        cell = cells.setdefault((line["model"], line["bed"], line["size"]), {})
+        cell.setdefault(line["way"], {})[line["number"]] = line
+    print(
+        "| model | bed | options | way | states | right weight | recall of 5 | favourite right | unread | s |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for (model, bed, size), by_way in cells.items():
+        for way, answered in by_way.items():
+            rows = list(answered.values())
+            weight = estimate(rows, right_weight)
+            named = f"{np.mean([recall(row) for row in rows]):.2f}"
+            favourite = f"{np.mean([favours(row) for row in rows]):.2f}"
+            unread = f"{np.mean([row['unread'] for row in rows]):.2f}"
+            pace = f"{np.median([row['seconds'] for row in rows]):.1f}"
+            cells_of_row = (model, bed, size, way, len(rows), weight, named, favourite, unread, pace)
+            print(f"| {' | '.join(map(str, cells_of_row))} |")
+    print()
+    print("| model | bed | options | label - structured | text - structured | likelihood - structured |")
+    print("|---|---|---|---|---|---|")
+    for (model, bed, size), by_way in cells.items():
+        differences = [paired(by_way, way, "structured") for way in ("label", "text", "likelihood")]
+        print(f"| {model} | {bed} | {size} | {' | '.join(differences)} |")
+
+
+def right_weight(line: dict[str, Any]) -> float:
+    """Return the weight of the right option."""
+    return float(line["weights"][line["options"].index(line["right"])])
+
+
+def recall(line: dict[str, Any]) -> float:
+    """Return the probability that the right option is among the draws."""
+    weight = right_weight(line)
+    sampled = line["way"] in ("structured", "text")  # then the weights are shares of the draws
+    return float(weight > 0) if sampled else 1 - (1 - weight) ** DRAWS
+
+
+def favours(line: dict[str, Any]) -> float:
+    """Return the probability that the favourite is right, with ties at random."""
+    weights = np.array(line["weights"])
+    best = weights >= weights.max() - 1e-9
+    return float(best[line["options"].index(line["right"])] / best.sum()) if weights.max() > 0 else 0.0
+
+
+def estimate(rows: Sequence[dict[str, Any]], score: Any) -> str:
+    """Return a mean with its 95 % interval, a bootstrap over episodes."""
+    return _said(np.array([score(row) for row in rows]), [row["episode"] for row in rows])
+
+
+def paired(by_way: dict[str, dict[int, dict[str, Any]]], way: str, other: str) -> str:
+    """Return the mean difference of the right weights on the states that both ways were asked."""
+    mine, theirs = by_way.get(way, {}), by_way.get(other, {})
+    both = sorted(mine.keys() & theirs.keys())
+    if not both:
+        return ""
+    differences = np.array([right_weight(mine[i]) - right_weight(theirs[i]) for i in both])
+    return _said(differences, [mine[i]["episode"] for i in both], "+")
+
+
+def _said(values: np.ndarray, episodes: Sequence[int], sign: str = "") -> str:
+    low, high = Scores(values, episodes).interval
+    return f"{values.mean():{sign}.2f} ({low:{sign}.2f}, {high:{sign}.2f})"
+
+
+def main() -> None:
+    """Ask, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("specs", nargs="*")
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
+    parser.add_argument("--states", type=int, default=24, help="states of each bed")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no question after this time"
+    )
+    parser.add_argument("--file", type=Path, default=FILE)
+    options = parser.parse_args()
+    for spec in options.specs:
+        ask(spec, options.ways, options.states, options.seconds, options.file)
+    table(read(options.file))
+
+
+if __name__ == "__main__":
+    main()
