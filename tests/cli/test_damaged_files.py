@@ -6,18 +6,17 @@ import signal
 from contextlib import contextmanager
 
 import pytest
-from hunch_studies.rules.words import overlap
 from tests.damaged import copied, damage, generator
 
 from hunch.cli.main import main
 from hunch.lm import Cached, Store
 from hunch.lm.answers.archive import Archive
+from hunch.lm.backends.scripted import ScriptedModel, overlap
 from hunch.lm.budget import Budget
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.runs.callbacks import Watch
 from hunch.runs.execute import RunConfig, execute
-from hunch_studies.rules import ScriptedModel
 
 LAKE = "hunch/FrozenLake-v0"
 SECONDS = 60
