@@ -25,6 +25,8 @@ Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
 LATER: Mapping[str, Any] = MappingProxyType({"later": True})
 """Metadata of a setting that runs of earlier versions lack. While the setting has its default, it is left
 out of a run's stored settings."""
+LONGEST = 200
+"""Maximum characters of a value that an error shows."""
 Decay: TypeAlias = tuple[Share, Share, NonNegativeInt]
 """A value that changes linearly: start value, end value, and the number of environment steps in between."""
 
@@ -58,6 +60,18 @@ def check_settings(config: Any, prefix: str = "") -> None:
             check_value(prefix + entry.name, value, hints[entry.name])
 
 
+def check_fields(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """Check values by name that were read from a file against declared types.
+
+    Raises:
+        UsageError: if a value is missing or has another type; the message begins with its name.
+    """
+    for name, hint in hints.items():
+        if name not in values:
+            raise UsageError(f"{name!r} is missing.")
+        check_value(repr(name), values[name], hint)
+
+
 def check_value(name: str, value: Any, hint: Any) -> None:
     """Check a value against a declared type.
 
@@ -65,13 +79,16 @@ def check_value(name: str, value: Any, hint: Any) -> None:
         UsageError: if the value does not fit; the message begins with the name.
     """
     if not fits(value, hint) or is_dataclass(hint):
-        raise UsageError(f"{name} must be {named(hint)}, not {value!r}.")
+        raise UsageError(f"{name} must be {named(hint)}, not {_brief(value)}.")
     if isinstance(value, Real) and not isinstance(value, bool):
         _check_number(name, value, hint)
     elif isinstance(value, (tuple, list)) and get_origin(hint) is tuple:
         inner = get_args(hint)
         for place, item in enumerate(value):
             check_value(f"{name}[{place}]", item, inner[0 if inner[-1] is ... else place])
+    elif isinstance(value, Mapping) and get_origin(hint) in (dict, Mapping):
+        for key, item in value.items():
+            check_value(f"{name}[{key!r}]", item, get_args(hint)[1])
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -91,6 +108,13 @@ def fits(value: Any, hint: Any) -> bool:
             return False
         items = inner[:1] * len(value) if inner[-1] is ... else inner
         return len(value) == len(items) and all(map(fits, value, items))
+    if origin is list:
+        return isinstance(value, list) and all(fits(item, inner[0]) for item in value)
+    if origin in (dict, Mapping):
+        keys, items = inner
+        return isinstance(value, Mapping) and all(
+            fits(key, keys) and fits(item, items) for key, item in value.items()
+        )
     plain = {int: Integral, float: Real, str: str, bool: bool, type(None): type(None)}
     if hint not in plain:
         return True
@@ -105,8 +129,10 @@ def named(hint: Any) -> str:
         return named(inner[0])
     if origin is Literal:
         return f"one of {', '.join(map(str, inner))}"
-    if origin is tuple and inner[-1] is ...:
+    if origin is list or (origin is tuple and inner[-1] is ...):
         return f"a list, each item {named(inner[0])}"
+    if origin in (dict, Mapping):
+        return "values by name" if inner[1] is Any else f"values by name, each {named(inner[1])}"
     if origin is tuple:
         return f"{len(inner)} values ({', '.join(map(named, inner))})"
     if origin in (Union, UnionType):
@@ -114,10 +140,19 @@ def named(hint: Any) -> str:
     return words.get(hint, "none" if hint is type(None) else f"a {getattr(hint, '__name__', hint)}")
 
 
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
 def _check_number(name: str, value: Real, hint: Any) -> None:
-    if not math.isfinite(value):
-        raise UsageError(f"{name} must be a finite number, not {value}.")
     number: Any = value
+    try:
+        finite = math.isfinite(number)
+    except OverflowError:  # a whole number that no float can hold
+        finite = False
+    if not finite:
+        raise UsageError(f"{name} must be a finite number, not {_brief(value)}.")
     for limit in _limits(hint):
         least, above, most = (getattr(limit, bound, None) for bound in ("ge", "gt", "le"))
         low = (least is not None and number < least) or (above is not None and number <= above)

@@ -97,7 +97,7 @@ def course(folder: Path, steps: int) -> Points:
         if not lines or lines[-1]["step"] < steps:
             raise HunchError(f"{path} is truncated.")
         return points(lines)
-    except (KeyError, TypeError, ValueError) as error:  # only files without checksums get here
+    except (KeyError, TypeError, ValueError, OverflowError) as error:  # only files without checksums get here
         raise HunchError(f"{path} is damaged: {error} is missing or wrong.") from error
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from hunch.core import UsageError
+from hunch.ranges import check_fields
 from hunch.report.gather import Run
 from hunch.report.pack import digits, encode
 
@@ -42,7 +44,15 @@ def _entries(lines: Sequence[dict[str, Any]], every: int) -> Iterator[dict[str, 
 
 def is_program(line: dict[str, Any]) -> bool:
     """Return whether a record is a program, as :meth:`hunch.roles.writer.programs.Attempt.line` writes."""
-    return {"number", "program", "fitness", "parents"} <= line.keys()
+    try:
+        check_fields(line, _PROGRAM)
+    except UsageError:
+        return False
+    return True
+
+
+_PROGRAM = {"number": int, "program": str, "fitness": float | None, "parents": list[int]}
+"""Types of a program's record."""
 
 
 def ancestors(programs: dict[int, dict[str, Any]]) -> list[int]:

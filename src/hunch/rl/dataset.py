@@ -17,8 +17,9 @@ import re
 import shutil
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -390,9 +391,27 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
         if not isinstance(values.get(name, False), bool):
             raise TypeError(f"{name} must be true or false")
     values["admissible"] = tuple(None if own is None else tuple(own) for own in values["admissible"])
-    values["rewards"] = tuple(map(float, values["rewards"]))
+    for own in values["admissible"]:
+        if own is not None and not all(isinstance(text, str) for text in own):
+            raise TypeError("admissible must be lists of texts")
+    values["rewards"] = tuple(_numbers(values["rewards"]))
     values["pictures"] = tuple(tuple(map(b64decode, own)) for own in values.get("pictures", ()))
     return Recording(**values)
+
+
+def _numbers(values: Any) -> Iterator[float]:
+    """Yield numbers as floats.
+
+    Raises:
+        TypeError: if a value is no number, such as a text that looks like one.
+    """
+    for value in values:
+        if not isinstance(value, Real):
+            raise TypeError("rewards must be numbers")
+        try:
+            yield float(value)
+        except OverflowError:
+            raise TypeError("rewards must be numbers that a float can hold") from None
 
 
 def _library() -> Any:

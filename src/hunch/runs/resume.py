@@ -21,7 +21,7 @@ from hunch.runs.checkpoints import (
 )
 from hunch.runs.files import read_lines, writing
 from hunch.runs.folder import STREAMS, RunFolder
-from hunch.runs.result import read_episode
+from hunch.runs.stored import read_episodes
 from hunch.runs.training import Training
 
 
@@ -46,9 +46,7 @@ def resume(training: Training, folder: RunFolder) -> None:
         training.rollout.load_state_dict(state["rollout"])
     training.updates = state["updates"]
     training.pending = state["pending"]
-    for record in read_lines(folder.path / "episodes.jsonl"):
-        kept = training.evaluations if record["evaluation"] else training.episodes
-        kept.append(read_episode(record))
+    training.episodes, training.evaluations = read_episodes(read_lines(folder.path / "episodes.jsonl"))
     training.recorded = len(read_lines(folder.path / training.agent.records_file))
     # A killed session also spent what it asked after its last checkpoint, as its last line of metrics says.
     clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])

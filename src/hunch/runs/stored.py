@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from hunch import methods
-from hunch.core import HunchError, UsageError
+from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.extras import NotInstalledError
+from hunch.ranges import NonNegativeInt, check_fields
 from hunch.runs.config import RunConfig
 from hunch.runs.environments import refuse_installed_function
 from hunch.runs.files import read_json, read_lines
@@ -57,6 +58,10 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     number = record.get("format", 0)
     if not isinstance(number, int) or number > FORMAT:
         raise HunchError(f"{folder} is of a later version of Hunch (format {number}): install that version.")
+    try:
+        check_fields(record, {name: hint for name, hint in RECORD.items() if name in record})
+    except UsageError as error:
+        raise HunchError(f"{folder}/config.json is damaged: {error}") from error
     return record
 
 
@@ -74,6 +79,34 @@ def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
     return cls(**arguments)
 
 
+RECORD: Mapping[str, Any] = {
+    "evidence": EvidenceLevel | None,
+    "models": dict[str, dict[str, str | None]],
+    "versions": dict[str, str | None],
+}
+"""Types of the parts of ``config.json`` besides the settings."""
+SUMMARY: Mapping[str, Any] = {
+    "steps": NonNegativeInt,
+    "episodes": NonNegativeInt,
+    "usage": dict[str, float],
+    "models": dict[str, dict[str, float]],
+    "seconds": float,
+    "evidence": EvidenceLevel | None,
+}
+"""Types of the parts of ``summary.json`` that are read again."""
+LATER: Mapping[str, Any] = {"evaluations": NonNegativeInt, "records": NonNegativeInt}
+"""Types of parts that summaries of before do not have."""
+_EPISODE: dict[str, type[int]] = {
+    "seed": int,
+    "step": int,
+    "episode": int,
+    "length": int,
+    "success": bool,
+    "evaluation": bool,
+}
+_LARGEST = 2**63
+
+
 def finished(folder: Path) -> Result | None:
     """Read the result of a complete run from its folder; None if it is not complete.
 
@@ -83,16 +116,45 @@ def finished(folder: Path) -> Result | None:
     summary, config = read_json(folder / "summary.json"), read_json(folder / "config.json")
     records = read_lines(folder / "episodes.jsonl")
     try:
-        if summary is None or config is None or summary["steps"] < config["run"]["steps"]:
+        if summary is None or config is None:
+            return None
+        check_fields(summary, SUMMARY)
+        check_fields(summary, {name: hint for name, hint in LATER.items() if name in summary})
+        if summary["steps"] < config["run"]["steps"]:
             return None
         return _result(folder, summary, config["run"]["steps"], records)
-    except (KeyError, TypeError) as error:  # only files without checksums get here
+    except UsageError as error:  # here and below: written by hand, or by another program
+        raise HunchError(f"{folder} holds a damaged file: {error}") from error
+    except (KeyError, TypeError) as error:
         raise HunchError(f"{folder} holds a damaged file: {error} is missing or wrong.") from error
 
 
+def read_episodes(records: Sequence[dict[str, Any]]) -> tuple[Episodes, Episodes]:
+    """Read the lines of ``episodes.jsonl``; return those of the training, and those of evaluations.
+
+    Raises:
+        KeyError: if a value is missing or has another type; it names the value.
+    """
+    episodes, evaluations = Episodes(), Episodes()
+    for record in records:
+        for name, kind in _EPISODE.items():  # of many lines, so that each check has to be short
+            value = record[name]
+            if type(value) is not kind or not 0 <= value < _LARGEST:
+                raise KeyError(name)
+        value = record["return"]
+        if not (value is None or (type(value) in (int, float) and abs(value) < _LARGEST)):
+            raise KeyError("return")
+        if type(record["actions"]) is not list or not all(type(text) is str for text in record["actions"]):
+            raise KeyError("actions")
+        value = record.get("task_seed")
+        if not (value is None or (type(value) is int and 0 <= value < _LARGEST)):
+            raise KeyError("task_seed")
+        (evaluations if record["evaluation"] else episodes).append(read_episode(record))
+    return episodes, evaluations
+
+
 def _result(folder: Path, summary: dict[str, Any], asked: int, records: Sequence[dict[str, Any]]) -> Result:
-    episodes = Episodes(read_episode(r) for r in records if not r["evaluation"])
-    evaluations = Episodes(read_episode(r) for r in records if r["evaluation"])
+    episodes, evaluations = read_episodes(records)
     counted = {"evaluations": len(evaluations), **summary}  # summaries of before do not count evaluations
     for name, read in ("episodes", episodes), ("evaluations", evaluations):
         if len(read) != counted[name]:

@@ -81,8 +81,11 @@ class Archive:
     def holdings(self) -> list[Holding]:
         """Return the contents, sorted by model, revision and verb."""
         size = f"SUM(LENGTH(CAST(value AS BLOB)) + COALESCE(LENGTH(CAST({self._question} AS BLOB)), 0))"
+        # As texts, whatever a damaged file holds.
+        texts = "CAST(model AS TEXT), CAST(revision AS TEXT), CAST(verb AS TEXT)"
+        dates = "CAST(MIN(created) AS TEXT), CAST(MAX(created) AS TEXT)"
         query = (
-            f"SELECT model, revision, verb, COUNT(*), {size}, MIN(created), MAX(created) FROM answers "
+            f"SELECT {texts}, COUNT(*), {size}, {dates} FROM answers "
             "GROUP BY model, revision, verb ORDER BY model, revision, verb"
         )
         with self._link() as link:
@@ -188,9 +191,9 @@ def _line(row: tuple[Any, ...]) -> tuple[str, str]:
         return "", "without_request"
     try:
         record |= json.loads(told) | {"value": json.loads(value)}
-    except ValueError:
+        asked = json.dumps([record.get(name) for name in ("model", "revision", "verb", "request")])
+    except (ValueError, TypeError, RecursionError):
         return "", "damaged"
-    asked = json.dumps([record.get(name) for name in ("model", "revision", "verb", "request")])
     if stored != checksum((key, sample), value) or key != hashlib.sha256(asked.encode()).hexdigest():
         return "", "damaged"
     return json.dumps(record) + "\n", "written"

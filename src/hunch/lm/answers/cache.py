@@ -17,7 +17,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -131,8 +131,15 @@ class Cached(Answering, Metered):
         if self.store is None or not questions:
             return {}
         keys = {self._key(question): question for question in questions}
-        values = self.store.read(list(keys))
-        return self._remember({keys[key]: decode(keys[key].verb, value) for key, value in values.items()})
+        answers, unreadable = {}, []
+        for key, value in self.store.read(list(keys)).items():
+            try:
+                answers[keys[key]] = decode(keys[key].verb, value)
+            except ValueError:
+                unreadable.append(key)
+        if unreadable:
+            self.store.remove(unreadable)  # while it is there, nobody would ask again
+        return self._remember(answers)
 
     def _fresh(self, questions: list[Question], wait: Wait) -> dict[Question, Any]:
         """Ask the model; questions that another process answered in the meantime are skipped.
@@ -218,7 +225,9 @@ class Cached(Answering, Metered):
             # in full for exports, since the key is only a hash
             full = {k: json.dumps({"request": q.request, "evidence": self.evidence}) for k, q in keys.items()}
             earlier = self.store.write(values, source, full)
-            answers = answers | {keys[key]: decode(keys[key].verb, value) for key, value in earlier.items()}
+            for key, value in earlier.items():
+                with suppress(ValueError):  # it is removed when it is looked up
+                    answers[keys[key]] = decode(keys[key].verb, value)
         return passing | self._remember(answers)
 
     def _remember(self, answers: dict[Question, Any]) -> dict[Question, Any]:

@@ -111,7 +111,8 @@ def _free(keys: Sequence[Key], link: sqlite3.Connection) -> list[Key]:
     held = {
         (request, sample)
         for request, sample, holder, until in rows
-        if now < until < now + 2 * SECONDS and _lives(holder)  # later than any: the clock was set back
+        # Later than any: the clock was set back. Of another type: no lease.
+        if isinstance(until, int | float) and now < until < now + 2 * SECONDS and _lives(holder)
     }
     return [key for key in keys if key not in held]
 
@@ -129,12 +130,14 @@ def _renew(holders: Sequence[str], link: sqlite3.Connection) -> None:
 
 def _lives(holder: str) -> bool:
     """Return False if the holder's process was on this machine and has ended."""
-    host, process, _ = holder.rsplit(":", 2)
+    host, _, number = str(holder).rpartition(":")[0].rpartition(":")
+    if not number.isdecimal():
+        return False  # we did not write it
     if host != _host() or os.name != "posix":  # elsewhere os.kill ends the process
         return True
     try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:  # another user's process
         return True

@@ -71,7 +71,7 @@ class ReplayModel(Answering, Model):
         if "generate" in self.verbs:
             self.best_way = "structured" if any(how[5:] and how[5] for how in chats) else "text"
         embedded = next((record for record in records if record["verb"] == "embed"), None)
-        self.dim = len(decode("embed", json.dumps(embedded["value"]))) if embedded else 0
+        self.dim = len(self._decoded("embed", json.dumps(embedded["value"]))) if embedded else 0
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         """Look up what was recorded.
@@ -90,7 +90,13 @@ class ReplayModel(Answering, Model):
                 f"{self.name} holds no answer of {self.recorded} to this request: {verb}, sample {sample}, "
                 f"{_brief(text_of(request[0]))}; it was not recorded, or recorded with other settings."
             )
-        return decode(verb, value)
+        return self._decoded(verb, value)
+
+    def _decoded(self, verb: Verb, value: str) -> Any:
+        try:
+            return decode(verb, value)
+        except ValueError as error:
+            raise HunchError(f"{self.name} holds a damaged answer: {error}.") from error
 
 
 def load(name: str, *, model: str | None = None, revision: str | None = None) -> ReplayModel:
@@ -118,7 +124,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             for line in file:
                 yield _checked(json.loads(line))
                 read += 1
-    except (ValueError, EOFError, OSError, zlib.error) as error:
+    except (ValueError, EOFError, OSError, RecursionError, zlib.error) as error:
         raise HunchError(
             f"{path} is damaged or not an export of answers: line {read + 1} cannot be read ({error})."
         ) from error
@@ -129,7 +135,32 @@ def _checked(record: Any) -> dict[str, Any]:
         raise ValueError("it is not a recorded answer")
     if record["verb"] not in get_args(Verb) or record["evidence"] not in get_args(EvidenceLevel):
         raise ValueError("its verb or evidence level does not exist")
+    if not all(isinstance(record[name], str) for name in ("model", "revision")):
+        raise ValueError("its model and revision are no texts")
+    if type(record["sample"]) is not int or not _is_request(record["verb"], record["request"]):
+        raise ValueError("its request is none of this verb")
     return record
+
+
+def _is_request(verb: Verb, request: Any) -> bool:
+    """Return whether a value has the form of a request, see :class:`hunch.lm.answers.question.Question`."""
+    if not isinstance(request, list) or len(request) != (1 if verb == "embed" else 2):
+        return False
+    if not _is_prompt(request[0]):
+        return False
+    if verb == "generate":  # how is sampled, as Sampling.key() writes it
+        how = request[1]
+        return isinstance(how, list) and len(how) >= 4 and type(how[0]) is int
+    return verb == "embed" or isinstance(request[1], list)
+
+
+def _is_prompt(prompt: Any) -> bool:
+    """Return whether a value is a text, or messages of a role and a text or parts."""
+    if isinstance(prompt, str):
+        return True
+    return isinstance(prompt, list) and all(
+        isinstance(message, list) and len(message) > 1 and isinstance(message[0], str) for message in prompt
+    )
 
 
 def _ambiguous(path: Path, found: list[tuple[str, str]]) -> str:

@@ -127,6 +127,11 @@ class Store:
             self._try(partial(_note_origin, (source.model, source.revision, source.told, now)), writing=True)
         return {key: value for key, value in earlier.items() if key in rows}
 
+    def remove(self, keys: Sequence[Key]) -> None:
+        """Remove answers that cannot be read, so that their questions are asked again."""
+        self._warn(f"An answer in the cache {self.path} is damaged and will be asked again.")
+        self._try(partial(_remove, keys), writing=True)
+
     def _save(self, rows: dict[Key, Row]) -> dict[Key, str]:
         """Store rows, including those that failed before; return the answers that were already stored."""
         self._settle()
@@ -254,6 +259,11 @@ def _note_origin(row: tuple[str, str, str, str], link: sqlite3.Connection) -> No
     with link:
         link.execute(TOLD)
         link.execute("INSERT OR IGNORE INTO told (model, revision, told, first) VALUES (?,?,?,?)", row)
+
+
+def _remove(keys: Sequence[Key], link: sqlite3.Connection) -> None:
+    with link:
+        link.executemany("DELETE FROM answers WHERE request = ? AND sample = ?", keys)
 
 
 _inherited: list[Any] = []

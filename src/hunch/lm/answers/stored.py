@@ -25,15 +25,38 @@ def encode(verb: Verb, value: Any) -> str:
 
 
 def decode(verb: Verb, text: str) -> Any:
-    """Return the answer that :func:`encode` wrote, equal bit for bit."""
-    value = json.loads(text)
+    """Return the answer that :func:`encode` wrote, equal bit for bit.
+
+    Raises:
+        ValueError: if the text holds no such answer.
+    """
+    try:
+        return _decode(verb, json.loads(text))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{str(text)[:60]!r} is not an answer to a request of kind {verb}") from error
+
+
+def _decode(verb: Verb, value: Any) -> Any:
     if verb == "generate":
+        if not isinstance(value, str):
+            raise TypeError
         return value
     if verb == "score":
-        counts = {field: np.array(value[field], dtype=np.int64) for field in ("tokens", "words")}
-        return OptionScores(np.array(value["logprobs"], dtype=np.float64), **counts)
+        counts = {field: _row(value[field], np.int64) for field in ("tokens", "words")}
+        logprobs = _row(value["logprobs"], np.float64)
+        if not len(logprobs) == len(counts["tokens"]) == len(counts["words"]):
+            raise ValueError
+        return OptionScores(logprobs, **counts)
     if verb == "decide":
-        return np.array(value, dtype=np.float64)
+        return _row(value, np.float64)
     if verb == "label":
-        return np.array([-np.inf if x is None else x for x in value], dtype=np.float64)
+        return _row([-np.inf if x is None else x for x in value], np.float64)
     return np.frombuffer(base64.b64decode(value["f32"]), dtype="<f4").astype(np.float32)
+
+
+def _row(values: Any, kind: type[Any]) -> Any:
+    """Return a list of numbers as an array, shape (n,)."""
+    array = np.array(values, dtype=kind)
+    if array.ndim != 1 or not isinstance(values, list) or any(isinstance(value, str) for value in values):
+        raise ValueError
+    return array
