@@ -43,6 +43,7 @@ _MODULES = {
     "eureka": "programs_eureka",
     "text2reward": "programs_text2reward",
     "code-policies": "programs_policies",
+    "writers": "writers",
     "code-world-models": "code_world_models",
     "worldcoder": "worldcoder",
     "game-models": "game_models",

@@ -1,0 +1,187 @@
+"""Searches over programs with a small real model as their writer, at equal numbers of programs.
+
+hunch study writers --lm qwen-coder-1.5b
+
+The beds and the arms were fixed before the first search. The plain requests were written with FrozenLake8x8,
+Taxi and CliffWalking, which are none of the beds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+
+from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.methods.program.code_policy import CodePolicyConfig
+from hunch.rl.statistics import over_pairs, over_seeds
+from hunch.roles.writer.programs import Attempt, best
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch.runs.files import read_json
+from hunch_studies.programs_funsearch import attempts_of
+from hunch_studies.programs_policies import MUTATED
+from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.writers_openevolve import evolved_by_openevolve
+
+MODEL: Final = "qwen-coder-1.5b"
+"""The writer, unless others are named."""
+PROGRAMS: Final = 64
+"""Programs of a run: about five minutes of two cores."""
+STREAMS: Final = 4
+"""Programs that are written at once."""
+AFTER: Final = (8, 16, 32, 64)
+"""Numbers of programs after which the best is shown."""
+BEST_OF_N: Final = "best of n"
+RANDOM: Final = "random changes of a first program"
+OPENEVOLVE: Final = "openevolve"
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A problem for the searches.
+
+    Attributes:
+        env: Its environment.
+        options: Options of the environment.
+        unseen: Options of the environment in which the winner of a run is evaluated again.
+        floor: Fitness that no program is below, for searches that need numbers from 0.
+    """
+
+    env: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    unseen: Mapping[str, Any] = field(default_factory=dict)
+    floor: float = 0.0
+
+
+def _control(base: str, episodes: int, floor: float) -> Bed:
+    unseen = {"base": base, "episodes": 30, "split": "test"}
+    return Bed("hunch/PolicyCode-v0", {"base": base, "episodes": episodes}, unseen, floor)
+
+
+BEDS: Final[Mapping[str, Bed]] = {
+    "CartPole-v1": _control("CartPole-v1", 10, 0.0),
+    "MountainCar-v0": _control("MountainCar-v0", 10, -200.0),
+    "Acrobot-v1": _control("Acrobot-v1", 5, -500.0),
+    "Pendulum-v1": _control("Pendulum-v1", 10, -3300.0),
+    "bin packing": Bed(
+        "hunch/Heuristic-BinPacking-v0",
+        {"items": 40, "instances": 10},
+        {"items": 40, "split": "test"},
+        -100.0,
+    ),
+    "FrozenLake's model": Bed("hunch/WorldModelCode-v0", {"base": "hunch/FrozenLake-v0"}),
+}
+
+SEARCHES: Final[Mapping[str, Mapping[str, Any]]] = {
+    BEST_OF_N: {"search": "single"},
+    "bandit over kinds of request": {"search": "bandit", "islands": 2},
+    "hill climbing, repair first": {"search": "hill", "repair": 2},
+}
+"""The searches with the model as writer."""
+
+
+def arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
+    """Return the searches with the model, and the mutator, which knows nothing, in its place."""
+    shared: dict[str, Any] = {"retries": 0, "give_up": 0}
+    asked = {**shared, "request": "plain", "temperature": 0.9, "max_tokens": 500}
+    run = partial(RunConfig, env=bed.env, env_options=dict(bed.options), steps=programs, envs=STREAMS)
+    searches = [
+        Arm(label, run(method="code-policy", lm=model, options=CodePolicyConfig(**asked, **options)))
+        for label, options in SEARCHES.items()
+    ]
+    mutated = CodePolicyConfig(**shared, search="single")
+    return (*searches, Arm(RANDOM, run(method=MUTATED.name, options=mutated)))
+
+
+def tried(env: str, options: Mapping[str, Any], program: str) -> Trial:
+    """Return the trial of a program in an environment with these options."""
+    made = gym.make(env, **options).unwrapped
+    assert isinstance(made, DesignProblem)
+    made.reset(seed=0)
+    trial: Trial = made.step(program)[-1]["raw"]
+    return trial
+
+
+def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """Return what a run found: its best programs over time, and the winner's fitness on unseen inputs."""
+    top = best(attempts)
+    fitness = [-np.inf if attempt.fitness is None else attempt.fitness for attempt in attempts]
+    so_far = np.maximum.accumulate(fitness)
+    unseen = None
+    if top is not None and bed.unseen:
+        unseen = tried(bed.env, bed.unseen, top.program).fitness
+    elif top is not None:  # a world model: its held-out transitions
+        unseen = top.components.get("held_out")
+    return {
+        "best": {n: float(so_far[n - 1]) for n in AFTER if n <= len(attempts)},
+        "unseen": bed.floor if unseen is None else unseen,
+        "failed": sum(attempt.fitness is None for attempt in attempts) / len(attempts),
+        "copies": sum(attempt.copy_of is not None for attempt in attempts) / len(attempts),
+        "program": top.program if top else "",
+    }
+
+
+def table(name: str, model: str, seeds: int, programs: int, folder: Path) -> str:
+    """Return the results of the searches on a bed."""
+    bed = BEDS[name]
+    found: dict[str, list[dict[str, Any]]] = {}
+    tokens: dict[str, list[int]] = {}
+    for arm in arms(bed, model, programs):
+        runs = runs_of(arm, seeds, folder)
+        found[arm.label] = [result(bed, attempts_of(run)) for run in runs]
+        tokens[arm.label] = [_tokens(run) for run in runs]
+    evolved = evolved_by_openevolve(bed, model, seeds, programs, folder / "openevolve.jsonl")
+    if evolved is not None:
+        found[OPENEVOLVE] = [result(bed, [Attempt.read(line) for line in run]) for run in evolved]
+
+    shown = [n for n in AFTER if n <= programs]
+    columns = ["arm", *(f"best of {n}" for n in shown), "winner, unseen", "failed", "copies", "tokens"]
+    lines = [f"| {' | '.join([*columns, 'ahead of best of n by'])} |", "|---" * (len(columns) + 1) + "|"]
+    for label, rows in found.items():
+        cells = [over_seeds([row["best"][n] for row in rows]).short() for n in shown]
+        cells.append(over_seeds([row["unseen"] for row in rows]).short())
+        cells += [f"{np.mean([row[share] for row in rows]):.0%}" for share in ("failed", "copies")]
+        cells.append(f"{np.mean(tokens[label]):,.0f}" if label in tokens else "")
+        pairs = zip(rows, found[BEST_OF_N], strict=True)
+        lead = over_pairs([row["unseen"] - other["unseen"] for row, other in pairs])
+        cells.append("" if label == BEST_OF_N else lead.short())
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    if evolved is None:
+        lines += ["", "openevolve is not installed here: `pip install openevolve` adds its row."]
+    return "\n".join(lines)
+
+
+def _tokens(run: Path) -> int:
+    """Return the tokens that a run's writer read and wrote."""
+    usage = (read_json(run / "summary.json") or {}).get("usage", {})
+    return int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0))
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    programs = max(2 * STREAMS, round(PROGRAMS * scale.share))
+    parts = []
+    for model in scale.lms or (MODEL,):
+        for name, bed in BEDS.items():
+            beside = partial(table, name, model, scale.seeds, programs)
+            title = name if len(scale.lms) < 2 else f"{name}, {model}"
+            parts.append(Part(title, arms(bed, model, programs), beside=beside, apart=True))
+    return parts
+
+
+STUDIES = {
+    "writers": Study(
+        "writers",
+        "With a small real model as the writer: does a search find better programs than asking afresh?",
+        "None for writers of this size.",
+        "A table counts programs; tokens stand beside it. openevolve asks in its own words.",
+        _parts,
+        lm_for="code-policy",
+        seeds=5,
+    )
+}

@@ -1,0 +1,176 @@
+"""The program search of the package openevolve on our beds: same model, same server, same number of programs.
+
+openevolve's evaluator runs programs with full rights. Ours only reads the text of a program and gives it to
+Hunch's sandbox, and it writes down each program, so that all searches are counted alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import gymnasium as gym
+
+from hunch.core import UsageError
+from hunch.envs.design.code import structure
+from hunch.envs.design.problem import DesignProblem
+from hunch.lm.backends.llama_cpp import LlamaModel
+from hunch.lm.registry import build
+from hunch.roles.writer.plain import plain_prompt
+from hunch.roles.writer.programs import Attempt
+from hunch_studies.study import kept
+
+
+class Bed(Protocol):
+    """A problem: its environment, the options of it, and a fitness that no program is below."""
+
+    @property
+    def env(self) -> str: ...  # noqa: D102
+    @property
+    def options(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def floor(self) -> float: ...  # noqa: D102
+
+
+EVALUATOR = """\
+from hunch_studies.writers_openevolve import evaluated
+
+
+def evaluate(path):
+    return evaluated(path, {log!r}, {env!r}, {options!r}, {floor!r})
+"""
+"""The file that openevolve imports."""
+
+
+def evolved_by_openevolve(
+    bed: Bed, model: str, seeds: int, programs: int, path: Path
+) -> list[list[dict[str, Any]]] | None:
+    """Return the attempts of a run per seed, from the file or from runs now.
+
+    Args:
+        bed: The problem.
+        model: Spec of a model that llama.cpp serves.
+        seeds: Number of runs.
+        programs: Programs of a run.
+        path: File of finished runs.
+
+    Returns:
+        The attempts; None if openevolve is not installed and the file lacks a run.
+
+    Raises:
+        UsageError: if llama.cpp does not serve the model.
+    """
+    known = {json.loads(line)["key"][0] for line in path.read_text().splitlines()} if path.exists() else set()
+    if not known.issuperset(range(seeds)) and find_spec("openevolve") is None:
+        return None
+
+    def run(seed: int) -> dict[str, Any]:
+        return {"attempts": _run(bed, model, seed, programs)}
+
+    return [row["attempts"] for row in kept(path, [(seed,) for seed in range(seeds)], run)]
+
+
+def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
+    """Let openevolve write programs, and return them as attempts."""
+    from openevolve import OpenEvolve
+    from openevolve.config import (
+        Config,
+        DatabaseConfig,
+        EvaluatorConfig,
+        LLMConfig,
+        LLMModelConfig,
+        PromptConfig,
+    )
+
+    _, served = build(spec, {})
+    if not isinstance(served, LlamaModel):
+        raise UsageError(f"openevolve is compared on models that llama.cpp serves, and {spec} is none.")
+    made = gym.make(bed.env, **bed.options).unwrapped
+    assert isinstance(made, DesignProblem)
+    problem = made.problem
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        log = place / "programs.jsonl"
+        (place / "first.py").write_text(_first(problem))
+        source = EVALUATOR.format(log=str(log), env=bed.env, options=dict(bed.options), floor=bed.floor)
+        (place / "evaluate.py").write_text(source)
+        writer = LLMModelConfig(
+            name="local",
+            api_base=served.line.account.base_url,
+            api_key="none",
+            temperature=0.9,
+            max_tokens=500,
+            timeout=600,
+            retries=1,
+            retry_delay=1,
+            random_seed=seed,
+        )
+        config = Config(
+            max_iterations=programs,
+            checkpoint_interval=10 * programs,
+            log_level="ERROR",
+            random_seed=seed,
+            llm=LLMConfig(models=[writer], evaluator_models=[writer]),
+            prompt=PromptConfig(
+                system_message=plain_prompt(problem, (), ""),
+                num_top_programs=1,
+                num_diverse_programs=1,
+                include_artifacts=True,
+            ),
+            database=DatabaseConfig(num_islands=2, random_seed=seed),
+            evaluator=EvaluatorConfig(timeout=600, cascade_evaluation=False, parallel_evaluations=4),
+            diff_based_evolution=False,
+        )
+        search = OpenEvolve(
+            str(place / "first.py"), str(place / "evaluate.py"), config=config, output_dir=str(place / "out")
+        )
+        asyncio.run(search.run(iterations=programs))
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+    known: dict[str, int] = {}
+    attempts = []
+    # The first program is ours, and no model wrote it.
+    for number, line in enumerate(lines[1 : programs + 1]):
+        first = known.setdefault(structure(line["program"], problem.function), number)
+        copy_of = first if first < number else None
+        attempts.append(Attempt(number, **line, copy_of=copy_of).line())
+    return attempts
+
+
+def evaluated(path: str, log: str, env: str, options: Mapping[str, Any], floor: float) -> Any:
+    """Return openevolve's result of a program: its fitness above the floor, 0 if it failed.
+
+    Args:
+        path: File with the program, which is read and not imported.
+        log: File in which the program and its trial are noted.
+        env: Environment of the problem.
+        options: Options of the environment.
+        floor: Fitness that no program is below.
+    """
+    from openevolve.evaluation_result import EvaluationResult
+
+    program = Path(path).read_text()
+    made = gym.make(env, **options).unwrapped
+    assert isinstance(made, DesignProblem)
+    made.reset(seed=0)
+    trial = made.step(program)[-1]["raw"]
+    with Path(log).open("a") as file:
+        noted = {"fitness": trial.fitness, "error": trial.error, "components": dict(trial.components)}
+        file.write(json.dumps({"program": program, **noted}) + "\n")
+    score = 0.0 if trial.fitness is None else max(0.0, trial.fitness - floor)
+    return EvaluationResult(
+        metrics={"combined_score": score}, artifacts={"feedback": trial.error or trial.feedback}
+    )
+
+
+def _first(problem: Any) -> str:
+    """Return a program that runs in the smallest interface, from which openevolve begins."""
+    if problem.plain is None:
+        return str(problem.start)
+    action = "[0.0]" if "list of" in problem.plain.returns else "0"
+    parameters = ", ".join(problem.plain.parameters)
+    return f"def {problem.function}({parameters}):\n    return {action}\n"
