@@ -78,6 +78,7 @@ _ENTRY_POINTS = {
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
     "hunch/PolicyCode-v0": "hunch.envs.design.policy:PolicyCode",
     "hunch/RewardDesign-Gymnasium-v0": "hunch.envs.design.gym_reward:GymRewardDesign",
+    "hunch/Transitions-v0": "hunch.envs.design.transition_file:Transitions",
     "hunch/WorldModelCode-v0": "hunch.envs.design.world_model:WorldModelCode",
 }
 

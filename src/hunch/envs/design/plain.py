@@ -65,6 +65,32 @@ def plain_policy(name: str, doc: str, env: gym.Env[Any, Any], about: str = "") -
     return Plain("\n\n".join(parts), ("observation",), _action(env.action_space, sections, bool(about)))
 
 
+def plain_dynamics(name: str, doc: str, env: gym.Env[Any, Any] | None, about: str, action: str) -> Plain:
+    """Return the plain statement of writing an environment's dynamics.
+
+    Args:
+        name: What the environment is called.
+        doc: The environment's own text, in which Gymnasium's headings are found; may be empty.
+        env: The environment; None if there is only a record of it.
+        about: Text in place of what is taken from ``doc``.
+        action: What an action is, in words.
+    """
+    sections = sections_of(doc)
+    parts = [about.strip() or (_about(name, sections) if doc else f"This is the environment {name}.")]
+    if env is not None and not about:
+        parts.append(_observation(env.observation_space, sections.get("Observation Space", ""), "state"))
+        if isinstance(env.action_space, gym.spaces.Discrete):
+            parts.append(f"action is one whole number ({_meanings(env.action_space, sections)}).")
+        else:
+            parts.append(f"action is a {action}.")
+        parts.append(_ending(sections))
+    returns = (
+        "It returns three values: the next state in the same form as state, the reward (a float), and "
+        "whether the episode ends (True or False). It keeps nothing between calls."
+    )
+    return Plain("\n\n".join(part for part in parts if part), ("state", "action"), returns)
+
+
 def sections_of(doc: str) -> Mapping[str, str]:
     """Return the text below each heading."""
     parts = _SECTION.split(doc)
@@ -83,21 +109,21 @@ def _about(name: str, sections: Mapping[str, str]) -> str:
     return f"This is the environment {name} of Gymnasium. {told}".strip()
 
 
-def _observation(space: gym.Space[Any], section: str) -> str:
+def _observation(space: gym.Space[Any], section: str, called: str = "observation") -> str:
     rows = {int(number): (what.strip(), rest) for number, what, rest in _ROW.findall(section)}
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
         size = space.shape[0]
-        lines = [f"observation is an array of {size} numbers:"]
+        lines = [f"{called} is an array of {size} numbers:"]
         for i in range(size):
             what = rows[i][0].replace("`", "") if i in rows else "a number"
             low, high = float(space.low[i]), float(space.high[i])
             limits = f", from {low:.3g} to {high:.3g}" if max(abs(low), abs(high)) < 1e6 else ""
-            lines.append(f"- observation[{i}]: {what}{limits}")
+            lines.append(f"- {called}[{i}]: {what}{limits}")
         return "\n".join(lines)
     text = _LINK.sub(r"\1", " ".join(_BLOCK.sub(" ", section).split()))
     if isinstance(space, gym.spaces.Discrete):
-        return f"observation is a whole number from {space.start} to {space.start + space.n - 1}. {text}"
-    return f"observation is of {space}. {text}"
+        return f"{called} is a whole number from {space.start} to {space.start + space.n - 1}. {text}"
+    return f"{called} is of {space}. {text}"
 
 
 def _ending(sections: Mapping[str, str]) -> str:
@@ -114,16 +140,23 @@ def _ending(sections: Mapping[str, str]) -> str:
     return "\n".join(parts)
 
 
-def _action(space: gym.Space[Any], sections: Mapping[str, str], brief: bool) -> str:
+def _meanings(space: gym.spaces.Discrete, sections: Mapping[str, str]) -> str:
+    """Return what each number of an action means, or where the numbers begin and end if that is not said."""
     section = sections.get("Action Space", "")
+    items = {int(n): what for n, what in _ITEM.findall(section)}
+    items |= {int(n): what.strip() for n, what, _ in _ROW.findall(section)}
+    numbers = range(int(space.start), int(space.start + space.n))
+    if not items:
+        return f"{numbers[0]} to {numbers[-1]}"
+    return "; ".join(f"{n}: {items.get(n, 'an action').strip()}" for n in numbers)
+
+
+def _action(space: gym.Space[Any], sections: Mapping[str, str], brief: bool) -> str:
     if isinstance(space, gym.spaces.Discrete):
-        items = {int(n): what for n, what in _ITEM.findall(section)}
-        items |= {int(n): what.strip() for n, what, _ in _ROW.findall(section)}
-        numbers = range(int(space.start), int(space.start + space.n))
-        if items and not brief:
-            told = "; ".join(f"{n}: {items.get(n, 'an action').strip()}" for n in numbers)
-            return f"It returns one whole number, the action ({told})."
-        return f"It returns one whole number from {numbers[0]} to {numbers[-1]}, the action."
+        meanings = "" if brief else _meanings(space, sections)
+        if ":" in meanings:
+            return f"It returns one whole number, the action ({meanings})."
+        return f"It returns one whole number from {space.start} to {space.start + space.n - 1}, the action."
     assert isinstance(space, gym.spaces.Box)
     low, high = float(np.min(space.low)), float(np.max(space.high))
     size = int(np.prod(space.shape))

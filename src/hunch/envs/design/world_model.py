@@ -13,7 +13,7 @@ from hunch.core import FloatArray, UsageError
 from hunch.envs import make
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.program_model import ProgramModel, read
+from hunch.envs.design.program_model import Patient, read
 from hunch.envs.design.running import box
 from hunch.envs.design.transitions import collected, given, played, refuse_contradictions
 from hunch.rl.world_model import Prediction, Step, alike, right
@@ -52,7 +52,56 @@ def weights(steps: Sequence[Step]) -> FloatArray:
     return np.array([1 / counts[step.reward] for step in steps]) / len(counts)
 
 
-class WorldModelCode(DesignProblem):
+class DynamicsCode(DesignProblem):
+    """Base class of problems whose programs predict transitions."""
+
+    buffer: list[Step]
+    """Transitions that the fitness counts."""
+    held_out: list[Step]
+    """Further transitions, which the feedback does not show; may be empty."""
+
+    def arguments(self, step: Step) -> tuple[Any, Any]:
+        """Return the arguments of a program for a step: its state and action."""
+        return step.state, step.action
+
+    def ready(self) -> None:
+        """Start the sandbox."""
+        box()
+
+    def run(self, program: str, seed: int) -> Trial:
+        """Let the program predict every distinct state and action, and compare the predictions here."""
+        distinct = {(step.state, step.action): step for step in self.buffer}
+        pairs = [self.arguments(step) for step in distinct.values()]
+        others = [self.arguments(step) for step in self.held_out]
+        with box().load(program, "step", state="fresh") as called:
+            try:
+                values = called.map([*pairs, *others])
+                other = [read(value) for value in values[len(pairs) :]]
+            except ProgramError:  # a failure on held-out steps only is no failure of the trial
+                values = _called(called, pairs)
+                other = self._held_out(program)
+        by_pair = dict(zip(distinct, values, strict=False))
+        answers = [by_pair[step.state, step.action] for step in self.buffer]
+        found = [read(answer) for answer in answers]
+        components = {}
+        if self.held_out:
+            exact = [right(*pair) for pair in zip(other, self.held_out, strict=True)]
+            components = {
+                "held_out": score(other, self.held_out),
+                "held_out_exact": float(np.mean(exact)),
+            }
+        return Trial(
+            score(found, self.buffer),
+            wrong_predictions(found, answers, self.buffer),
+            components=components,
+        )
+
+    def _held_out(self, program: str) -> list[Prediction]:
+        with box().load(program, "step") as called:
+            return [read(value) for value in Patient(called).map([*map(self.arguments, self.held_out)])]
+
+
+class WorldModelCode(DynamicsCode):
     """Write an environment's dynamics as code, from recorded transitions.
 
     The fitness is the weighted share of the recorded transitions that ``step(state, action)`` predicts; 1
@@ -114,44 +163,10 @@ class WorldModelCode(DesignProblem):
         """Return the version of the scoring, and the transitions."""
         return f"{self.version} {self.buffer} {self.held_out}"
 
-    def ready(self) -> None:
-        """Start the sandbox."""
-        box()
-
     def further(self, episodes: int) -> list[list[Step]]:
         """Return further episodes of the base environment, played at random, on which models are tested."""
         rng = np.random.default_rng(1)
         return [played(self.env, 2_000 + n, None, rng) for n in range(episodes)]
-
-    def run(self, program: str, seed: int) -> Trial:
-        """Let the program predict every distinct state and action, and compare the predictions here."""
-        pairs = list(dict.fromkeys((step.state, step.action) for step in self.buffer))
-        others = [(step.state, step.action) for step in self.held_out]
-        with box().load(program, "step", state="fresh") as called:
-            try:
-                values = called.map([*pairs, *others])
-                other = [read(value) for value in values[len(pairs) :]]
-            except ProgramError:  # a failure on held-out steps only is no failure of the trial
-                values = _called(called, pairs)
-                other = self._held_out(program)
-        by_pair = dict(zip(pairs, values, strict=False))
-        answers = [by_pair[step.state, step.action] for step in self.buffer]
-        found = [read(answer) for answer in answers]
-        return Trial(
-            score(found, self.buffer),
-            wrong_predictions(found, answers, self.buffer),
-            components={
-                "held_out": score(other, self.held_out),
-                "held_out_exact": float(
-                    np.mean([right(*pair) for pair in zip(other, self.held_out, strict=True)])
-                ),
-            },
-        )
-
-    def _held_out(self, program: str) -> list[Prediction]:
-        with box().load(program, "step") as called:
-            states = [step.state for step in self.held_out]
-            return ProgramModel(called).step(states, [step.action for step in self.held_out])
 
 
 def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
