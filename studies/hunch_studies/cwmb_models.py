@@ -2,9 +2,9 @@
 
 hunch study cwmb --lm qwen-coder-1.5b
 
-The transitions are those of the authors (folder ``cwmb``, Apache-2.0). Accuracy is the fitness that the authors
-use. The last fifth of the episodes is held out from the search; the accuracy of a row is that of the winner on
-all transitions.
+The transitions are those of the authors (folder ``cwmb``, Apache-2.0). Accuracy is the fitness that the
+authors use. The last fifth of the episodes is held out from the search; the accuracy of a row is that of the
+winner on all transitions.
 """
 
 from __future__ import annotations
