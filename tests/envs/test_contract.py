@@ -21,13 +21,14 @@ FREE = (
     "hunch/PolicyCode",
     "hunch/RewardDesign",
     "hunch/WorldModelCode",
+    "hunch/Transitions",
     "hunch/TextCraft",
     "hunch/Recipes",
     "hunch/Prompt",
     "hunch/Compression",
     "hunch/Attack",
     "hunch/Repair",
-)  # test_design_problems, test_recipes, test_prompting, studies/test_textcraft, methods/test_tune
+)  # test_design_problems, test_transition_file, test_prompting, methods/test_tune, tests of the studies
 # They need an extra and have tests of their own.
 EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]
