@@ -171,7 +171,7 @@ def test_an_audition_needs_no_study(site):
     [
         (("study", "priors-online"), "study", "make setup"),
         (("pretrain", "pocket", "--out", "p"), "pretrain", "make setup"),
-        (("lm", "scripted:judge"), "scripted:judge", "make setup"),
+        (("lm", "scripted:critic"), "scripted:critic", "make setup"),
         (("run", "dqn", "--env", "hunch/Bulbs-v0"), "hunch/Bulbs-v0", "make setup"),
         (("envs", "hunch/Game24-v0"), "hunch/Game24-v0", "make setup"),
         (("envs", "hunch/Strips-v0"), "hunch/Strips-v0", "make setup"),
@@ -179,7 +179,6 @@ def test_an_audition_needs_no_study(site):
         ((RUN[0], "rain", *RUN[1:], "uniform"), "rain", "pip install hunch-rl-contrib"),
         (("methods", "plan4mc"), "plan4mc", "pip install hunch-rl-contrib"),
         (("lm", "uniform", "--ask", "spring", *RUN[1:3]), "spring", "pip install hunch-rl-contrib"),
-        ((RUN[0], "icpi", *RUN[1:], "scripted:icpi"), "scripted:icpi", "make setup"),
         ((RUN[0], "icpi", *RUN[1:], "pocket"), "'examples'", "pip install ./pocket"),
         (("lm", "pocket?corpus=walks"), "'walks'", "pip install ./pocket"),
     ],

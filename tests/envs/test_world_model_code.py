@@ -13,7 +13,6 @@ from hunch.envs.design.world_model import match, score
 from hunch.rl.episodes import play
 from hunch.rl.world_model import Prediction, Step, TrueCopy, measure
 from hunch.sandbox import Sandbox
-from hunch_studies.rules.dynamics import PENDULUM
 
 KNOWN = {"CliffWalking": CLIFF_WALKING, "Taxi": TAXI, "CartPole": CART_POLE}
 
@@ -38,13 +37,6 @@ def test_the_true_dynamics_are_worth_one_and_hold_out(problems, name):
     env = problems[name].unwrapped
     with box().load(KNOWN[name], "step") as program:
         assert measure(ProgramModel(program), env.further(2)).by_depth.tolist() == [1.0] * 5
-
-
-def test_the_true_dynamics_of_the_pendulum():
-    env = hunch.make("hunch/Pendulum-v0", max_steps=30)
-    data = [tuple(play(env, lambda state, n=n: state.options[n % 5], n)) for n in range(4)]
-    trial = tried(hunch.make("hunch/WorldModelCode-v0", base="hunch/Pendulum-v0", data=data), PENDULUM)
-    assert (trial.fitness, trial.components["held_out_exact"]) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("name", KNOWN)

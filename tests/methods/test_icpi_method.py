@@ -18,8 +18,6 @@ from hunch.envs.icpi.reading import read
 from hunch.lm.backends.scripted import load
 from hunch.methods import ICPI, ICPIConfig, ICPINoArgMax, Matching, TabularQ
 from hunch.rl.tabular import QTable
-from hunch_studies.icpi import regret
-from hunch_studies.worlds.mini_invaders import MiniInvaders
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass", "Tug", "Bulbs")
 SMALL = {"required_successes": 0.0}
@@ -230,19 +228,6 @@ def test_the_table_looks_at_the_actions_of_the_next_state():
     assert agent.q([here], agent.rng)[0].tolist() == [0.8]
 
 
-def test_invaders_hit_too_late_are_no_success():
-    ship = State("assert ship == C(0, 0) and aliens == [None, None]\n", "", ("left", "shoot", "right"))
-    table, imitator = (
-        begun(make(texts=MiniInvaders.wording))
-        for make in (TabularQ, lambda **own: ICPINoArgMax(model(), **own))
-    )
-    for agent in (table, imitator):
-        for t, reward in enumerate((1.0, 0.0, 0.0)):
-            agent.observe([Transition(ship, "shoot", reward, ship, t == 2, False)])
-    assert len(table.experience.successes) == 1, "the threshold is reached"
-    assert len(imitator.experience.successes) == 0, "but not exceeded"
-
-
 def test_scripted_answers_by_hand():
     three, four = place(3).observation, place(4).observation
     asked = three + "state = right()\n"
@@ -278,21 +263,6 @@ def test_states_are_read_back(domain, hints):
             observation, _, over, _, info = played.step(action)
             if over:
                 break
-
-
-def test_regret_of_an_episode():
-    result = hunch.train(begun(TabularQ()), env(), 40)
-    for episode in result.episodes:
-        short, best = regret(env(), episode)
-        paid = 0.8 ** (episode.length - 1) * episode.episode_return
-        assert short == pytest.approx(best - paid)
-
-
-@pytest.mark.parametrize("domain", ["Chain", pytest.param("Maze", marks=pytest.mark.thorough)])
-def test_icpi_reaches_the_optimum_with_a_model_that_is_never_wrong(domain):
-    result = hunch.train(begun(ICPI(model())), env(domain), 200, seed=0)
-    late = [regret(env(domain), episode) for episode in result.episodes if episode.step > 150]
-    assert sum(short for short, _ in late) <= 0.1 * sum(best for _, best in late)
 
 
 def test_refusals():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from tests.begun import begun
 
-import hunch
-from hunch import lm, methods
+from hunch import lm
 from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm import Cached
 from hunch.lm.backends.scripted import ScriptedModel
@@ -93,25 +92,3 @@ def test_contradictions_are_measured():
 def test_nothing_to_compare_is_one_sentence(captions):
     with pytest.raises(HunchError, match="nothing to compare"):
         fitted(captions=captions)
-
-
-@pytest.mark.parametrize(("steps", "said"), [(59, "no reward will be fitted"), (90, "nothing to compare")])
-def test_a_run_in_which_nothing_is_fitted_says_so(steps, said):
-    motif = methods.Motif(lm.load("scripted:captions"), preference=PreferenceConfig(collect=60))
-    silent = hunch.make("hunch/CliffWalking-v0")
-    silent.unwrapped.offers = frozenset({"events"})  # it says that it tells events, and tells none
-    with pytest.warns(HunchWarning, match=said):
-        hunch.train(motif, silent, steps)
-    assert motif.records() == []
-
-
-@pytest.mark.filterwarnings("ignore:All steps so far")
-@pytest.mark.parametrize("learner", ["table", "dqn"])
-def test_the_contract_is_kept_through_the_fit(learner):
-    agent = methods.Motif(
-        lm.load("scripted:captions?error=0.1"),
-        learner=learner,
-        preference=PreferenceConfig(pairs=60, collect=20),
-        **({"dqn": methods.DQNConfig(hidden=8, warmup=10, batch_size=8)} if learner == "dqn" else {}),
-    )
-    methods.check(agent, hunch.make("hunch/DoorKey-v0"), steps=48)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import hunch
 from hunch import lm
 from hunch.core import State, UsageError
 
@@ -20,7 +19,6 @@ from hunch.roles import (  # noqa: E402
 )
 from hunch.roles.prior.kinds import PriorConfig, build_prior  # noqa: E402
 from hunch.roles.prior.language import prompt  # noqa: E402
-from hunch_studies.laboratory import walks  # noqa: E402
 
 WALKS = "pocket?corpus=walks"
 STATES = [
@@ -132,15 +130,3 @@ def test_embeddings_are_standardised_by_all_that_was_seen():
     again.load_state_dict(parts.state_dict())
     for found in (parts, again):
         torch.testing.assert_close(found.logprobs_and_values(STATES), whole.logprobs_and_values(STATES))
-
-
-def test_the_walks_are_prompts_of_a_policy_and_leave_some_targets_out():
-    env = hunch.make("hunch/BabyAI-GoToLocal-v0", history=0)
-    state = State.read(*env.reset(seed=3))
-    assert walks.prompt(state) == prompt(state)
-    for number in range(100):
-        asked, answer, _ = walks.document(str(number), 0)
-        assert not any(f"{target}\n" in asked.text.partition("You see")[0] for target in walks.HELD_OUT)
-        assert f"\n-{answer.text}\n" in asked.text
-    trained, judged = (walks.document("a", 0, shape=level) for level in (None, "GoToObj"))
-    assert trained != judged

@@ -15,8 +15,6 @@ from hunch.roles.policy.in_context import InContextPolicy, LookUpPolicy
 from hunch.roles.world_model.experience import Example, Experience
 from hunch.roles.world_model.prompting import SPECIAL, Blank, Completer, PromptConfig, assemble, balanced
 from hunch.roles.world_model.text import InContextWorldModel, LookUpWorldModel
-from hunch_studies.worlds.mini_catch import MiniCatchTexts
-from hunch_studies.worlds.mini_invaders import MiniInvadersTexts
 
 TWO, THREE, FOUR = (f"assert state == [{n}] and state {'==' if n == 4 else '!='} [4]\n" for n in (2, 3, 4))
 MOVE = Example(TWO, "right", 0.0, False, THREE)
@@ -93,21 +91,6 @@ def test_the_policy_prompt_by_hand():
     assert prompt.endswith(f"{reset}assert state == [2] and state != [4]\n")
     parts = prompt.split(reset)[1:-1]
     assert sorted(parts) == sorted([first, second, first + second])
-
-
-def test_policy_prompts_of_the_other_kind_by_hand():
-    start = "assert paddle == C(2, 0) and ball == C(2, 0)\n"
-    step = Example(start, "stay", 1.0, True, start)
-    model = Parrot("reward = paddle.stay()")
-    policy = policy_of(model)
-    assert choose(policy, [query(start)], experience([step]), MiniCatchTexts()) == ["stay"]
-    assert model.prompts == [[
-        "\npaddle, ball = reset()\n"
-        "assert paddle == C(2, 0) and ball == C(2, 0)\nreward = paddle.stay()\nball.descend()\n"
-        "assert reward == 1\nassert done\nassert paddle == C(2, 0) and ball == C(2, 0)\n"
-        "\npaddle, ball = reset()\nassert paddle == C(2, 0) and ball == C(2, 0)\n"
-    ]]  # fmt: skip
-    assert model.samplings[0][0].stop == ("\nball.descend()\n",)
 
 
 def test_hints_can_be_left_out_of_what_the_policy_is_shown():
@@ -279,15 +262,6 @@ def test_look_up_takes_the_newest_episode_and_its_last_step():
     lived.add([late], False)
     assert choose(LookUpPolicy, [query(TWO)], lived, CHAIN) == ["left"]
     assert predict(LookUpWorldModel, [query(TWO, "left")], lived, CHAIN) == [Prediction(True, 0.0, None)]
-
-
-def test_the_successful_policy_is_shown_what_exceeds_the_threshold():
-    ship = "assert ship == C(0, 0) and aliens == [None, None]\n"
-    hit, late = Example(ship, "shoot", 1.0, False, ship), Example(ship, "left", 0.0, False, ship)
-    model = Parrot("ship.left()")
-    policy = partial(policy_of(model), successful=True)
-    choose(policy, [query(ship)], experience([late, hit, hit, late]), MiniInvadersTexts())
-    assert model.prompts[0][0].count("reset()") - 1 == 4, "those that hold both hits"
 
 
 def test_refusals():

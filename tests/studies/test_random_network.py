@@ -15,6 +15,11 @@ pytest.importorskip("transformers")
 TEXTS = ["put the mug on the table", "put the table on the mug", ""]
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+
+
 @pytest.fixture(scope="module")
 def network() -> RandomNetwork:
     return lm.load("random-network", cache=None).model
