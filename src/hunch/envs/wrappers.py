@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, SupportsFloat
 
 import gymnasium
+from gymnasium.utils import RecordConstructorArgs
 
 from hunch.core import UsageError
 from hunch.envs.offers import acts, declared
@@ -17,7 +18,7 @@ REFUSED: Final = "Nothing happens."
 """The observation and the event after an inadmissible text (ALFWorld's words)."""
 
 
-class Rewording(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+class Rewording(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConstructorArgs):
     """Base class of wrappers that only change observation and info, in the method ``reword``."""
 
     option: Mapping[str, Any]
@@ -58,7 +59,8 @@ class History(Rewording):
     def __init__(self, env: gymnasium.Env[str, str | int], n: int) -> None:
         if n < 0:
             raise UsageError(f"The number of pairs in the history must be at least 0, not {n}.")
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self, n=n)
+        gymnasium.Wrapper.__init__(self, env)
         self.n = n
         self._past: deque[tuple[str, str]] = deque(maxlen=n)
         self._observation = ""
@@ -87,7 +89,8 @@ class Pictured(Rewording):
     option: Mapping[str, Any] = {"picture": True}
 
     def __init__(self, env: gymnasium.Env[str, str | int]) -> None:
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self)
+        gymnasium.Wrapper.__init__(self, env)
         own = declared(env)
         self.offers = None if own is None else ("pictures", *own)
 
@@ -100,7 +103,7 @@ class Pictured(Rewording):
         return observation, {**info, "pictures": (png(self.env.render()),)}
 
 
-class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
+class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConstructorArgs):
     """Takes any text as the action; an inadmissible one changes nothing and costs a step.
 
     The admissible actions are not shown. A text that looks like an action is this action: spaces around it,
@@ -116,7 +119,8 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     option: Mapping[str, Any] = {"written": True}
 
     def __init__(self, env: gymnasium.Env[str, str | int]) -> None:
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self)
+        gymnasium.Wrapper.__init__(self, env)
         name = env.spec.id if env.spec else type(env.unwrapped).__name__
         if acts(own := declared(env)) != "listed":
             raise UsageError(f"{name} accepts any text as it is: leave out written.")

@@ -1,27 +1,32 @@
-"""Gymnasium wrappers for learners of other libraries: any reward source, and text as vectors.
+"""Rewards of models and of programs, for learners of other libraries, also on environments of numbers.
 
-For example, with stable-baselines3::
+With stable-baselines3, for example::
 
-    env = Vectors(RewardWrapper(hunch.make("hunch/Ultimatum-v0"), Judge(lm.load("scripted:judge"))), encoder)
-    model = PPO("MlpPolicy", env)
+    env = JudgeReward(gymnasium.make("CartPole-v1"), "openai:gpt-4o-mini", "the pole stays upright")
+    PPO("MlpPolicy", env).learn(10_000)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 from gymnasium.utils import RecordConstructorArgs
-from numpy.typing import NDArray
 
 from hunch.core import Agent, Player, State, Transition, UsageError, World
-from hunch.envs.base import action_name
+from hunch.envs.design.code import flaw
+from hunch.envs.design.inner import STEP
+from hunch.envs.design.reward import Reward
+from hunch.envs.design.running import box
 from hunch.lm.base import LanguageModel
-from hunch.roles.encoder.features import TextTable
+from hunch.roles.gym import Describe, InWords, loaded
+from hunch.roles.reward.judge import Judge, JudgeConfig
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
+from hunch.text_files import read_text
 
 
 class _Kept(Agent):
@@ -44,23 +49,28 @@ class _Kept(Agent):
         self.seen = transitions
 
 
-class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment whose reward includes a source's rewards, like :class:`hunch.roles.Rewarded`.
+class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment whose reward includes a source's rewards, like :class:`hunch.roles.Rewarded`.
 
     ``info["extrinsic"]`` is the environment's reward, ``info["intrinsic"]`` the transformed reward of the
-    source. One environment is one stream; to ask a source in batches, use the loop of this library.
+    source. What the learner sees and does stays as it is; an environment of numbers is described to the
+    source alone.
 
     Args:
-        env: A text environment.
+        env: A text environment, or one whose observations are described.
         source: The reward source.
         weight: Weight of the source's rewards.
         extrinsic: Weight of the environment's rewards.
         shaping: How the source's rewards are transformed first; without ``recall``, which changes the
             states of an agent and is not possible here.
+        describe: Turns an observation into text. Default: that of this library, for CartPole, Taxi,
+            CliffWalking and Blackjack.
+        actions: Names of the actions, with ``describe``.
+        task: The task in a sentence, with ``describe``.
         seed: Seed of the source.
 
     Raises:
-        UsageError: if a setting is out of range, or ``recall`` is set.
+        UsageError: if a setting is out of range, ``recall`` is set, or observations cannot be described.
     """
 
     def __init__(
@@ -71,17 +81,23 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         weight: float = 1.0,
         extrinsic: float = 1.0,
         shaping: Shaping | None = None,
+        describe: Describe | None = None,
+        actions: Sequence[str] = (),
+        task: str = "",
         seed: int = 0,
     ) -> None:
         joined: dict[str, Any] = {"weight": weight, "extrinsic": extrinsic, "shaping": shaping, "seed": seed}
-        RecordConstructorArgs.__init__(self, source=source, **joined)
+        read: dict[str, Any] = {"describe": describe, "actions": actions, "task": task}
+        RecordConstructorArgs.__init__(self, source=source, **joined, **read)
         gymnasium.Wrapper.__init__(self, env)
         if shaping is not None and shaping.recall:
             raise UsageError("recall changes the states of an agent; an environment wrapper cannot use it.")
+        self.in_words = InWords(env, **read)
         kept = _Kept()
         self.kept = kept
+        self.models = source.models
         self.rewarded = Rewarded(kept, source, weight=weight, extrinsic=extrinsic, shaping=shaping)
-        self.rewarded.begin(World(streams=1), seed)
+        self.rewarded.begin(World(task=task, streams=1), seed)
         self.state = State("")
 
     def reset(
@@ -89,60 +105,114 @@ class RewardWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self.state = State.read(observation, info)
+        self.state = self.in_words.state(observation, info)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take a step; the reward is the weighted sum of the environment's and the source's reward."""
         before = self.state
-        name = action if before.actions is None else action_name(action, before.actions)
-        observation, reward, terminated, truncated, info = self.env.step(name)
-        self.state = State.read(observation, info)
+        name = self.in_words.action(before, action)
+        taken = action if self.in_words.describe is not None else name
+        observation, reward, terminated, truncated, info = self.env.step(taken)
+        self.state = self.in_words.state(observation, info)
         ended = (bool(terminated), bool(truncated), bool(info.get("success")), info.get("event", ""))
         self.rewarded.observe([Transition(before, name, float(reward), self.state, *ended)])
         told = {"extrinsic": float(reward), "intrinsic": self.rewarded.learn().get("intrinsic", 0.0)}
-        return observation, self.kept.seen[0].reward, terminated, truncated, {**info, **told}
+        return observation, self.kept.seen[0].reward, bool(terminated), bool(truncated), {**info, **told}
 
 
-class Vectors(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A text environment whose observations are vectors and whose actions are numbers, for other libraries.
-
-    The observation is the embedding of task and text; the action is an index of a fixed list.
+class JudgeReward(SourceReward):
+    """An environment that pays 1 more at the end of each episode that a model says satisfies an objective.
 
     Args:
-        env: A text environment.
-        encoder: A model that embeds.
-        actions: The list of actions. Default: the actions admissible at the start, if they never change.
+        env: A text environment, or one whose observations are described.
+        lm: The model, or its spec.
+        objective: What an episode should satisfy, in a sentence.
+        config: How the model is asked; its objective is replaced.
+        options: Those of :class:`SourceReward`.
 
     Raises:
-        UsageError: if the model cannot embed.
+        UsageError: if the model cannot judge, or as for :class:`SourceReward`.
     """
 
     def __init__(
-        self, env: gymnasium.Env[Any, Any], encoder: LanguageModel, actions: Sequence[str] = ()
+        self,
+        env: gymnasium.Env[Any, Any],
+        lm: LanguageModel | str,
+        objective: str,
+        *,
+        config: JudgeConfig | None = None,
+        **options: Any,
     ) -> None:
-        RecordConstructorArgs.__init__(self, encoder=encoder, actions=actions)
+        settings = replace(config or JudgeConfig(), objective=objective)
+        super().__init__(env, Judge(loaded(lm), settings), **options)
+        RecordConstructorArgs.__init__(self, lm=lm, objective=objective, config=config, **options)
+
+
+class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment whose reward is that of a program, such as the ``best.py`` of a run of Eureka.
+
+    The program defines ``reward`` with the parameters of :data:`hunch.envs.design.inner.STEP`: arrays whose
+    first dimension counts steps (here one), and returns the total and its components. It runs in the sandbox.
+    ``info["extrinsic"]`` is the environment's reward, ``info["components"]`` those of the program.
+
+    Args:
+        env: An environment of numbers.
+        program: The program, or the path of a file with it.
+        weight: Weight of the program's reward.
+        extrinsic: Weight of the environment's reward.
+
+    Raises:
+        UsageError: if there is no such file, or the program cannot be run.
+        ProgramError: in ``step``, if the program fails.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        program: str | Path,
+        *,
+        weight: float = 1.0,
+        extrinsic: float = 0.0,
+    ) -> None:
+        RecordConstructorArgs.__init__(self, program=program, weight=weight, extrinsic=extrinsic)
         gymnasium.Wrapper.__init__(self, env)
-        self.table = TextTable(encoder)
-        self.actions = tuple(actions) or State.read(*env.reset(seed=0)).options
-        self.observation_space = Box(-np.inf, np.inf, (2 * self.table.dim,), np.float32)
-        self.action_space = Discrete(len(self.actions))
+        is_file = isinstance(program, Path) or "\n" not in program
+        try:
+            source = read_text(program) if is_file else str(program)
+        except OSError as error:
+            raise UsageError(f"The program {program} cannot be read: {error}.") from None
+        if wrong := flaw(source, "reward", STEP):
+            raise UsageError(f"The program is no reward: {wrong}.")
+        self.weight = weight
+        self.extrinsic = extrinsic
+        self.loaded = box().load(source, "reward")
+        self.program = Reward(self.loaded, STEP)
+        self.observation: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self._vector(observation, info), info
+        self.observation, info = self.env.reset(seed=seed, options=options)
+        return self.observation, info
 
-    def step(self, action: Any) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Take the action with this index.
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take a step; the reward is the weighted sum of the environment's and the program's."""
+        before = self.observation
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.observation = observation
+        values: Mapping[str, Any] = dict(zip(STEP, (before, action, observation), strict=True))
+        steps = {name: np.asarray(value)[None] for name, value in values.items()}
+        total, components = self.program(steps)
+        told = {
+            "extrinsic": float(reward),
+            "components": {name: float(row[0]) for name, row in components.items()},
+        }
+        joined = self.extrinsic * float(reward) + self.weight * float(total[0])
+        return observation, joined, bool(terminated), bool(truncated), {**info, **told}
 
-        Raises:
-            InadmissibleActionError: if the action is not admissible now.
-        """
-        observation, reward, *ended, info = self.env.step(action_name(action, self.actions))
-        return self._vector(observation, info), float(reward), ended[0], ended[1], info
-
-    def _vector(self, observation: str, info: dict[str, Any]) -> NDArray[np.float32]:
-        return self.table.encode([info.get("task", ""), observation]).ravel()
+    def close(self) -> None:
+        """End the program, and close the environment."""
+        self.loaded.close()
+        super().close()

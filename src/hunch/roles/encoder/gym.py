@@ -1,0 +1,75 @@
+"""Texts as embeddings, for learners of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import RecordConstructorArgs
+
+from hunch.core import State
+from hunch.lm.base import LanguageModel
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, loaded
+
+
+class EncodedShown(Shown):
+    """Shows a state as the embeddings of task and text; arguments as for :class:`Encoded`."""
+
+    def __init__(self, encoder: LanguageModel | str, actions: Sequence[str]) -> None:
+        reads = loaded(encoder)
+        self.models = {"encoder": reads}
+        self.table = TextTable(reads)
+        self.actions = tuple(actions)
+        self.observation_space = Box(-np.inf, np.inf, (2 * self.table.dim,), np.float32)
+        self.action_space = Discrete(len(self.actions))
+
+    def show(self, states: Sequence[State]) -> list[Seen]:
+        """Embed the texts of all states in one request."""
+        aims = [state.aim for state in states]
+        texts = [state.text() for state in states]
+        self.table.add([*aims, *texts])
+        seen = []
+        for state, aim, text in zip(states, aims, texts, strict=True):
+            admissible = set(state.options)
+            mask = np.array([action in admissible for action in self.actions])
+            seen.append(Seen(self.table.encode([aim, text]).ravel(), self.actions, mask))
+        return seen
+
+
+class Encoded(ShownEnv, RecordConstructorArgs):
+    """A text environment whose observation is the embedding of task and text.
+
+    The action is the number of an action of a fixed list. Where the admissible ones change,
+    :meth:`~hunch.roles.gym.ShownEnv.action_masks` tells them.
+
+    Args:
+        env: A text environment.
+        encoder: A model that embeds, or its spec.
+        actions: The list of actions. Default: the actions admissible at the start.
+
+    Raises:
+        UsageError: if the model cannot embed, or the environment lists no actions.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        encoder: LanguageModel | str,
+        actions: Sequence[str] = (),
+    ) -> None:
+        RecordConstructorArgs.__init__(self, encoder=encoder, actions=actions)
+        listed = tuple(actions) or State.read(*env.reset(seed=0)).options
+        super().__init__(env, EncodedShown(encoder, listed))
+
+    @staticmethod
+    def vector(
+        envs: Sequence[gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]],
+        encoder: LanguageModel | str,
+        actions: Sequence[str],
+    ) -> ShownVector:
+        """Wrap several environments as one vectorised environment, which embeds all texts at once."""
+        return ShownVector(envs, EncodedShown(encoder, actions))

@@ -1,0 +1,89 @@
+"""Goals for learners of other libraries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gymnasium
+from gymnasium.utils import RecordConstructorArgs
+
+from hunch.core import State, Transition, UsageError, World
+from hunch.envs.base import action_name
+from hunch.roles.goal import goaled
+from hunch.roles.goal.goaled import Achievement, GoalSource
+
+
+class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A text environment whose text begins with the goals of a source, and that pays for reaching them.
+
+    ``info["goals"]`` are the goals of the state, ``info["reached"]`` those that the step reached.
+
+    Args:
+        env: A text environment.
+        source: The goal source, such as :class:`hunch.methods.goal.ellm.Suggestions`.
+        achievement: Says which goals are reached; None if that is not known.
+        renew: Suggest new goals in every state, and not only at the beginning of an episode.
+        reward: Reward of a goal that was reached.
+        extrinsic: Weight of the environment's reward.
+        seed: Seed of the source.
+
+    Raises:
+        UsageError: if the environment is none of texts.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        source: GoalSource,
+        achievement: Achievement | None = None,
+        *,
+        renew: bool = True,
+        reward: float = 1.0,
+        extrinsic: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        named: dict[str, Any] = {"renew": renew, "reward": reward, "extrinsic": extrinsic, "seed": seed}
+        RecordConstructorArgs.__init__(self, source=source, achievement=achievement, **named)
+        gymnasium.Wrapper.__init__(self, env)
+        if not isinstance(env.observation_space, gymnasium.spaces.Text):
+            raise UsageError(f"Goals needs a text environment; observations are of {env.observation_space}.")
+        self.source = source
+        self.reward = reward
+        self.extrinsic = extrinsic
+        self.models = source.models
+        source.begin(World(streams=1), seed)
+        self.goals = goaled.Goals(source, achievement, renew)
+        self.achievement = achievement
+        self.state = State("")
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, with goals for its first state."""
+        text, info = self.env.reset(seed=seed, options=options)
+        self.goals.by_stream.clear()
+        self.goals.done.clear()
+        (self.state,) = self.goals.given([State.read(text, info)])
+        return self._told(text), {**info, "goals": self.state.goals}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take a step; the reward is the sum of the environment's and that of the goals reached."""
+        before = self.state
+        name = action if before.actions is None else action_name(action, before.actions)
+        text, reward, terminated, truncated, info = self.env.step(name)
+        ended = (bool(terminated), bool(truncated), bool(info.get("success")), info.get("event", ""))
+        after = State.read(text, info)
+        transition = Transition(before, name, float(reward), after, *ended)
+        reached: list[str] = []
+        if self.achievement is not None:
+            (reached,) = self.achievement.reached([transition])
+        (seen,) = self.goals.seen([transition])
+        self.state = replace(seen.next_state)
+        total = self.extrinsic * float(reward) + self.reward * len(reached)
+        told = {**info, "goals": self.state.goals, "reached": tuple(reached), "extrinsic": float(reward)}
+        return self._told(text), total, bool(terminated), bool(truncated), told
+
+    def _told(self, text: str) -> str:
+        goals = "".join(f"Goal: {goal}\n" for goal in self.state.goals)
+        return f"{goals}{text}"

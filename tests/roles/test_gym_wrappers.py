@@ -1,0 +1,329 @@
+"""The roles under learners of other libraries: the same rewards and proposals as inside our own loop."""
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import hunch
+from hunch import lm
+from hunch.core import Agent, UsageError, World
+from hunch.methods.reward.count_bonus import Counts
+from hunch.rl.rollout import Rollout
+from hunch.roles.encoder.gym import Encoded
+from hunch.roles.goal.goaled import GoalSource
+from hunch.roles.goal.gym import Goals
+from hunch.roles.prior.gym import PriorLogits, Proposals
+from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.reward.gym import JudgeReward, ProgramReward, SourceReward
+from hunch.roles.reward.judge import Judge
+from hunch.roles.reward.rewarded import Rewarded, Shaping
+
+WORDS = lm.load("bag-of-words")
+
+
+class Notes(Agent):
+    def begin(self, world, seed):
+        self.rewards = []
+
+    def act(self, states):
+        raise NotImplementedError
+
+    def observe(self, transitions):
+        self.rewards += [t.reward for t in transitions]
+
+    def player(self, seed):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("shaping", [None, Shaping(beta=1.0), Shaping(standardise=True)])
+def test_the_rewards_are_those_of_the_loop(shaping):
+    """Two routes to one reward: Rewarded in a rollout, and the wrapper, on the same steps."""
+    options = {"weight": 0.5, "extrinsic": 2.0, "shaping": shaping}
+    notes = Notes()
+    rewarded = Rewarded(notes, Counts("event"), **options)
+    rollout = Rollout([hunch.make("hunch/Craft-v0", max_steps=15)], 0)
+    rewarded.begin(World(streams=1), 0)
+    wrapped = SourceReward(hunch.make("hunch/Craft-v0", max_steps=15), Counts("event"), **options)
+    rng, own = np.random.default_rng(0), []
+    over = True
+    for _ in range(40):
+        if over:
+            wrapped.reset()
+        action = rollout.states[0].options[int(rng.integers(6, 40))]
+        rewarded.observe(rollout.step([action]))
+        _, reward, terminated, truncated, info = wrapped.step(action)
+        own.append(reward)
+        over = terminated or truncated
+        assert info["extrinsic"] in (0.0, 1.0)
+    assert own == pytest.approx(notes.rewards)
+    assert len(set(own)) > 2
+
+
+def test_a_judge_pays_at_the_end():
+    env = SourceReward(hunch.make("hunch/Ultimatum-v0"), Judge(lm.load("scripted:judge")), extrinsic=0.0)
+    for seed in range(5):
+        env.reset(seed=seed)
+        _, reward, terminated, _, info = env.step(env.unwrapped.oracle()[0])
+        assert (reward, terminated, info["extrinsic"], info["intrinsic"]) == (1.0, True, 1.0, 1.0)
+
+
+def test_gymnasium_accepts_it_as_numbers():
+    judge = Judge(lm.load("scripted:judge"))
+    env = Encoded(SourceReward(hunch.make("hunch/Ultimatum-v0"), judge, weight=0.5), WORDS)
+    assert env.observation_space.shape == (2 * WORDS.dim,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_env(env, skip_render_check=True)
+    observation, _ = env.reset(seed=0)
+    assert observation.dtype == np.float32
+    assert env.step(np.int64(1))[1] in (0.0, 1.5)
+
+
+def test_what_has_no_place_is_refused():
+    with pytest.raises(UsageError, match="recall"):
+        SourceReward(hunch.make("hunch/Ultimatum-v0"), Counts("event"), shaping=Shaping(recall=True))
+    env = Encoded(hunch.make("hunch/SaySelect-v0"), WORDS)
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="No action is admissible"):
+        env.step(0)  # then it is the partner's turn, whose actions are others
+
+
+def test_a_learner_of_stable_baselines3_gets_the_judges_rewards():
+    """The program of the docs, shorter; needs stable-baselines3, which no extra of ours installs."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    judge = Judge(lm.load("scripted:judge"))
+    env = Encoded(SourceReward(hunch.make("hunch/Ultimatum-v0"), judge, extrinsic=0.0), WORDS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        checker.check_env(env)
+        asked = sum(judge.verdicts[name] for name in ("yes", "no"))
+        model = sb3.DQN("MlpPolicy", env, learning_starts=20, seed=0).learn(60)
+    kept = model.replay_buffer.rewards[:60, 0]
+    assert set(kept) == {0.0, 1.0}
+    assert sum(judge.verdicts[name] for name in ("yes", "no")) == asked + 60
+
+
+# ---- the action prior -------------------------------------------------------------------------------------
+
+PICK = "hunch/Household-Pick-v0"
+
+
+def pick(**options):
+    return hunch.make(PICK, games=2, max_steps=12, **options)
+
+
+def accepted(env):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("lm_name", ["uniform", "bag-of-words"])
+def test_gymnasium_accepts_the_wrappers(lm_name):
+    accepted(Proposals(pick(), lm_name, k=3))
+    accepted(PriorLogits(hunch.make("hunch/FrozenLake-v0"), lm_name))
+    accepted(Encoded(hunch.make("hunch/FrozenLake-v0"), WORDS))
+
+
+def test_every_number_is_a_proposed_action_and_the_mask_tells_the_distinct_ones():
+    env = Proposals(pick(), "bag-of-words", k=6)
+    observation, info = env.reset(seed=1)
+    dim = env.shown.table.dim
+    for _ in range(30):
+        shares = observation[-6:]
+        distinct = int(env.action_masks().sum())
+        assert info["proposals"] == env.seen.actions[:distinct]
+        assert len(set(env.seen.actions)) == distinct
+        assert sum(shares[:distinct]) == pytest.approx(1.0)
+        assert list(shares[:distinct]) == sorted(shares[:distinct], reverse=True)
+        assert set(env.seen.actions) <= set(info["actions"])
+        last = env.shown.table.encode([env.seen.actions[5]])[0]
+        np.testing.assert_array_equal(observation[7 * dim : 8 * dim], last)
+        observation, _, terminated, truncated, info = env.step(np.int64(5))
+        if terminated or truncated:
+            observation, info = env.reset()
+
+
+def test_the_proposals_are_those_of_the_prior():
+    """Two routes to one proposal: the wrapper, and the prior in our own loop."""
+    env = Proposals(pick(), "bag-of-words", k=5)
+    _, info = env.reset(seed=7)
+    prior = build_prior(PriorConfig(), lm.load("bag-of-words"))
+    state = hunch.core.State.read(*pick().reset(seed=7))
+    (proposal,) = prior.propose([state], 5, np.random.default_rng(7))
+    assert set(info["proposals"]) == {state.options[i] for i in proposal.indices}
+
+
+def test_logits_are_those_of_the_prior():
+    env = PriorLogits(hunch.make("hunch/FrozenLake-v0"), "bag-of-words", most=6)
+    observation, info = env.reset(seed=0)
+    prior = build_prior(PriorConfig(), lm.load("bag-of-words"))
+    (probabilities,) = prior.probabilities([hunch.core.State.read(*env.env.reset(seed=0))])
+    np.testing.assert_allclose(observation["logits"][:4], np.log(probabilities), rtol=1e-5)
+    assert env.action_masks().tolist() == [True] * 4 + [False] * 2
+    assert env.seen.actions == info["actions"]
+    with pytest.raises(UsageError, match="only 4 are"):
+        env.step(4)
+
+
+class Counting:
+    """Passes questions on to a model, and counts the requests."""
+
+    def __init__(self, model):
+        self.model, self.requests = model, 0
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def embed(self, texts):
+        self.requests += 1
+        return self.model.embed(texts)
+
+
+@pytest.mark.parametrize("kind", [Proposals, PriorLogits])
+def test_several_environments_ask_once_and_see_what_each_alone_sees(kind):
+    counting = Counting(lm.load("bag-of-words", cache=None))
+    options = {"k": 4} if kind is Proposals else {"most": 60}
+    together = kind.vector([pick] * 3, counting, **options, encoder="bag-of-words")
+    one = Counting(lm.load("bag-of-words", cache=None))
+    alone = kind.vector([pick], one, **options, encoder="bag-of-words")
+    together.reset(seed=3)
+    alone.reset(seed=3)
+    assert counting.requests <= 3 * one.requests / 2, "three environments in the requests of one"
+    assert together.action_masks().shape == (3, *alone.action_masks().shape[1:])
+    for _ in range(30):  # episodes end, and begin again
+        observation, rewards, terminations, truncations, info = together.step([0, 0, 0])
+    assert together.observation_space.contains(observation)
+    assert rewards.shape == terminations.shape == truncations.shape == (3,)
+    assert info["action_mask"].shape == together.action_masks().shape
+
+
+def test_the_same_seed_gives_the_same_episode_also_in_vectorised_form():
+    def played():
+        env = Proposals.vector([pick, pick], "bag-of-words", k=4)
+        first = env.reset(seed=5)[0]
+        return np.stack([first, *(env.step([step % 4, (step + 1) % 4])[0] for step in range(20))])
+
+    np.testing.assert_array_equal(played(), played())
+
+
+def test_what_is_no_environment_for_a_prior_is_refused():
+    with pytest.raises(UsageError, match="needs a text environment"):
+        Proposals(gymnasium.make("CartPole-v1"), "uniform")
+    with pytest.raises(UsageError, match="accepts any text"):
+        Proposals(hunch.make("hunch/Prompts-v0"), "uniform").reset(seed=0)
+    with pytest.raises(UsageError, match="k must be"):
+        Proposals(pick(), "uniform", k=0)
+    with pytest.raises(UsageError, match="set most="):
+        PriorLogits(pick(), "uniform", most=2).reset(seed=0)
+    with pytest.raises(UsageError, match="call reset"):
+        Proposals(pick(), "uniform").step(0)
+    with pytest.raises(UsageError, match="call reset"):
+        Proposals(pick(), "uniform").action_masks()
+    with pytest.raises(UsageError, match="at least one"):
+        Proposals.vector([], "uniform")
+
+
+# ---- rewards and goals ------------------------------------------------------------------------------------
+
+
+def test_an_environment_of_numbers_is_described_to_the_judge_alone():
+    env = JudgeReward(gymnasium.make("CartPole-v1"), "scripted:judge", "the pole stays upright", weight=2.0)
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == (4,)
+    assert "pole" in env.state.observation
+    rewards, over = [], False
+    while not over:
+        observation, reward, terminated, truncated, info = env.step(0)
+        rewards.append(reward)
+        over = terminated or truncated
+    assert rewards[:-1] == [1.0] * (len(rewards) - 1), "the verdict comes at the end"
+    assert rewards[-1] == info["extrinsic"] + 2.0 * info["intrinsic"]
+    assert env.action_space.n == 2
+    with pytest.raises(UsageError, match="describe="):
+        JudgeReward(gymnasium.make("MountainCar-v0"), "scripted:judge", "it arrives")
+    with pytest.raises(UsageError, match="names 1 actions"):
+        JudgeReward(
+            gymnasium.make("MountainCar-v0"), "scripted:judge", "it arrives", describe=str, actions=("left",)
+        )
+    own = JudgeReward(gymnasium.make("MountainCar-v0"), "scripted:judge", "it arrives", describe=str)
+    own.reset(seed=0)
+    own.step(2)
+    assert own.state.actions == ("action 0", "action 1", "action 2")
+
+
+PRICE = """
+import numpy as np
+
+
+def reward(observation, action, next_observation):
+    upright = -np.abs(next_observation[:, 2])
+    return upright, {"upright": upright}
+"""
+
+
+def test_the_reward_of_a_program(tmp_path):
+    path = tmp_path / "best.py"
+    path.write_text(PRICE)
+    for program in (PRICE, path, str(path)):
+        env = ProgramReward(gymnasium.make("CartPole-v1"), program, weight=2.0, extrinsic=0.5)
+        env.reset(seed=0)
+        observation, reward, *_, info = env.step(1)
+        assert reward == pytest.approx(0.5 - 2.0 * abs(observation[2]))
+        assert info["components"]["upright"] == pytest.approx(-abs(observation[2]))
+        env.close()
+    with pytest.raises(UsageError, match="is no reward"):
+        ProgramReward(gymnasium.make("CartPole-v1"), "def price(x):\n    return x")
+    with pytest.raises(UsageError, match="best"):
+        ProgramReward(gymnasium.make("CartPole-v1"), tmp_path / "not_best.py")
+
+
+class Corners(GoalSource):
+    """Suggests the cell below and that to the right, and knows when they are reached."""
+
+    def suggest(self, states):
+        return [("be at (1, 0)", "be at (0, 1)")] * len(states)
+
+    def reached(self, transitions):
+        def reached(goal, state):
+            return f"agent is at position {goal.removeprefix('be at ')}" in state.observation
+
+        return [[goal for goal in t.state.goals if reached(goal, t.next_state)] for t in transitions]
+
+
+def test_goals_are_seen_paid_and_gone():
+    source = Corners()
+    env = Goals(hunch.make("hunch/FrozenLake-v0"), source, source, reward=0.5)
+    text, info = env.reset(seed=0)
+    assert text.startswith("Goal: be at (1, 0)\nGoal: be at (0, 1)\n")
+    assert info["goals"] == ("be at (1, 0)", "be at (0, 1)")
+    text, reward, *_, info = env.step("Go Down")
+    assert (reward, info["reached"]) == (0.5, ("be at (1, 0)",)), text
+    assert info["goals"] == ("be at (0, 1)",)
+    env.reset(seed=0)
+    assert env.state.goals == ("be at (1, 0)", "be at (0, 1)")
+    accepted(Encoded(Goals(hunch.make("hunch/FrozenLake-v0"), source, source), WORDS))
+    with pytest.raises(UsageError, match="text environment"):
+        Goals(gymnasium.make("CartPole-v1"), source)
+
+
+# ---- their learners ---------------------------------------------------------------------------------------
+
+
+def test_learners_of_stable_baselines3_and_its_contrib_train_on_the_prior():
+    """Needs stable-baselines3 and sb3-contrib, which no extra of ours installs."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    contrib = pytest.importorskip("sb3_contrib")
+    from stable_baselines3.common.env_checker import check_env as check
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(Proposals(pick(), "bag-of-words"))
+        check(PriorLogits(hunch.make("hunch/FrozenLake-v0"), "bag-of-words"))
+        sb3.DQN("MlpPolicy", Proposals(pick(), "bag-of-words"), learning_starts=20, seed=0).learn(60)
+        masked = PriorLogits(pick(), "bag-of-words", most=60)
+        contrib.MaskablePPO("MultiInputPolicy", masked, n_steps=32, batch_size=16, seed=0).learn(64)
