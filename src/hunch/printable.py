@@ -6,6 +6,7 @@ A terminal obeys control characters: they set its title, clear it, or hide what 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 _CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -21,19 +22,30 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_escape, text)
 
 
+def printable_values(value: Any) -> Any:
+    """Return a copy of lists and dictionaries whose texts are printable, the keys too."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable_values(key): printable_values(item) for key, item in value.items()}
+    return [printable_values(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 class PrintableStream:
     """A stream on which control characters appear as escapes; colours go through.
 
     Args:
-        stream: The stream of a terminal or a file.
+        stream: The stream of a terminal or a file; who moves the cursor writes to it as ``direct``.
+        without: Called with each text, to remove what nobody may see.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, without: Callable[[str], str] = str) -> None:
         self.direct = stream
+        self.without = without
 
     def write(self, text: str) -> int:
         """Write a text."""
-        self.direct.write(_OF_A_STREAM.sub(_escape_alone, text))
+        self.direct.write(_OF_A_STREAM.sub(_escape_alone, self.without(text)))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:

@@ -87,7 +87,7 @@ def test_progress_bars_show_the_line(talker: Talker, tmp_path: Any) -> None:
     slow(talker, 2.6)
     shown = in_terminal(RUNS, talker.url, str(tmp_path / "run"))
     assert "openai:m: 0 of 1 answered, waiting for" in shown
-    assert waiting.CLEAR + "openai" not in shown, "the bars show it, and nothing else writes among them"
+    assert waiting.CLEAR + "openai:m:" not in shown, "the bars show it, and nothing else writes among them"
 
 
 def test_the_line_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from typing import NoReturn, TextIO, cast
 
 from hunch.cli import trusted, unexpected
 from hunch.core import HunchError, UsageError
+from hunch.lm.backends.secret import keys
 from hunch.printable import PrintableStream, printable
 from hunch.warned import warn
 
@@ -110,11 +111,23 @@ def _printable_streams() -> Iterator[None]:
     for stream in streams:
         if isinstance(stream, TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="replace")
-    sys.stdout, sys.stderr = (cast("TextIO", stream and PrintableStream(stream)) for stream in streams)
+    sys.stdout, sys.stderr = (cast("TextIO", stream and _printable(stream)) for stream in streams)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = streams
+
+
+def _printable(stream: TextIO) -> PrintableStream:
+    """Return a stream that shows no control characters, and none of the keys of the environment."""
+    secrets = keys()
+
+    def without(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, "[key]")
+        return text
+
+    return PrintableStream(stream, without)
 
 
 def _require_folder() -> None:

@@ -17,6 +17,7 @@ from hunch.core import UsageError
 from hunch.extras import of_studies
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.store import Store
+from hunch.lm.backends.secret import refuse_keys
 from hunch.lm.base import Backend, LanguageModel, Verb
 from hunch.suggest import suggest
 
@@ -190,6 +191,7 @@ def _incapable(model: Any, verb: Verb, needed_by: str) -> UsageError:
 
 def split(spec: str) -> tuple[str, dict[str, Any]]:
     """Split off ``?key=value&...``; values are read as JSON if possible, otherwise as text."""
+    refuse_keys(spec)
     head, _, query = spec.partition("?")
     options: dict[str, Any] = {}
     for part in query.split("&") if query else ():

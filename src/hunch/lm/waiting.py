@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from hunch.printable import printable
+
 PATIENCE: Final = 2.0
 """Seconds of waiting before a line is shown."""
 TICK: Final = 0.25
@@ -149,8 +151,9 @@ def _show(text: str) -> None:
             show(text)
         else:
             # The cursor goes back to the beginning, so that a message of others replaces the line.
-            sys.stderr.write(f"{CLEAR}{text}\r")
-            sys.stderr.flush()
+            stream: Any = getattr(sys.stderr, "direct", sys.stderr)  # the command shows control characters
+            stream.write(f"{CLEAR}{printable(text)}\r")
+            stream.flush()
 
 
 def _is_terminal() -> bool:

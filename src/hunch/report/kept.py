@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from hunch.core import UsageError
+from hunch.printable import printable_values
 from hunch.ranges import check_fields
 from hunch.report.gather import Run
 from hunch.report.pack import digits, encode
@@ -28,7 +29,8 @@ def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) ->
     lines = [run.records for run in runs]
     every = 1
     while True:
-        blocks = [encode(list(_entries(own, every)), plain=plain) if own else "" for own in lines]
+        shown = [printable_values(list(_entries(own, every))) for own in lines]
+        blocks = [encode(entries, plain=plain) if entries else "" for entries in shown]
         if sum(map(len, blocks)) <= largest or every > max(map(len, lines)):
             return blocks
         every *= 2

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import Explanation, FloatArray
+from hunch.printable import printable_values
 from hunch.report.episodes import Told
 
 LARGEST = 12_000_000
@@ -62,8 +63,8 @@ def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) 
     every = 1
     while True:
         words = Words()
-        blocks = [encode(_columns(told, words, every), plain=plain) for told in tales]
-        shared = encode(words.plain(), plain=plain)
+        blocks = [encode(printable_values(_columns(told, words, every)), plain=plain) for told in tales]
+        shared = encode(printable_values(words.plain()), plain=plain)
         longest = max((len(told.episodes) for told in tales), default=0)
         if len(shared) + sum(map(len, blocks)) <= largest or every > longest:
             return shared, blocks

@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from hunch.printable import printable_values
 from hunch.report.curves import COLOURS, LIFE, Curve, Points, X, Y, learning_curve, unit, within
 from hunch.report.episodes import Told, tell
 from hunch.report.gather import Comparison, LeftOut, Run
@@ -71,6 +72,7 @@ def title(comparisons: Sequence[Comparison]) -> str:
 def fill(data: dict[str, Any]) -> str:
     """Insert data, style and scripts into the page; the data are escaped, so they cannot become markup."""
     folder = files("hunch.report")
+    data = printable_values(data)
     embedded = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         embedded = embedded.replace(character, f"\\u{ord(character):04x}")

@@ -21,6 +21,8 @@ from typing import Any, Protocol, TypeAlias
 
 from hunch.core import HunchWarning, UsageError
 from hunch.extras import install
+from hunch.lm.backends.secret import without_keys
+from hunch.printable import printable
 from hunch.runs.differences import leaves
 from hunch.runs.files import read_json
 
@@ -90,11 +92,8 @@ class Boards:
         try:
             work()
         except Exception as error:  # a package or a network may raise anything
-            warnings.warn(
-                f"{name} cannot be used ({type(error).__name__}: {error}); the run continues without it.",
-                HunchWarning,
-                stacklevel=3,
-            )
+            said = without_keys(printable(f"{name} cannot be used ({type(error).__name__}: {error})"))
+            warnings.warn(f"{said}; the run continues without it.", HunchWarning, stacklevel=3)
             return False
         return True
 
@@ -241,5 +240,5 @@ def board_of(spec: str) -> Maker:
     try:
         maker: Maker = resolve_name(spec)
     except Exception as error:  # the import of a module may raise anything
-        raise UsageError(f"The board {spec} cannot be imported: {error}.") from error
+        raise UsageError(without_keys(f"The board {spec} cannot be imported: {error}.")) from error
     return maker

@@ -22,7 +22,9 @@ from typing import Any
 
 from hunch import lm, methods
 from hunch.core import HunchError, UsageError
+from hunch.lm.backends.secret import without_keys
 from hunch.lm.budget import Budget
+from hunch.printable import printable
 from hunch.rl.workers import without_main
 from hunch.runs.callbacks import NOBODY, Watch
 from hunch.runs.differences import leaves
@@ -339,7 +341,7 @@ def attempt(
     except Exception as error:  # any failure of a run is reported in its folder
         reason = str(error) if isinstance(error, HunchError) else f"{type(error).__name__}: {error}"
         path.mkdir(parents=True, exist_ok=True)
-        write_atomically(path / "failure.txt", reason.encode())
+        write_atomically(path / "failure.txt", printable(without_keys(reason)).encode())
 
 
 def outcome(job: Job, exitcode: int | None = None) -> Outcome:

@@ -31,7 +31,7 @@ class Bars:
         self.console = Console(file=direct)
         self.total, self.waiting = total, waiting
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
             TaskProgressColumn(),
             TextColumn("{task.fields[note]}", markup=False),  # ":m:" in a name is no picture
@@ -39,7 +39,9 @@ class Bars:
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.tasks = {label: self.progress.add_task(label, total=total, note=waiting) for label in labels}
+        self.tasks = {
+            label: self.progress.add_task(printable(label), total=total, note=waiting) for label in labels
+        }
         self.printed = time.monotonic()
         self.line = ExitStack()  # while it is open, a wait for a model is a line below the bars
         self.wait = self.progress.add_task("", total=None, note="", visible=False)
@@ -52,7 +54,7 @@ class Bars:
 
     def _show_wait(self, text: str) -> None:
         """Show how long a model is waited for; nothing if the text is empty."""
-        self.progress.update(self.wait, visible=bool(text), note=text)
+        self.progress.update(self.wait, visible=bool(text), note=printable(text))
 
     def __exit__(self, *_: object) -> None:
         self.line.close()

@@ -12,11 +12,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from hunch.core import UsageError
+
 BLANK: Final = "\"'" + "".join(
     map(chr, (*range(33), 0x7F, 0x85, 0xA0, *range(0x2000, 0x2010), 0x2028, 0x2029, 0x2060, 0xFEFF))
 )
 """Quotes, white space, control and zero-width characters, which configuration files may add to a key."""
 LONG, SHORT = 16, 8
+NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)S?$")
+"""Names of environment variables that hold keys."""
+LIKE_A_KEY = re.compile(
+    r"(?<![\w-])(?:sk|gsk|xai|nvapi|pplx|ghp|github_pat|glpat|hf|r8|dapi)[-_](?=[\w-]*\d)(?=[\w-]*[a-zA-Z])"
+    r"[\w-]{20,}"
+)
+"""Texts with the beginnings by which providers mark their keys."""
 PIECE = 8
 """Minimum number of successive letters and digits of a key that are recognised as a part of the key."""
 LIBRARIES = ("openai", "anthropic", "httpx", "httpcore")
@@ -39,6 +48,32 @@ def hidden(key: str, text: str) -> str:
     return "[a text with the key]" if holds(key, text) else text
 
 
+def keys() -> list[str]:
+    """Return the values of environment variables that are named like keys, and are long enough for one."""
+    found = (key_in(name) for name in os.environ if NAMES.search(name.upper()))
+    return [key for key in found if len(key) >= SHORT and re.search(r"\d", key) and not os.path.exists(key)]
+
+
+def without_keys(text: str) -> str:
+    """Return a text without keys: those of the environment in any form, and what looks like one."""
+    for key in keys():
+        text = hidden(key, text)
+    return LIKE_A_KEY.sub("[key]", text)
+
+
+def refuse_keys(spec: str) -> None:
+    """Refuse a text that would be stored with a run if it holds a key.
+
+    Raises:
+        UsageError: if it does; the message does not show it.
+    """
+    if without_keys(spec) != spec:
+        raise UsageError(
+            "A model is named without a key: put the key into an environment variable such as "
+            "OPENAI_API_KEY (another one is named by ?key_env=NAME)."
+        )
+
+
 def holds(key: str, text: str) -> bool:
     """Return whether a text holds a key: plain, escaped, spaced, reversed, as base64 or as hex.
 
@@ -53,7 +88,7 @@ def holds(key: str, text: str) -> bool:
 def _pieces(key: str) -> Iterator[str]:
     """Yield pieces of all forms of a key; whoever repeats half of a long key repeats one of them."""
     for way in (key, key[::-1]):
-        data = way.encode()
+        data = way.encode(errors="surrogatepass")
         yield from _split(_letters(way), PIECE)
         for form in (data.hex(), data.hex()[::-1]):
             yield from _split(form, 2 * PIECE)
