@@ -200,13 +200,18 @@ def file_of(name: str) -> Path:
     """Return the file of a model of the shelf.
 
     Raises:
-        HunchError: if it is not here; the message names the command that fetches it.
+        HunchError: if it is not here, or another file; the message names the command that fetches it.
     """
     shelved = SHELF[name]
     if not shelved.here:
         raise HunchError(
             f"The model {name} is not on this machine: 'hunch models get {name}' fetches it "
             f"({shelved.size / MEGABYTE:,.0f} MB)."
+        )
+    if sha256_of(shelved.weights) != shelved.sha256:
+        raise HunchError(
+            f"{shelved.weights} is not the model {name}, since its SHA-256 is another one: 'hunch models get "
+            f"{name}' fetches it again."
         )
     return shelved.path
 

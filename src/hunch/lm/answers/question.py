@@ -46,12 +46,25 @@ class Answering:
         Raises:
             UsageError: if k is below 1 or first below 0.
         """
+        return self.generate_each(prompts, [sampling or ONE_LINE] * len(_several(prompts)), k, first)
+
+    def generate_each(
+        self, prompts: Sequence[Prompt], samplings: Sequence[Sampling], k: int = 1, first: int = 0
+    ) -> list[list[str]]:
+        """Return k continuations of each prompt as :meth:`generate` does; each prompt has its own sampling.
+
+        All are asked at once, so that prompts with different options fill the slots of a server together.
+
+        Raises:
+            UsageError: if k is below 1 or first below 0, or the numbers of prompts and samplings differ.
+        """
         if k < 1 or first < 0:
             raise UsageError(f"generate needs k >= 1 and first >= 0, but got k={k} and first={first}.")
-        how = (sampling or ONE_LINE).key()
+        if len(prompts) != len(samplings):
+            raise UsageError(f"{len(prompts)} prompts have {len(samplings)} samplings.")
         asked = [
-            [Question("generate", (prompt, how), index) for index in range(first, first + k)]
-            for prompt in self._seen(prompts)
+            [Question("generate", (prompt, sampling.key()), index) for index in range(first, first + k)]
+            for prompt, sampling in zip(self._seen(prompts), samplings, strict=True)
         ]
         known = self._answers([question for own in asked for question in own])
         return [[known[question] for question in own] for own in asked]

@@ -34,17 +34,16 @@ def ask(model: LanguageModel, questions: Sequence[Question]) -> Sequence[Any]:
 
 
 def _write(model: LanguageModel, questions: Sequence[Question]) -> list[str]:
-    """Generate the missing samples; prompts that miss the same samples go together."""
-    sampling = Sampling(*questions[0].request[1])
-    samples: dict[Prompt, list[int]] = {}
+    """Generate the missing samples; prompts that miss the same samples in the same way go together."""
+    samples: dict[tuple[Any, ...], list[int]] = {}  # by prompt and sampling
     for question in questions:
-        samples.setdefault(question.request[0], []).append(question.sample)
-    spans: dict[tuple[int, int], list[Prompt]] = {}
-    for prompt, own in samples.items():
-        spans.setdefault((min(own), max(own) + 1), []).append(prompt)
-    texts: dict[tuple[Prompt, int], str] = {}
-    for (first, end), prompts in spans.items():
-        written = model.generate(prompts, end - first, sampling, first)
+        samples.setdefault(question.request, []).append(question.sample)
+    spans: dict[tuple[Any, int, int], list[Prompt]] = {}  # by sampling, first sample and end
+    for (prompt, sampling), own in samples.items():
+        spans.setdefault((sampling, min(own), max(own) + 1), []).append(prompt)
+    texts: dict[tuple[Any, int], str] = {}
+    for (sampling, first, end), prompts in spans.items():
+        written = model.generate(prompts, end - first, Sampling(*sampling), first)
         for prompt, own_texts in zip(prompts, written, strict=True):
-            texts |= {(prompt, first + i): text for i, text in enumerate(own_texts)}
-    return [texts[question.request[0], question.sample] for question in questions]
+            texts |= {((prompt, sampling), first + i): text for i, text in enumerate(own_texts)}
+    return [texts[question.request, question.sample] for question in questions]

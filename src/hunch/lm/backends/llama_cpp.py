@@ -25,6 +25,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
 from hunch.lm.answers.question import Question
 from hunch.lm.backends import llama_server
+from hunch.lm.backends.gguf_header import header_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.llama_server import Settings, Use
 from hunch.lm.backends.openai import OpenAIModel
@@ -82,13 +83,16 @@ def settings_of(file: str | Path, **options: Any) -> Settings:
         value = options[name]
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    path = Path(file).expanduser().absolute()
-    llama_server.check_file(path)
     lora = options["lora"]
     if lora and not Path(lora).expanduser().is_file():
         raise UsageError(f"There is no adapter {lora!r}: lora takes a GGUF file.")
     adapter = str(Path(lora).expanduser().absolute()) if lora else ""
-    return Settings(str(path), **{**options, "lora": adapter})
+    path = str(Path(file).expanduser().absolute())
+    settings = Settings(path, **{**options, "lora": adapter})
+    llama_server.check_settings(settings)
+    if adapter:
+        header_of(Path(adapter))
+    return settings
 
 
 def load(
@@ -273,10 +277,18 @@ class LlamaModel(OpenAIModel):
         body.setdefault("max_tokens", sampling.max_tokens)
         return path, body
 
-    def _written(self, prompt: Prompt, sampling: Sampling, sample: int) -> Request:
+    def request_for(self, asked: Question, now: Question) -> Request:
+        """Return the request for a question and for the samples that follow it."""
+        if now.verb != "generate":
+            return self.request(now)
+        count = len(self._followers[asked])
+        prompt, how = now.request
+        return self._several_texts(prompt, Sampling(*how), now.sample, count)
+
+    def _several_texts(self, prompt: Prompt, sampling: Sampling, sample: int, count: int) -> Request:
+        """Return a request for the samples from number ``sample`` on."""
         path, body = self._prompted(prompt, sampling)
         first = int(sample_rng(self.model, prompt, sampling, 0).integers(2**31))
-        count = len(self._followers[Question("generate", (prompt, sampling.key()), sample)])
         body |= {"n": count, "seed": (first + sample) % 2**32}
         return Request(path, body, partial(self._read_texts, sampling, count))
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from typing import IO, Any, Final
 
 from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
+from hunch.lm.backends.gguf_header import Header, header_of
 
 try:
     import fcntl
@@ -36,7 +39,6 @@ GRACE: Final = 10.0
 """Seconds that a server without users waits for the next one."""
 LONGEST_START: Final = 600.0
 """Seconds after which a server that does not answer is given up; a large model takes long to read."""
-MAGIC: Final = b"GGUF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,43 +104,93 @@ def place() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     where = Path(runtime) if runtime and os.access(runtime, os.W_OK) else Path("/tmp")
     found = where / f"hunch-llama-{os.getuid()}"
-    found.mkdir(mode=0o700, exist_ok=True)
+    try:
+        found.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise HunchError(
+            f"The folder {found}, by which processes share llama.cpp, cannot be made ({error.strerror}): set "
+            "XDG_RUNTIME_DIR to a folder of yours."
+        ) from error
     if found.stat().st_uid != os.getuid():
         raise HunchError(f"{found} belongs to another user, so no llama.cpp server can be shared there.")
     return found
 
 
-def check_file(file: Path) -> None:
-    """Refuse what llama.cpp could not read.
+def check_file(file: Path) -> Header:
+    """Return the header of a GGUF file, and refuse what llama.cpp could not read.
 
     Raises:
-        UsageError: if there is no such file, it is no GGUF file, or larger than the memory that is free.
+        UsageError: if there is no such file, it may not be read, it is no GGUF file or only a part of one, or
+            it is larger than the memory that is free.
     """
-    if not file.is_file():
-        raise UsageError(f"There is no file {str(file)!r}: gguf: takes the path of a GGUF file.")
     try:
-        with file.open("rb") as data:
-            begins = data.read(len(MAGIC))
+        if not file.is_file():
+            raise UsageError(f"There is no file {str(file)!r}: gguf: takes the path of a GGUF file.")
+        size, free = file.stat().st_size, free_memory()
+        if free and size > free:
+            raise UsageError(
+                f"{file.name} needs {size / 1e9:.1f} GB of memory and more for its context, but "
+                f"{free / 1e9:.1f} GB are free: take a smaller model, or end other programs."
+            )
+        return header_of(file)
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
-    if begins != MAGIC:
-        raise UsageError(f"{file} is not a GGUF file: it does not begin with 'GGUF'.")
-    free = free_memory()
-    if free and file.stat().st_size > free:
         raise UsageError(
-            f"{file.name} needs {file.stat().st_size / 1e9:.1f} GB of memory and more for its context, but "
-            f"{free / 1e9:.1f} GB are free: take a smaller model, or end other programs."
+            f"{file} cannot be read ({error.strerror}): change its permissions or those of its "
+            "folder, or name another file."
+        ) from error
+
+
+def check_settings(settings: Settings) -> Header:
+    """Return the header of a model's file, and refuse a context that it or the memory has no room for.
+
+    Raises:
+        UsageError: for the reasons of :func:`check_file`, or a context that is too long.
+    """
+    file = Path(settings.file)
+    header = check_file(file)
+    trained = header.trained_context
+    if 0 < trained < settings.context:
+        raise UsageError(
+            f"{file.name} was trained to read {trained:,} tokens: context={settings.context} must be at most "
+            "that."
         )
+    context = header.bytes_per_token * settings.context * settings.slots
+    needed, free = file.stat().st_size + context, free_memory()
+    if free and needed > free:
+        raise UsageError(
+            f"{file.name} needs {needed / 1e9:.1f} GB of memory with context={settings.context} and "
+            f"slots={settings.slots}, but {free / 1e9:.1f} GB are free: lower one of them, or take a smaller "
+            "model."
+        )
+    return header
 
 
 def free_memory() -> int:
-    """Return the bytes of memory that are free; 0 if the system does not say."""
+    """Return the bytes of memory that are free, for the machine and the container; 0 if nobody says."""
+    free = [_machine_memory(), _container_memory()]
+    return min((some for some in free if some), default=0)
+
+
+def _machine_memory() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         return 0
     free = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), "0")
     return int(free) * 1024
+
+
+def _container_memory() -> int:
+    """Return what a container's limit leaves, its cache of files counted as free; 0 without a limit."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):  # "max" stands for no limit
+        return 0
+    files = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
+    return max(1, limit - used + files)
 
 
 # ---- for those that use the server ------------------------------------------------------------------------
@@ -161,7 +213,6 @@ class Use:
         Raises:
             HunchError: if it cannot be started, or another model is served and in use.
         """
-        check_file(Path(settings.file))
         folder = place()
         self._users = (folder / "users").open("a")
         with (folder / "start").open("a") as start:
@@ -195,14 +246,36 @@ def running_server() -> Served | None:
         return None
 
 
+REMEDIES: Final = (
+    ("lora adapter", "its adapter (lora=) is damaged or of another model: name another, or none"),
+    ("within the file bounds|gguf_init_from", "its file is damaged or only a part: fetch it again"),
+    (
+        "insufficient memory|failed to allocate|out of memory|bad_alloc",
+        "there is too little memory: set a smaller context= or fewer slots=, or take a smaller model",
+    ),
+    (
+        "unknown model architecture",
+        "this llama.cpp does not know its architecture: upgrade the package xllamacpp, or take another model",
+    ),
+    ("No space left", "the disk of the folder of temporary files is full: make room there"),
+)
+"""What llama.cpp writes when it cannot load a model, and what a person can do."""
+
+
 def why_it_ended() -> str:
-    """Return the last line that the server wrote, for a message; empty if it wrote nothing."""
+    """Return why the server ended, for a message: what to do, or its own words; empty if it wrote nothing."""
     try:
-        lines = (place() / "server.log").read_text(encoding="utf-8", errors="replace").split("\n")
+        text = (place() / "server.log").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1][:200] if said else ""
+    for says, remedy in REMEDIES:
+        if re.search(says, text):
+            return remedy
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    # llama.cpp begins a line with the time and E for an error; the first one says most.
+    errors = [line for line in lines if re.match(r"[\d.]+ E ", line)]
+    said = re.sub(r"^[\d.]+ E +", "", errors[0]) if errors else lines[-1] if lines else ""
+    return said[:200]
 
 
 def _free(lock: IO[str]) -> bool:
@@ -252,8 +325,7 @@ def _start(settings: Settings, folder: Path) -> Served:
     while time.monotonic() < until:
         if process.poll() is not None:
             raise HunchError(
-                f"llama.cpp could not load {Path(settings.file).name} (exit code {process.returncode}): "
-                f"{why_it_ended() or 'it said nothing'}"
+                f"llama.cpp could not load {Path(settings.file).name}: {_how_it_ended(process.returncode)}."
             )
         running = running_server()
         if running is not None:
@@ -261,6 +333,15 @@ def _start(settings: Settings, folder: Path) -> Served:
         time.sleep(0.05)
     process.kill()
     raise HunchError(f"llama.cpp did not load {Path(settings.file).name} in {LONGEST_START:.0f} seconds.")
+
+
+def _how_it_ended(code: int) -> str:
+    why = why_it_ended().rstrip(".")
+    if code == -signal.SIGKILL:
+        return "it was killed, perhaps for lack of memory: set a smaller context= or fewer slots="
+    if not why and not shutil.disk_usage(place()).free:
+        return f"the disk of {place()} is full: make room there, or set XDG_RUNTIME_DIR to another folder"
+    return why or f"it ended with exit code {code} and said nothing"
 
 
 # ---- the server -------------------------------------------------------------------------------------------
@@ -281,6 +362,7 @@ def serve(settings: Settings) -> None:
         import xllamacpp
     except ImportError as error:
         raise UsageError("llama.cpp needs the extra gguf: pip install 'hunch-rl[gguf]'.") from error
+    header = check_settings(settings)
     folder = place()
     alive = (folder / "alive").open("a")
     try:
@@ -305,15 +387,16 @@ def serve(settings: Settings) -> None:
     parameters.cpuparams.poll = 0
     parameters.cpuparams_batch.poll = 0
     parameters.n_gpu_layers = settings.gpu_layers
+    # We ask for a context that fits. To find one that fits, llama.cpp would load the model once more.
+    parameters.fit_params = False
     parameters.model_alias = {Path(settings.file).stem}
     parameters.ui = False
     if settings.lora:
         parameters.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(settings.lora, 1.0)]
     server = xllamacpp.Server(parameters)
 
-    template, trained = _about(Path(settings.file))
     address = f"{server.listening_address}/v1"
-    served = Served(settings, address, os.getpid(), template, trained)
+    served = Served(settings, address, os.getpid(), header.has_chat_template, header.trained_context)
     new = folder / "server.json.new"
     new.write_text(json.dumps(asdict(served)), encoding="utf-8")
     new.replace(folder / "server.json")
@@ -321,15 +404,6 @@ def serve(settings: Settings) -> None:
         print(f"serving {Path(settings.file).name} at {address} (Ctrl-C ends it)", flush=True)
     _wait(folder, stays=settings.stays)
     os._exit(0)
-
-
-def _about(file: Path) -> tuple[bool, int]:
-    """Return whether a GGUF file has a chat template, and the context that its model was trained with."""
-    from gguf import GGUFReader
-
-    fields = GGUFReader(file).fields
-    contexts = [field.contents() for name, field in fields.items() if name.endswith(".context_length")]
-    return "tokenizer.chat_template" in fields, int(contexts[0]) if contexts else 0
 
 
 def _wait(folder: Path, *, stays: bool) -> None:
@@ -345,5 +419,5 @@ def _wait(folder: Path, *, stays: bool) -> None:
 if __name__ == "__main__":
     try:
         serve(Settings(**json.loads(sys.argv[1])))
-    except HunchError as error:
+    except (HunchError, OSError) as error:
         sys.exit(str(error))

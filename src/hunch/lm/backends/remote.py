@@ -119,6 +119,15 @@ class RemoteModel(Answering, Model):
         """Return the request for a question."""
         raise NotImplementedError
 
+    def request_for(self, asked: Question, now: Question) -> Request:
+        """Return the request for a question in the form in which it is sent, shortened perhaps.
+
+        Args:
+            asked: The question as it was asked.
+            now: The question as it is sent.
+        """
+        return self.request(now)
+
     def stream(
         self, questions: Sequence[Question], known: Callable[[Question], bool] | None = None
     ) -> Iterator[dict[Question, Any]]:
@@ -177,7 +186,9 @@ class RemoteModel(Answering, Model):
         now = question
         while True:
             try:
-                answer = await self.line.send(self._watched(self.request(now)), skip, self._count)
+                answer = await self.line.send(
+                    self._watched(self.request_for(question, now)), skip, self._count
+                )
             except RequestError as error:
                 if self._may_alternate(now, error):
                     self._alternates = True

@@ -23,6 +23,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.lm.answers.question import Answering
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
@@ -328,7 +329,13 @@ def restricted_answers(
     sampling: Sampling,
     first: int = 0,
 ) -> list[list[str]]:
-    """Return k answers to each prompt, each restricted to its options, with one call per list of options."""
+    """Return k answers to each prompt, each restricted to its options.
+
+    All prompts are asked at once where the model can be asked so, else with one call per list of options.
+    """
+    if isinstance(lm, Answering):
+        samplings = [replace(sampling, choices=tuple(own)) for own in options]
+        return lm.generate_each(prompts, samplings, k, first)
     by_list: dict[tuple[str, ...], list[int]] = {}  # places of the prompts with these options
     for place, own in enumerate(options):
         by_list.setdefault(tuple(own), []).append(place)

@@ -1,0 +1,236 @@
+"""What goes wrong with a real llama.cpp: one sentence with what to do, nothing lost, and a run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hunch import lm
+from hunch.core import HunchError, UsageError
+from hunch.lm import Message, Sampling, shelf
+from hunch.lm.backends import llama_server
+
+pytest.importorskip("xllamacpp")
+pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("ignore:.*cut an answer")]
+
+LONG = "You are in a kitchen. You see a fridge, a table and a mug."
+
+
+@pytest.fixture(autouse=True)
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place of its own for the server of each test, which ends with it."""
+    place = Path(tempfile.mkdtemp(prefix="hunch-test-"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+    yield place
+    running = llama_server.running_server()
+    if running is not None:
+        os.kill(running.process, signal.SIGKILL)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
+def file() -> Path:
+    return shelf.file_of("smollm2")
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.01, 0.5, 0.99])
+def test_a_file_that_was_cut(file: Path, tmp_path: Path, share: float) -> None:
+    cut = tmp_path / "cut.gguf"
+    with file.open("rb") as whole:
+        cut.write_bytes(whole.read(int(share * file.stat().st_size)))
+    with pytest.raises(UsageError, match=r"cut\.gguf is .* GGUF file.*: fetch it again"):
+        lm.load(f"gguf:{cut}?threads=1", cache=None)
+
+
+def test_a_file_that_lacks_its_last_bytes(file: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.gguf"
+    shutil.copy(file, cut)
+    os.truncate(cut, file.stat().st_size - 10)
+    with pytest.raises(HunchError, match=r"could not load cut\.gguf: its file is damaged or only a part"):
+        lm.load(f"gguf:{cut}?threads=1", cache=None)
+
+
+def test_another_file_in_the_place_of_a_model(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUNCH_MODELS", str(tmp_path))
+    other = tmp_path / file.name
+    shutil.copy(file, other)
+    with other.open("r+b") as data:
+        data.seek(50_000_000)
+        data.write(b"other weights")
+    with pytest.raises(HunchError, match=r"is not the model smollm2.*'hunch models get smollm2' fetches it"):
+        lm.load("smollm2?threads=1", cache=None)
+
+
+def test_an_adapter_that_is_none(file: Path, tmp_path: Path) -> None:
+    junk = tmp_path / "adapter.gguf"
+    junk.write_bytes(b"GGUF" + bytes(1000))
+    with pytest.raises(UsageError, match=r"adapter\.gguf is damaged"):
+        lm.load(f"smollm2?threads=1&lora={junk}", cache=None)
+    with pytest.raises(HunchError, match=r"its adapter \(lora=\) is damaged or of another model"):
+        lm.load(f"smollm2?threads=1&lora={file}", cache=None)  # a model is no adapter
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_folder_without_permission(file: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o700)
+    (locked / "model.gguf").symlink_to(file)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(UsageError, match=r"cannot be read \(Permission denied\): change its permissions"):
+            lm.load(f"gguf:{locked}/model.gguf", cache=None)
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_where_processes_meet(servers: Path) -> None:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(servers)], check=False
+    ).returncode:
+        pytest.skip("this system mounts no disk in memory")
+    try:
+        llama_server.place()
+        with contextlib.suppress(OSError), (servers / "full").open("wb", buffering=0) as full:
+            while True:
+                full.write(bytes(4096))
+        with pytest.raises(HunchError, match=r"is full: make room there"):
+            lm.load("smollm2?threads=1", cache=None)
+    finally:
+        subprocess.run(["umount", "-l", str(servers)], check=True)
+
+
+# ---- memory and context -----------------------------------------------------------------------------------
+
+
+def test_more_context_than_there_is_memory_for() -> None:
+    with pytest.raises(UsageError, match=r"GB are free: lower one of them, or take a smaller model"):
+        lm.load("smollm2?threads=1&context=8192&slots=5000", cache=None)
+
+
+def test_memory_that_the_system_refuses() -> None:
+    program = (
+        "import resource; from hunch import lm; from hunch.core import HunchError\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000, 1_500_000_000))\n"
+        "try: lm.load('smollm2?threads=1&context=8192&slots=16', cache=None)\n"
+        "except HunchError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "there is too little memory: set a smaller context= or fewer slots=" in ran.stdout
+
+
+def test_more_context_than_the_model_reads() -> None:
+    with pytest.raises(UsageError, match=r"was trained to read 8,192 tokens: context=10000 must be at most"):
+        lm.load("smollm2?threads=1&context=10000", cache=None)
+
+
+def test_a_history_that_is_too_long_loses_its_oldest_steps_and_is_counted() -> None:
+    model = lm.load("smollm2?threads=1&context=512&slots=1", cache=None)
+    steps = [f"You see thing {number}.\n> look at thing {number}" for number in range(200)]
+    transcript = "\n".join([LONG, *steps, "You see a mug.\n>"])
+    with pytest.warns(match="read only a part of a prompt that is longer than the model reads"):
+        model.generate([transcript], 1, Sampling(max_tokens=8, stop=()))
+    assert model.model.shortened == 1
+    conversation = [Message("system", "You are brief.")]
+    for number in range(100):
+        conversation += [Message("user", f"This is room {number}. {LONG}"), Message("assistant", "look")]
+    conversation.append(Message("user", "What do you do?"))
+    model.generate([conversation], 1, Sampling(max_tokens=8, stop=()))
+    assert model.model.shortened == 2
+
+
+def test_a_model_without_a_chat_template_reads_messages_as_text(file: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.gguf"
+    data = file.read_bytes()
+    assert data.count(b"tokenizer.chat_template") == 1
+    plain.write_bytes(data.replace(b"tokenizer.chat_template", b"tokenizer.chat_absent__"))
+    model = lm.load(f"gguf:{plain}?threads=1", cache=None)
+    assert model.model.route == "text"
+    assert model.answer_tokens == 0
+    assert "messages joined to one text" in model.model.prompting
+    said = [Message("system", "You are brief."), Message("user", "What is the capital of France?")]
+    ((answer,),) = model.generate([said], 1, Sampling(max_tokens=16, choices=("Paris", "Rome")))
+    assert answer in ("Paris", "Rome")
+
+
+# ---- a server that dies -----------------------------------------------------------------------------------
+
+
+def kill_server_when(is_time: object) -> threading.Thread:
+    """Kill the server in the middle of its work, as soon as a condition holds."""
+
+    def wait() -> None:
+        until = time.monotonic() + 120
+        while time.monotonic() < until:
+            running = llama_server.running_server()
+            if running is not None and is_time():  # type: ignore[operator]
+                os.kill(running.process, signal.SIGKILL)
+                return
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_a_server_that_dies_mid_answer_loses_only_what_was_not_answered(tmp_path: Path) -> None:
+    answers = tmp_path / "answers.sqlite"
+    prompts = [f"{number}. {LONG} Name one thing." for number in range(6)]
+    sampling = Sampling(max_tokens=24, choices=("the fridge", "the table", "the mug"))
+    model = lm.load("smollm2?threads=1&slots=1", cache=answers)
+    thread = kill_server_when(lambda: model.usage.calls >= 3)
+    with pytest.raises(HunchError, match=r"llama\.cpp ended while it answered.*repeat the command"):
+        model.generate(prompts, 4, sampling)
+    thread.join()
+    again = lm.load("smollm2?threads=1&slots=1", cache=answers)
+    texts = again.generate(prompts, 4, sampling)
+    assert all(set(row) <= {"the fridge", "the table", "the mug"} for row in texts)
+    assert 0 < again.usage.calls < 24
+    assert again.usage.cache_hits > 0
+
+
+def test_a_run_goes_on_after_its_server_has_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "run"
+    monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
+    command = [
+        sys.executable,
+        "-m",
+        "hunch",
+        "run",
+        "zero-shot",
+        "--env",
+        "hunch/FrozenLake-v0",
+        "--seed",
+        "1",
+    ]
+    command += ["--lm", "smollm2?threads=1", "--steps", "12", "--out", str(out)]
+
+    def has_answers() -> bool:
+        store = tmp_path / "answers.sqlite-wal"
+        return store.exists() and store.stat().st_size > 100_000
+
+    thread = kill_server_when(has_answers)
+    first = subprocess.run(command, capture_output=True, text=True, check=False)
+    thread.join()
+    assert first.returncode == 1, first.stderr
+    assert "Traceback" not in first.stderr
+    assert "llama.cpp ended while it answered" in first.stderr
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 0, second.stderr
+    assert (out / "summary.json").exists()
