@@ -92,7 +92,7 @@ def test_a_killed_worker_goes_on_from_its_checkpoint(tmp_path, two_nodes):
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
-    outcomes = cluster.compare(far, watch=strike)
+    outcomes = cluster.compare(far, cluster.connect(), watch=strike)
     assert killed
     assert [bool(outcome.result) for outcome in outcomes] == [True, True, False]
     assert "at least one step" in outcomes[2].reason

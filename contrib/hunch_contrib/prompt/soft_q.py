@@ -47,7 +47,9 @@ class SoftQ(Saved):
         target: float,
         seed: int,
     ) -> None:
-        self.tokens, self.length, self.rate = tokens, length, target
+        self.tokens = tokens
+        self.length = length
+        self.rate = target
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.network = nn.Sequential(
@@ -58,34 +60,47 @@ class SoftQ(Saved):
 
     def features(self, texts: IntArray) -> Tensor:
         """Return the position, and counts of the tokens before it, shape (n, length, length + tokens)."""
-        each = np.eye(self.tokens, dtype=np.float32)[texts]
-        before = np.cumsum(each, axis=1) - each
-        place = np.broadcast_to(np.eye(self.length, dtype=np.float32), (len(texts), self.length, self.length))
-        return torch.from_numpy(np.concatenate([place, before], axis=2))
+        one_hot = np.eye(self.tokens, dtype=np.float32)[texts]  # (n, length, tokens)
+        before = np.cumsum(one_hot, axis=1) - one_hot  # without the token itself
+        position = np.eye(self.length, dtype=np.float32)
+        position = np.broadcast_to(position, (len(texts), self.length, self.length))
+        return torch.from_numpy(np.concatenate([position, before], axis=2))
 
     @torch.no_grad()
     def write(self, rng: np.random.Generator | None) -> IntArray:
         """Draw a text from softmax(Q); without a generator take the best token each time. Shape (length,)."""
         text = np.zeros(self.length, dtype=np.int64)
-        for place in range(self.length):
-            q: FloatArray = self.network(self.features(text[None])[:, place])[0].double().numpy()
-            shares = np.exp(q - q.max())
-            text[place] = q.argmax() if rng is None else rng.choice(self.tokens, p=shares / shares.sum())
+        for t in range(self.length):
+            q: FloatArray = self.network(self.features(text[None])[:, t])[0].double().numpy()  # (tokens,)
+            if rng is None:
+                text[t] = q.argmax()
+            else:
+                p = np.exp(q - q.max())  # without overflow
+                text[t] = rng.choice(self.tokens, p=p / p.sum())
         return text
 
     def update(self, texts: IntArray, rewards: FloatArray) -> float:
         """Make a gradient step on texts, shape (n, length), with rewards, shape (n,); return the loss."""
-        seen, paid = self.features(texts), torch.from_numpy(rewards).float()[:, None]
-        q = self.network(seen)
-        values = q.logsumexp(2)
-        gained = q.gather(2, torch.from_numpy(texts)[..., None])[..., 0] - values
+        features = self.features(texts)
+        reward = torch.from_numpy(rewards).float()[:, None]  # (n, 1)
+        q = self.network(features)  # (n, length, tokens)
+        values = q.logsumexp(2)  # (n, length): V = log sum exp Q
+        written = torch.from_numpy(texts)[..., None]
+        advantages = q.gather(2, written)[..., 0] - values  # (n, length): A = Q - V
+        # y_t = V'(s_t+1), and R after the last token.
         with torch.no_grad():
-            follows = torch.cat([self.target(seen[:, 1:]).logsumexp(2), paid], dim=1)
-        later = gained.flip(1).cumsum(1).flip(1)
-        loss = ((values + gained - follows) ** 2 + (values + later - paid) ** 2).mean() / 2
+            next_values = self.target(features[:, 1:]).logsumexp(2)  # (n, length - 1)
+            targets = torch.cat([next_values, reward], dim=1)  # (n, length)
+        # A_t + ... + A_T, a sum from the end
+        advantages_to_go = advantages.flip(1).cumsum(1).flip(1)
+        # L = mean of (V_t + A_t - y_t)^2 / 2  +  (V_t + A_t + ... + A_T - R)^2 / 2
+        one_step = (values + advantages - targets) ** 2
+        all_steps = (values + advantages_to_go - reward) ** 2
+        loss = (one_step + all_steps).mean() / 2
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
+        # The target network follows: theta' <- theta' + rate (theta - theta').
         with torch.no_grad():
             torch._foreach_lerp_(list(self.target.parameters()), list(self.network.parameters()), self.rate)
         return float(loss.detach())

@@ -112,31 +112,37 @@ class Compress(WritingAgent):
         """Restore the initial weights; a model with a growing vocabulary adds the environment's words."""
         super().begin(world, seed)
         self.known: dict[str, tuple[tuple[int, ...], float]] = {}  # climb: best choice by text
-        self.lm.take(text_of(own.state.observation) for own in examples(world))
+        self.lm.take(text_of(t.state.observation) for t in examples(world))
 
     def decide(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Draw choices from the policy, greedily for the first of each group, or choose by the control."""
         if self.config.choose != "policy":
-            return [self.controlled(own, rng) for own in states]
+            return [self.controlled(state, rng) for state in states]
         return super().decide(states, rng)
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Return the likelier choice per word, the control's choice, or the climber's best one so far."""
         if self.config.choose != "policy":
-            return [self.controlled(own, rng, tries=False) for own in states]
+            return [self.controlled(state, rng, tries=False) for state in states]
         return super().write(states, rng)
 
     def controlled(self, state: State, rng: np.random.Generator, tries: bool = True) -> Decision:
         """Return a control's choice; with ``tries``, climbing changes its best choice."""
         from hunch_contrib.tune.words import kept, words_of  # loads torch
 
-        words, how = words_of(state), self.config.choose
-        head = state.observation.split()[0]
-        most = min(len(words), int(head) if head.isdigit() else round(self.config.keep * len(words)))
+        choose = self.config.choose
+        words = words_of(state)
+        asked = state.observation.split()[0]  # "N words : TEXT"
+        length = int(asked) if asked.isdigit() else round(self.config.keep * len(words))
+        length = min(len(words), length)
         bits = np.zeros(len(words), dtype=int)
-        bits[rng.permutation(len(words))[:most] if how != "first" else np.arange(most)] = 1
-        if how == "climb" and state.observation in self.known:
-            bits = np.array(self.known[state.observation][0])
+        if choose == "first":
+            bits[:length] = 1
+        else:
+            bits[rng.permutation(len(words))[:length]] = 1
+        if choose == "climb" and state.observation in self.known:
+            best, _ = self.known[state.observation]
+            bits = np.array(best)
             if tries:
                 bits = changed(bits, rng)
         return Decision(kept(words, bits.tolist()), tuple(bits.tolist()))
@@ -149,33 +155,38 @@ class Compress(WritingAgent):
             super().observe(transitions)
         elif self.config.choose == "climb":
             for t in transitions:
-                asked = t.state.observation
-                if t.reward > self.known.get(asked, ((), -np.inf))[1]:
-                    self.known[asked] = places_of(words_of(t.state), t.action), float(t.reward)
+                _, best_reward = self.known.get(t.state.observation, ((), -np.inf))
+                if t.reward > best_reward:
+                    bits = places_of(words_of(t.state), t.action)
+                    self.known[t.state.observation] = bits, float(t.reward)
 
     def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return the mean number of kept words, as a metric."""
-        return {"kept": float(np.mean([len(own.text.split()) for own in decisions]))}
+        return {"kept": float(np.mean([len(decision.text.split()) for decision in decisions]))}
 
 
 class Best(Groups):
     """A memory of groups that keeps the greedy choice and the best other one."""
 
     def whole(self) -> list[list[list[Step]]]:
-        """Return these two choices of each complete group."""
+        """Return these two choices of each complete group, the greedy one first."""
 
-        def paid(episode: list[Step]) -> float:
+        def reward(episode: list[Step]) -> float:
             return sum(step.transition.reward for step in episode)
 
-        return [[own[0], max(own[1:], key=paid)] for own in super().whole()]
+        groups = []
+        for greedy, *drawn in super().whole():
+            groups.append([greedy, max(drawn, key=reward)])
+        return groups
 
 
 def changed(bits: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Return choices in which a kept and a dropped word are exchanged, or one word's choice is inverted."""
     bits = bits.copy()
-    inside, outside = np.flatnonzero(bits), np.flatnonzero(bits == 0)
-    if len(inside) and len(outside) and rng.random() < 0.5:
-        bits[[rng.choice(inside), rng.choice(outside)]] ^= 1
+    kept_words = np.flatnonzero(bits)
+    dropped_words = np.flatnonzero(bits == 0)
+    if len(kept_words) and len(dropped_words) and rng.random() < 0.5:
+        bits[[rng.choice(kept_words), rng.choice(dropped_words)]] ^= 1
     else:
         bits[rng.integers(len(bits))] ^= 1
     return bits

@@ -69,7 +69,8 @@ class Constitutional(RLHF):
         super().__init__(config, judge, **options)
         if judge is None:
             raise UsageError("constitutional needs a model that criticises: name one as judge.")
-        self.judging, file = judge, self.config.principles
+        self.judging = judge
+        file = self.config.principles
         self.principles = read_principles(file) if file else PRINCIPLES
         self.asking = Asking(judge, AskConfig(), tokens=128, stop=())
         self.models = {**self.models, "judge": judge}
@@ -99,8 +100,10 @@ class Constitutional(RLHF):
 
     def require(self, steps: int) -> None:
         """Check that the run is long enough for the last stage."""
-        needed = self.config.drafts + 2 * self.config.pairs * self.config.rounds * self.config.compare
-        if 0 < steps < needed + self.config.compare:
+        needed = self.config.drafts
+        if self.config.compare:
+            needed += 2 * self.config.pairs * self.config.rounds
+        if 0 < steps < needed + self.config.compare:  # and one more for the second stage
             raise UsageError(f"Drafts and pairs need {needed:,} steps, and the run has {steps:,}: set more.")
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -120,19 +123,29 @@ class Constitutional(RLHF):
     def revise(self) -> dict[str, float]:
         """Revise all drafts, and train the model on the results."""
         drafts = [(State.of(state), text) for state, text in self.answers[: self.config.drafts]]
+        states = [state for state, _ in drafts]
+        # 1. y <- the judge's revision of y, several times
         texts = [text for _, text in drafts]
         for _ in range(self.config.revisions):
-            texts = self.improved([state for state, _ in drafts], texts)
-        prompts = [self.agent.policy.prompt(state) for state, _ in drafts]
-        self.agent.lm.take(part for both in zip(map(text_of, prompts), texts, strict=True) for part in both)
-        self.agent.texts = list(zip(prompts, texts, strict=True))
+            texts = self.improved(states, texts)
         pairs = list(zip(drafts, texts, strict=True))
-        self.samples += [
-            {"prompt": s.observation, "draft": old, "text": new} for (s, old), new in pairs[:SHOWN]
-        ]
-        self.answers, self.revised = [], True
-        losses = [self.imitate()["loss"] for _ in range(self.config.demonstrations)]
-        return {"loss": losses[-1], "revised": sum(new != old for (_, old), new in pairs) / len(pairs)}
+        changed = sum(text != draft for (_, draft), text in pairs)
+        for (state, draft), text in pairs[:SHOWN]:
+            self.samples.append({"prompt": state.observation, "draft": draft, "text": text})
+
+        # 2. ascend on log pi(y | x)
+        prompts = [self.agent.policy.prompt(state) for state in states]
+        known = []
+        for prompt, text in zip(prompts, texts, strict=True):
+            known += [text_of(prompt), text]
+        self.agent.lm.take(known)  # a growing vocabulary adds their words
+        self.agent.texts = list(zip(prompts, texts, strict=True))
+        self.answers = []
+        self.revised = True
+        loss = 0.0
+        for _ in range(self.config.demonstrations):
+            loss = self.imitate()["loss"]
+        return {"loss": loss, "revised": changed / len(drafts)}
 
     def improved(self, states: Sequence[State], texts: Sequence[str]) -> list[str]:
         """Return each text after a critique and a revision; unchanged if there is none.
@@ -140,33 +153,42 @@ class Constitutional(RLHF):
         Raises:
             UsageError: if no answer of the judge holds a revision.
         """
-        drawn = [self.principles[i] for i in self.rng.integers(len(self.principles), size=len(texts))]
-        asked = list(map(question, states, texts, drawn))
-        told = self.criticised(asked)
-        due = [i for i, critique in enumerate(told) if critique is not None]
-        said = self.written([f"{asked[i]}{told[i]}{REVISE}" for i in due])
-        found = [revision(answer) for answer in said]
-        self.asking.hear(said, found, abstains=True)
-        if due and not any(found) and getattr(self.judging, "speaks", True):
+        principles = [self.principles[i] for i in self.rng.integers(len(self.principles), size=len(texts))]
+        questions = [
+            question(state, text, principle)
+            for state, text, principle in zip(states, texts, principles, strict=True)
+        ]
+        critiques = self.criticised(questions)
+        due = [i for i, critique in enumerate(critiques) if critique is not None]
+        answers = self.written([f"{questions[i]}{critiques[i]}{REVISE}" for i in due])
+        revisions = [revision(answer) for answer in answers]
+        self.asking.hear(answers, revisions, abstains=True)
+        if due and not any(revisions) and getattr(self.judging, "speaks", True):
             raise UsageError(
-                f"{self.judging.name} wrote no revision in {len(due):,} answers, such as {said[0][:60]!r}: "
-                f"one has to hold a line that begins with {MARK}"
+                f"{self.judging.name} wrote no revision in {len(due):,} answers, such as "
+                f"{answers[0][:60]!r}: one has to hold a line that begins with {MARK}"
             )
-        known = dict(zip(due, found, strict=True))
-        return [known.get(i) or text for i, text in enumerate(texts)]
+        improved = list(texts)
+        for i, revised in zip(due, revisions, strict=True):
+            improved[i] = revised or texts[i]
+        return improved
 
-    def criticised(self, asked: Sequence[str]) -> list[str | None]:
+    def criticised(self, questions: Sequence[str]) -> list[str | None]:
         """Return the critique that follows each question, empty without critiques; None if all is well."""
         if not self.config.critique:
-            return [""] * len(asked)
-        said = self.written([f"{own}{CRITICISE}" for own in asked])
-        lines = [next(iter(spoken(own).strip().splitlines()), "") for own in said]
-        well = [line.lower().startswith(NOTHING) for line in lines]
-        return [None if fine else f"\nCritique: {line}" for fine, line in zip(well, lines, strict=True)]
+            return [""] * len(questions)
+        critiques: list[str | None] = []
+        for answer in self.written([f"{text}{CRITICISE}" for text in questions]):
+            line = next(iter(spoken(answer).strip().splitlines()), "")
+            well = line.lower().startswith(NOTHING)
+            critiques.append(None if well else f"\nCritique: {line}")
+        return critiques
 
     def written(self, prompts: Sequence[str]) -> list[str]:
         """Return the judge's answer to each prompt."""
-        return [own for (own,) in self.judging.generate(prompts, 1, self.asking.sampling)] if prompts else []
+        if not prompts:
+            return []
+        return [answers[0] for answers in self.judging.generate(prompts, 1, self.asking.sampling)]
 
 
 QUESTION_WORDING: Final = "970e53f6"
@@ -187,7 +209,9 @@ REVISE: Final = f"\nWrite the whole answer again so that it keeps the principle,
 def revision(answer: str) -> str | None:
     """Return the revision in an answer; None if there is none."""
     _, mark, rest = spoken(answer).rpartition(MARK)
-    return (next(iter(rest.strip().splitlines()), "") or None) if mark else None
+    if not mark:
+        return None
+    return next(iter(rest.strip().splitlines()), "") or None
 
 
 METHOD = replace(

@@ -139,29 +139,35 @@ class TopEpisodes:
         """Keep an episode if it is among the best; of episodes with equal texts, keep the best one."""
         if self.least is not None and _rank(episode)[0] < self.least:
             return
-        by_texts = {_texts(own): own for own in self.known.get(beginning, [])}
-        by_texts[_texts(episode)] = max(by_texts.get(_texts(episode), episode), episode, key=_rank)
+        by_texts = {_texts(kept): kept for kept in self.known.get(beginning, [])}
+        texts = _texts(episode)
+        rival = by_texts.get(texts)
+        if rival is None or _rank(episode) > _rank(rival):
+            by_texts[texts] = episode
         self.known[beginning] = sorted(by_texts.values(), key=_rank, reverse=True)[: self.size]
 
     def episodes(self) -> list[list[Step]]:
         """Return all episodes that are kept."""
-        return [episode for own in self.known.values() for episode in own]
+        return [episode for episodes in self.known.values() for episode in episodes]
 
     def state_dict(self) -> list[Any]:
         """Return everything as plain values."""
-        return [(beginning, plain_streams(dict(enumerate(own)))) for beginning, own in self.known.items()]
+        return [(beginning, plain_streams(dict(enumerate(best)))) for beginning, best in self.known.items()]
 
     def load_state_dict(self, state: Sequence[Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self.known = {beginning: list(streams_of(own).values()) for beginning, own in state}
+        self.known = {beginning: list(streams_of(best).values()) for beginning, best in state}
 
 
 def _rank(episode: Sequence[Step]) -> tuple[float, int]:
-    return sum(t.reward for t, _ in episode), -len(episode)
+    """Return the key by which episodes are ordered: the return, and among equals the shortest is best."""
+    episode_return = sum(step.transition.reward for step in episode)
+    return episode_return, -len(episode)
 
 
 def _texts(episode: Sequence[Step]) -> tuple[str, ...]:
-    return tuple(own.text for _, own in episode)
+    """Return the texts that the model wrote in an episode."""
+    return tuple(step.decision.text for step in episode)
 
 
 METHOD = replace(

@@ -34,7 +34,8 @@ def words_of(state: State) -> list[str]:
     Raises:
         UsageError: if there are no words.
     """
-    if not (words := state.observation.rpartition(" : ")[2].split()):
+    words = state.observation.rpartition(" : ")[2].split()
+    if not words:
         raise UsageError(f"There are no words to keep in {state.observation!r}.")
     return words
 
@@ -68,15 +69,19 @@ class WordsPolicy(ModelPolicy):
     ) -> list[Decision]:
         """Draw which words are kept; at temperature 0 keep those with probability above 0.5."""
         with torch.no_grad():
-            scores, _ = self._scores(states)
-        found = []
+            scores, _ = self._scores(states)  # (n, T)
+        decisions = []
         for state, row, rng in zip(states, scores.double().cpu(), rngs, strict=True):
             words = words_of(state)
-            own, luck = row[: len(words)], torch.from_numpy(rng.random(len(words)))
-            bits = (luck < torch.sigmoid(own / temperature)) if temperature else own > 0
-            logprobs = logsigmoid(torch.where(bits, own, -own)).tolist()
-            found.append(Decision(kept(words, bits.tolist()), tuple(map(int, bits)), tuple(logprobs)))
-        return found
+            score = row[: len(words)]  # (words,)
+            uniform = torch.from_numpy(rng.random(len(words)))
+            # p(keep) = sigmoid(score / temperature)
+            keep = uniform < torch.sigmoid(score / temperature) if temperature else score > 0
+            # log p(keep) = log sigmoid(score), log p(drop) = log sigmoid(-score)
+            logprobs = logsigmoid(torch.where(keep, score, -score))
+            text = kept(words, keep.tolist())
+            decisions.append(Decision(text, tuple(map(int, keep)), tuple(logprobs.tolist())))
+        return decisions
 
     def evaluate(
         self,
@@ -86,14 +91,16 @@ class WordsPolicy(ModelPolicy):
         with_kl: bool = False,
     ) -> Evaluated:
         """Evaluate choices by the current weights; see :meth:`hunch.rl.policy.TrainablePolicy.evaluate`."""
-        scores, mask = self._scores(states)
-        bits = torch.zeros_like(mask)
-        for row, (state, own) in enumerate(zip(states, decisions, strict=True)):
-            chosen = own.tokens or places_of(words_of(state), own.text)
-            bits[row, : len(chosen)] = torch.tensor(chosen, dtype=torch.bool)
-        logprobs = logsigmoid(torch.where(bits, scores, -scores)) * mask
-        chance = torch.sigmoid(scores)
-        entropy = -(chance * logsigmoid(scores) + (1 - chance) * logsigmoid(-scores)) * mask
+        scores, mask = self._scores(states)  # (n, T) each
+        keep = torch.zeros_like(mask)
+        for row, (state, decision) in enumerate(zip(states, decisions, strict=True)):
+            # A recorded text has no tokens; its words are found again.
+            chosen = decision.tokens or places_of(words_of(state), decision.text)
+            keep[row, : len(chosen)] = torch.tensor(chosen, dtype=torch.bool)
+        logprobs = logsigmoid(torch.where(keep, scores, -scores)) * mask
+        # H = - p log p - (1 - p) log (1 - p)
+        p = torch.sigmoid(scores)
+        entropy = -(p * logsigmoid(scores) + (1 - p) * logsigmoid(-scores)) * mask
         return Evaluated(logprobs, entropy, torch.zeros_like(logprobs), mask)
 
     def reference_logprobs(self, states: Sequence[State], decisions: Sequence[Decision]) -> Tensor | None:
@@ -106,21 +113,26 @@ class WordsPolicy(ModelPolicy):
 
     def _scores(self, states: Sequence[State]) -> tuple[Tensor, Tensor]:
         """Return the score of each word, with gradients, and which there are; both of shape (n, T)."""
-        prompts, texts = [self.prompt(s) for s in states], [" ".join(words_of(s)) for s in states]
-        found = self.lm.judged(prompts, self.lm.spelled(prompts, texts)).states
-        rows = [self._ends(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
-        at = torch.zeros((len(rows), max(map(len, rows))), dtype=torch.long)
-        mask = torch.zeros(at.shape, dtype=torch.bool, device=found.device)
-        for i, own in enumerate(rows):
-            at[i, : len(own)], mask[i, : len(own)] = torch.tensor(own), True
-        read = found[torch.arange(len(rows))[:, None], at.to(found.device)]
-        return self.head(read)[..., 0] * mask, mask
+        prompts = [self.prompt(state) for state in states]
+        texts = [" ".join(words_of(state)) for state in states]
+        # The text is read after the prompt, which holds it already. hidden: (n, tokens, dim)
+        hidden = self.lm.judged(prompts, self.lm.spelled(prompts, texts)).states
+        ends = [self._ends(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+        position = torch.zeros((len(ends), max(map(len, ends))), dtype=torch.long)  # (n, T)
+        mask = torch.zeros(position.shape, dtype=torch.bool, device=hidden.device)
+        for i, ends_of_words in enumerate(ends):
+            position[i, : len(ends_of_words)] = torch.tensor(ends_of_words)
+            mask[i, : len(ends_of_words)] = True
+        row = torch.arange(len(ends))[:, None]
+        after_words = hidden[row, position.to(hidden.device)]  # (n, T, dim)
+        scores: Tensor = self.head(after_words)[..., 0]  # w . state
+        return scores * mask, mask
 
     def _ends_of(self, prompt: str, text: str) -> list[int]:
         """Return the number of tokens of the text up to the end of each word."""
         words = text.split()
         heads: Any = tuple(" ".join(words[: i + 1]) for i in range(len(words)))
-        return [len(own) for own in self.lm.model.tails(prompt, heads)]
+        return [len(tokens) for tokens in self.lm.model.tails(prompt, heads)]
 
 
 def kept(words: Sequence[str], bits: Sequence[bool]) -> str:
@@ -131,4 +143,10 @@ def kept(words: Sequence[str], bits: Sequence[bool]) -> str:
 def places_of(words: Sequence[str], text: str) -> tuple[int, ...]:
     """Return 1 for each word that a text keeps, matched as early as possible, and 0 for the others."""
     left = text.split()
-    return tuple(int(bool(left) and word == left[0] and bool(left.pop(0))) for word in words)
+    bits = []
+    for word in words:
+        keeps = bool(left) and word == left[0]
+        if keeps:
+            left.pop(0)
+        bits.append(int(keeps))
+    return tuple(bits)

@@ -15,7 +15,6 @@ from hunch.cli.estimate import dry_run
 from hunch.cli.options import budget_of, default_folder
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
-from hunch.envs import make
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
@@ -25,7 +24,7 @@ from hunch.runs import cluster
 from hunch.runs.compare import Job, Outcome, arms, jobs, prepared, refuse_others, refuse_run, unfinished
 from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig
-from hunch.runs.data import options_with_data, recorded, require_recorded
+from hunch.runs.data import recorded, require_recorded
 from hunch.runs.environments import require_fit
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
@@ -52,19 +51,20 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
     first = [job.config for job in todo[: len(listed)]]
     _check(where)
     resolved = [resolve(config, where.board) for config in first]
-    env = _environment(resolved, where)
+    env = _environment(resolved)
     left = unfinished(todo)
+    ray = None
     if left and not where.dry_run:
         if where.on == "ray":
-            cluster.connect()
+            ray = cluster.connect()
         else:
             prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
     if left:
         _check_models(resolved, where, env)
     if where.dry_run:
-        return dry_run([arm.label for arm in listed], first, where.seeds)
+        return dry_run([arm.label for arm in listed], resolved, where.seeds)
     try:
-        outcomes = _watch(todo, where)
+        outcomes = _watch(todo, where, ray)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped; the runs are saved in {out}, and the same command continues them."
@@ -87,11 +87,10 @@ def _check(where: CompareOptions) -> None:
         )
 
 
-def _environment(listed: Sequence[Resolved], where: CompareOptions) -> TextEnvironment:
+def _environment(listed: Sequence[Resolved]) -> TextEnvironment:
     """Return an environment of the comparison, after comparing it and the data with every method."""
-    config = listed[0].config
-    data = recorded(config)
-    env = make(where.env, **options_with_data(config, data))
+    data = recorded(listed[0].config)
+    (env,) = listed[0].environments()
     for resolved in listed:
         if resolved.method:
             require_fit(resolved.method, env)
@@ -112,10 +111,11 @@ def _check_models(listed: Sequence[Resolved], where: CompareOptions, env: TextEn
         budget.check_prices([model for each in asked for _, model in each])
 
 
-def _watch(todo: Sequence[Job], where: CompareOptions) -> list[Outcome]:
+def _watch(todo: Sequence[Job], where: CompareOptions, ray: Any) -> list[Outcome]:
+    """Execute what is unfinished, on the cluster if there is a connection to one."""
     with JobBars(todo) as bars:
-        if where.on == "ray":
-            return cluster.compare(todo, watch=bars.follow)
+        if ray is not None:
+            return cluster.compare(todo, ray, watch=bars.follow)
         budget = budget_of(where.budget)
         boards = where.board
         return compare_runs(todo, workers=where.workers, budget=budget, boards=boards, watch=bars.follow)

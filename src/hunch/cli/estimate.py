@@ -9,19 +9,15 @@ from rich.console import Console
 from rich.table import Table
 
 from hunch.runs.estimate import FIGURES, Estimate, assumptions, estimates, wall_time
-from hunch.runs.execute import RunConfig
+from hunch.runs.resolve import Resolved
 
 _HEADS = ("model\ncalls", "cache\nhits", "tokens\nread", "tokens\nwritten", "cost")
 HEADINGS = dict(zip(FIGURES, _HEADS, strict=True))
 
 
-def dry_run(labels: Sequence[str], configs: Sequence[RunConfig], seeds: int = 1) -> None:
-    """Estimate runs and print their model calls; no model is asked and no folder is changed.
-
-    Raises:
-        UsageError: if a setting is invalid.
-    """
-    found = estimates(list(configs))
+def dry_run(labels: Sequence[str], listed: Sequence[Resolved], seeds: int = 1) -> None:
+    """Estimate runs and print their model calls; no model is asked and no folder is changed."""
+    found = estimates(listed)
     names = [name for name in FIGURES if name != "cost" or any(e.bound["cost"] for e in found)]
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "", *(HEADINGS[name] for name in names)):
@@ -34,7 +30,7 @@ def dry_run(labels: Sequence[str], configs: Sequence[RunConfig], seeds: int = 1)
             grid.add_row("all" if kind == "expected" else "", SAYS[kind], *_cells(total, names, seeds))
     console = Console()
     console.print(grid, markup=False)
-    for sentence in (wall_time(found, seeds), *assumptions(found[0], configs[0], seeds)):
+    for sentence in (wall_time(found, seeds), *assumptions(found[0], listed[0].config, seeds)):
         console.print(f"- {sentence}", markup=False, highlight=False)
 
 

@@ -21,17 +21,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hunch import lm
 from hunch.cli.environment import split_environment
 from hunch.cli.options import read
 from hunch.core import Agent, Explanation, Player, State, Transition, UsageError, World
 from hunch.envs import make, options_of
-from hunch.methods import find
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.action_texts import shown_as, typed
 from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.runs.config import RunConfig
 from hunch.runs.environments import refuse_object
 from hunch.runs.loading import load_agent
+from hunch.runs.resolve import resolve
 from hunch.runs.stored import read_run
 
 
@@ -124,10 +124,7 @@ def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
 
 def _zero_shot(spec: str, seed: int) -> Agent:
     """Load a model, and let it play as the method zero-shot does."""
-    method = find("zero-shot")
-    config = method.config_class()
-    method.check(config, spec)
-    agent = method.build(config, {"lm": lm.load(spec)})
+    agent, _ = resolve(RunConfig(method="zero-shot", env="", lm=spec)).build()
     agent.begin(World(), seed)
     return agent
 

@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> None:
     if where.dry_run:
         from hunch.cli.estimate import dry_run  # it loads what runs need
 
-        return dry_run([method.name], [config])
+        return dry_run([method.name], [resolved])
     # A wrong option is told before these are read.
     from hunch.runs.callbacks import Watch  # as said
     from hunch.runs.execute import execute, interruptible  # as said

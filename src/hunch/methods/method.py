@@ -95,13 +95,6 @@ class Method:
             raise UsageError(f"{self.name} needs a language model: name one with --lm, such as {such}.")
         return {name: spec for name, spec in found.items() if spec}
 
-    def check(self, options: Any, lm: str) -> None:
-        """Check the options with the agent's classmethod :meth:`~hunch.core.Agent.check`."""
-        specs = self.specs(options, lm)
-        if lm and "lm" in self.config_class.__dataclass_fields__:  # the model that is trained
-            specs["lm"] = lm
-        self.agent_class.check(options, specs)
-
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
         """Build the agent by :meth:`hunch.core.Agent.build`, with other parts that ``hunch.runs`` loaded.
 

@@ -140,8 +140,9 @@ class Goal:
         for goal in self.above:
             if not goal.open or goal.moves is None:
                 return
-            proofs = [proof for move in goal.moves if (proof := Proof.by(move)) is not None]
-            goal.proof = min(proofs, key=lambda proof: proof.size, default=None)
+            proofs = [Proof.by(move) for move in goal.moves]
+            complete = [proof for proof in proofs if proof is not None]
+            goal.proof = min(complete, key=lambda proof: proof.size, default=None)
             goal.refuted = all(move.refuted for move in goal.moves)
             if goal.open:
                 return
@@ -161,7 +162,7 @@ class Tree:
         root: The goal to prove.
         rng: Random generator that breaks ties.
         expansions: Number of goals expanded so far.
-        ways: The hyperpaths of this round.
+        hyperpaths: Those of this round.
         queue: Goals in the order of the controls, with costs.
         number: Counter of the goals in the queue, which breaks ties.
     """
@@ -169,7 +170,7 @@ class Tree:
     root: Goal
     rng: np.random.Generator
     expansions: int = 0
-    ways: list[Hyperpath] = field(default_factory=list)
+    hyperpaths: list[Hyperpath] = field(default_factory=list)
     queue: list[tuple[float, int, Goal]] = field(default_factory=list)
     number: Iterator[int] = field(default_factory=count)
 
@@ -219,42 +220,48 @@ class AndOr:
         trees = [Tree(Goal(goal), rng) for goal, rng in zip(goals, rngs, strict=True)]
         while chosen := [(tree, leaf) for tree in trees for leaf in self._select(tree)]:
             leaves = [leaf for _, leaf in chosen]
-            for leaf, own in zip(leaves, moves([leaf.state for leaf in leaves]), strict=True):
-                leaf.expand(own)
+            # Expand: the moves of all leaves. This may prove or refute the goals above.
+            moves_of_leaves = moves([leaf.state for leaf in leaves])
+            for leaf, moves_of_leaf in zip(leaves, moves_of_leaves, strict=True):
+                leaf.expand(moves_of_leaf)
+            # Evaluate: priors p(move | goal) and values V(goal) of those that are still open.
             self._evaluate([leaf for leaf in leaves if leaf.open], evaluator)
             for tree, leaf in chosen:
                 tree.expansions += 1
                 if self.rule != "puct" and leaf.open:
                     self._queue(tree, leaf)
+            # Back up: the value of each descent goes to all moves of its hyperpath.
             for tree in trees:
-                for way in tree.ways:
-                    self._back_up(way)
+                for hyperpath in tree.hyperpaths:
+                    self._back_up(hyperpath)
         return trees
 
     def _evaluate(self, leaves: Sequence[Goal], evaluator: Evaluator) -> None:
         if not leaves:
             return
         counts = [len(leaf.moves or ()) for leaf in leaves]
-        found = evaluated(evaluator, [leaf.state for leaf in leaves], counts)
-        for leaf, (prior, value) in zip(leaves, found, strict=True):
+        estimates = evaluated(evaluator, [leaf.state for leaf in leaves], counts)
+        for leaf, (prior, value) in zip(leaves, estimates, strict=True):
             if not 0 <= value <= 1:
                 raise UsageError(f"The evaluator's values must be from 0 to 1, not {value:g}.")
-            leaf.prior, leaf.value = prior.tolist(), value
+            leaf.prior = prior.tolist()
+            leaf.value = value
 
     def _select(self, tree: Tree) -> list[Goal]:
         """Return the goals to expand in this round, within the budget."""
-        left, tree.ways = self.budget - tree.expansions, []
+        left = self.budget - tree.expansions
+        tree.hyperpaths = []
         if not left or not tree.root.open:
             return []
         if self.rule != "puct" and tree.expansions:
             return list(islice(self._next(tree), min(self.leaves, left)))
-        chosen: dict[Goal, None] = {}
+        chosen: dict[Goal, None] = {}  # an ordered set
         for _ in range(self.leaves):
-            way, leaves = self._descend(tree)
-            tree.ways.append(way)
+            hyperpath, leaves = self._descend(tree)
+            tree.hyperpaths.append(hyperpath)
             before = len(chosen)
             chosen |= dict.fromkeys(leaves)
-            if len(chosen) >= left or len(chosen) == before:
+            if len(chosen) >= left or len(chosen) == before:  # further descents would find nothing new
                 break
         return list(chosen)[:left]
 
@@ -262,8 +269,9 @@ class AndOr:
 
     def _descend(self, tree: Tree) -> tuple[Hyperpath, list[Goal]]:
         """Return the best moves from the root down, and the goals that they lead to."""
-        way: Hyperpath = []
-        leaves, below = [], [tree.root]
+        hyperpath: Hyperpath = []
+        leaves = []
+        below = [tree.root]
         while below:
             goal = below.pop()
             if goal.moves is None:
@@ -271,46 +279,64 @@ class AndOr:
                 continue
             move = self._best(goal, tree.rng)
             move.pending += 1
-            way.append(move)
+            hyperpath.append(move)
+            # All subgoals must hold, so the descent goes into every open one.
             below += [subgoal for subgoal in reversed(move.subgoals) if subgoal.open]
-        return way, leaves
+        return hyperpath, leaves
 
     def _best(self, goal: Goal, rng: np.random.Generator) -> Move:
-        fit = [(move, p) for move, p in zip(goal.moves or (), goal.prior, strict=True) if not move.refuted]
-        tried = [move.visits + move.pending for move, _ in fit]
-        n, both = sum(tried), zip(fit, tried, strict=True)
-        values = [(move.total / k if k else goal.value, k, p) for (move, p), k in both]
-        return fit[largest([puct(value, k, n, self.c, p) for value, k, p in values], rng)][0]
+        """Return the move with the largest bound Q + c p sqrt(N) / (1 + n) (PUCT)."""
+        moves, priors = [], []
+        for move, prior in zip(goal.moves or (), goal.prior, strict=True):
+            if not move.refuted:
+                moves.append(move)
+                priors.append(prior)
+        # A descent without a value yet counts as one of value 0, so that the next one goes elsewhere.
+        counts = [move.visits + move.pending for move in moves]
+        n = sum(counts)
+        bounds = []
+        for move, prior, k in zip(moves, priors, counts, strict=True):
+            q = move.total / k if k else goal.value
+            bounds.append(puct(q, k, n, self.c, prior))
+        return moves[largest(bounds, rng)]
 
-    def _back_up(self, way: Hyperpath) -> None:
-        """Add the value of a descent to its moves, from below."""
-        passed: dict[Goal, float] = {}
-        for move in reversed(way):
-            value = self._combined([self._worth(subgoal, passed) for subgoal in move.subgoals])
-            move.visits, move.pending, move.total = move.visits + 1, move.pending - 1, move.total + value
+    def _back_up(self, hyperpath: Hyperpath) -> None:
+        """Add the value of a descent to its moves, from below::
+
+        V(goal) = gamma * product (or minimum) of V(subgoal) over the subgoals of its move
+        """
+        values: dict[Goal, float] = {}  # of the goals below, in this descent
+        for move in reversed(hyperpath):
+            value = self._combined([self._value(subgoal, values) for subgoal in move.subgoals])
+            move.visits += 1
+            move.pending -= 1
+            move.total += value
             if self.backup == "max":
-                move.total = move.visits * value
-                fit = [own.value for own in move.goal.moves or () if own.visits and not own.refuted]
-                value = max(fit, default=value)
-            passed[move.goal] = value
+                move.total = move.visits * value  # the subgoals' current value replaces the earlier ones
+                known = [other.value for other in move.goal.moves or () if other.visits and not other.refuted]
+                value = max(known, default=value)
+            values[move.goal] = value
 
-    def _worth(self, goal: Goal, passed: dict[Goal, float]) -> float:
+    def _value(self, goal: Goal, values: dict[Goal, float]) -> float:
         """Return what a subgoal is worth; one that the budget did not reach counts as the goal above it."""
         if not goal.open:
             return float(goal.proof is not None)
         if goal.moves is None and goal.move:
             return goal.move.goal.value
-        return passed.get(goal, goal.value)
+        return values.get(goal, goal.value)
 
     def _combined(self, values: Sequence[float]) -> float:
-        return self.gamma * (prod(values) if self.combine == "product" else min(values, default=1.0))
+        """Return the value of a move from those of its subgoals; without subgoals it proves its goal."""
+        together = prod(values) if self.combine == "product" else min(values, default=1.0)
+        return self.gamma * together
 
     # ---- breadth first, best first --------------------------------------------------------------------
 
     def _queue(self, tree: Tree, leaf: Goal) -> None:
         """Add the subgoals of an expanded goal at their costs: depth, or -log of the priors."""
         for move, prior in zip(leaf.moves or (), leaf.prior, strict=True):
-            step = 1.0 if self.rule == "breadth" else -log(prior) if prior else inf
+            surprise = -log(prior) if prior else inf
+            step = 1.0 if self.rule == "breadth" else surprise
             for subgoal in move.subgoals:
                 subgoal.cost = leaf.cost + step
                 heapq.heappush(tree.queue, (subgoal.cost, next(tree.number), subgoal))

@@ -71,23 +71,31 @@ class Evaluated(NamedTuple):
     @classmethod
     def joined(cls, pieces: Sequence[Evaluated]) -> Evaluated:
         """Return several pieces with different T as one, padded with 0."""
-        known: Any = zip(*pieces, strict=True)
-        return cls(*(None if own[0] is None else joined(own) for own in known))  # type: ignore[arg-type]
+        fields: dict[str, Tensor | None] = {}
+        for name in cls._fields:
+            tensors = [getattr(piece, name) for piece in pieces]  # (rows of the piece, its T) each
+            fields[name] = None if tensors[0] is None else joined(tensors)
+        return cls(**fields)  # type: ignore[arg-type]
 
     @classmethod
     def recorded(cls, decisions: Sequence[Decision], device: Any = "cpu") -> Evaluated:
         """Return the recorded log-probabilities of decisions, with entropy and values of 0."""
         import torch
 
-        rows = [torch.tensor([own.logprobs], device=device) for own in decisions]
-        logprobs, mask = joined(rows), joined([torch.ones_like(row, dtype=torch.bool) for row in rows])
-        return cls(logprobs, torch.zeros_like(logprobs), torch.zeros_like(logprobs), mask)
+        rows = [torch.tensor([decision.logprobs], device=device) for decision in decisions]  # (1, tokens)
+        logprobs = joined(rows)  # (n, T)
+        mask = joined([torch.ones_like(row, dtype=torch.bool) for row in rows])
+        entropy = torch.zeros_like(logprobs)
+        values = torch.zeros_like(logprobs)
+        return cls(logprobs, entropy, values, mask)
 
     def whole(self) -> Evaluated:
         """Return texts as single actions: sums over tokens, and the value before the first token; T is 1."""
-        logprobs, entropy = ((own * self.mask).sum(1, keepdim=True) for own in (self.logprobs, self.entropy))
+        # log p(text) = sum_t log p(token_t | tokens before)
+        logprobs = (self.logprobs * self.mask).sum(1, keepdim=True)  # (n, 1)
+        entropy = (self.entropy * self.mask).sum(1, keepdim=True)
         kl = None if self.kl is None else (self.kl * self.mask).sum(1, keepdim=True)
-        return Evaluated(logprobs, entropy, self.values[:, :1], self.mask[:, :1], kl)
+        return Evaluated(logprobs, entropy, values=self.values[:, :1], mask=self.mask[:, :1], kl=kl)
 
 
 def joined(pieces: Sequence[Tensor]) -> Tensor:

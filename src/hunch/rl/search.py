@@ -23,7 +23,7 @@ from hunch.rl.world_model import Prediction, WorldModel
 Q = TypeVar("Q")
 A = TypeVar("A")
 R = TypeVar("R")
-Wanted: TypeAlias = tuple[Any, Any, np.random.Generator]
+StepQuery: TypeAlias = tuple[Any, Any, np.random.Generator]
 """A state, an action in it, and a random generator."""
 
 
@@ -41,21 +41,23 @@ def together(
             answered in one call.
     """
     results: dict[int, R] = {}
-    wanted: dict[int, Q] = {}
+    queries: dict[int, Q] = {}  # of the unfinished plans
 
-    def go_on(i: int, found: A | None) -> None:
+    def advance(i: int, reply: A | None) -> None:
+        """Give a plan the answer to its query, and run it up to its next query or its end."""
         try:
-            wanted[i] = plans[i].send(found)  # type: ignore[arg-type]  # None starts a generator
+            queries[i] = plans[i].send(reply)  # type: ignore[arg-type]  # None starts a generator
         except StopIteration as end:
             results[i] = end.value
-            wanted.pop(i, None)
+            queries.pop(i, None)
 
     for i in range(len(plans)):
-        go_on(i, None)
-    while wanted:
-        now = [i for i, query in wanted.items() if not late(query)] or list(wanted)
-        for i, found in zip(now, answer([wanted[i] for i in now]), strict=True):
-            go_on(i, found)
+        advance(i, None)
+    while queries:
+        now = [i for i, query in queries.items() if not late(query)] or list(queries)
+        replies = answer([queries[i] for i in now])
+        for i, reply in zip(now, replies, strict=True):
+            advance(i, reply)
     return [results[i] for i in range(len(plans))]
 
 
@@ -84,22 +86,26 @@ def roll_out(
     A rollout ends when the model predicts the end or nothing, when the policy suggests no action, and after
     ``depth`` steps.
     """
-    values = np.zeros(len(states))
-    here, chosen, live = list(states), list(actions), list(range(len(states)))
+    returns = np.zeros(len(states))
+    state = list(states)  # the current one of each rollout
+    action = list(actions)  # its next one
+    running = list(range(len(states)))  # rollouts that have not ended
     for t in range(depth):
-        found = model.step([here[i] for i in live], [chosen[i] for i in live], [rngs[i] for i in live])
-        for i, step in zip(live, found, strict=True):
-            values[i] += gamma**t * (step.reward or 0.0)
-            here[i] = step.next_state if not step.done else None
-        live = [i for i in live if here[i] is not None]
-        if not live or t + 1 == depth:
+        predictions = model.step(
+            [state[i] for i in running], [action[i] for i in running], [rngs[i] for i in running]
+        )
+        for i, prediction in zip(running, predictions, strict=True):
+            # G = sum_t gamma^t r_t; a model may predict no reward
+            returns[i] += gamma**t * (prediction.reward or 0.0)
+            state[i] = None if prediction.done else prediction.next_state
+        running = [i for i in running if state[i] is not None]
+        if not running or t + 1 == depth:
             break
-        for i, action in zip(
-            live, policy.choose([here[i] for i in live], [rngs[i] for i in live]), strict=True
-        ):
-            chosen[i] = action
-        live = [i for i in live if chosen[i] is not None]
-    return values
+        chosen = policy.choose([state[i] for i in running], [rngs[i] for i in running])
+        for i, next_action in zip(running, chosen, strict=True):
+            action[i] = next_action
+        running = [i for i in running if action[i] is not None]
+    return returns
 
 
 # ---- Monte Carlo tree search ------------------------------------------------------------------------------
@@ -169,9 +175,10 @@ class Node:
         return visits * (value - old)
 
 
-Plan: TypeAlias = Generator["Wanted | list[Node]", "Prediction | None", R]
+Plan: TypeAlias = Generator["StepQuery | list[Node]", "Prediction | None", R]
 """A plan: yields a step and receives the prediction, or yields nodes, which are then evaluated."""
-Way: TypeAlias = list[tuple[Node, Edge, Prediction]]
+Path: TypeAlias = list[tuple[Node, Edge, Prediction]]
+"""The nodes of a descent from the root, each with the edge that was taken and what the model predicted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,17 +230,18 @@ class MCTS:
         return together(partial(self._answer, model), plans, late=lambda query: isinstance(query, list))
 
     def _answer(
-        self, model: WorldModel, queries: Sequence[Wanted | list[Node]]
+        self, model: WorldModel, queries: Sequence[StepQuery | list[Node]]
     ) -> Sequence[Prediction | None]:
         """Predict steps, or evaluate the nodes of all trees; queries of both kinds never come together."""
         if self.evaluator is None or not isinstance(queries[0], list):
             return model.step(*zip(*queries, strict=True))
         nodes = [node for query in queries for node in query if isinstance(node, Node)]
-        found = evaluated(
+        estimates = evaluated(
             self.evaluator, [node.state for node in nodes], [len(node.actions) for node in nodes]
         )
-        for node, (prior, value) in zip(nodes, found, strict=True):
-            node.prior, node.value = prior, value
+        for node, (prior, value) in zip(nodes, estimates, strict=True):
+            node.prior = prior
+            node.value = value
         return [None] * len(queries)
 
     def plan(self, state: Any, actions: Actions, rng: np.random.Generator) -> Plan[Node]:
@@ -244,94 +252,117 @@ class MCTS:
         if self.evaluator:
             yield [root]
         for done in range(0, self.simulations, self.leaves):
-            ways: list[tuple[Way, Node | None]] = []
+            paths: list[Path] = []
+            leaves: list[Node | None] = []
             for _ in range(min(self.leaves, self.simulations - done)):
-                ways += [(yield from self._descend(root, actions, rng))]
-            values = yield from self._values([leaf for _, leaf in ways], actions, rng)
-            for (way, _), value in zip(ways, values, strict=True):
-                self._back_up(way, value)
+                path, leaf = yield from self._descend(root, actions, rng)
+                paths.append(path)
+                leaves.append(leaf)
+            values = yield from self._values(leaves, actions, rng)
+            for path, value in zip(paths, values, strict=True):
+                self._back_up(path, value)
         return root
 
     def _node(self, state: Any, actions: Actions) -> Node:
-        own = actions(state)
-        return Node(state, own, [Edge() for _ in own])
+        available = actions(state)
+        return Node(state, available, [Edge() for _ in available])
 
     def _descend(
         self, root: Node, actions: Actions, rng: np.random.Generator
-    ) -> Plan[tuple[Way, Node | None]]:
+    ) -> Plan[tuple[Path, Node | None]]:
         """Return a path from the root, and the node at its end if that has a value to add."""
         node = root
-        way: Way = []
-        while node.actions and len(way) < self.depth and not (self.evaluator and node.prior is None):
+        path: Path = []
+        while node.actions and len(path) < self.depth:
+            if self.evaluator and node.prior is None:
+                break  # another descent of this round has reached the node, and it is not evaluated yet
             i = self._select(node, rng)
             edge = node.edges[i]
             edge.pending += 1
             if self.chance or edge.last is None:
                 edge.last = yield node.state, node.actions[i], rng
             assert edge.last is not None
-            way.append((node, edge, edge.last))
-            after = edge.last.next_state
-            if edge.last.done or after is None:
-                return way, None
-            if after not in edge.children:
-                edge.children[after] = node = self._node(after, actions)
-                return way, node
-            node = edge.children[after]
-        return way, node if self.evaluator else None
+            path.append((node, edge, edge.last))
+            next_state = edge.last.next_state
+            if edge.last.done or next_state is None:
+                return path, None
+            if next_state not in edge.children:
+                leaf = self._node(next_state, actions)
+                edge.children[next_state] = leaf
+                return path, leaf
+            node = edge.children[next_state]
+        # The path ends at a known node. Without an evaluator nothing more is added to it.
+        return path, node if self.evaluator else None
 
     def _select(self, node: Node, rng: np.random.Generator) -> int:
-        tried = [edge.visits + edge.pending for edge in node.edges]
-        n, both = sum(tried), zip(node.edges, tried, strict=True)
+        """Return the index of the action with the largest upper confidence bound."""
+        # A descent without a value yet counts as a visit, so that the next one goes elsewhere.
+        counts = [edge.visits + edge.pending for edge in node.edges]
+        n = sum(counts)
         if node.prior is None:
-            return largest([uct(edge.value, k, n, self.c) for edge, k in both], rng)
-        prior = node.prior.tolist()
-        return largest(
-            [puct(edge.value, k, n, self.c, p) for (edge, k), p in zip(both, prior, strict=True)], rng
-        )
+            bounds = [uct(edge.value, k, n, self.c) for edge, k in zip(node.edges, counts, strict=True)]
+        else:
+            bounds = [
+                puct(edge.value, k, n, self.c, p)
+                for edge, k, p in zip(node.edges, counts, node.prior.tolist(), strict=True)
+            ]
+        return largest(bounds, rng)
 
     def _values(
         self, leaves: Sequence[Node | None], actions: Actions, rng: np.random.Generator
     ) -> Plan[list[float]]:
         """Return the values at the ends of paths: the evaluator's, or the returns of random rollouts."""
         if self.evaluator:
+            # Two descents of a round may end at the same new node.
             new = [leaf for leaf in dict.fromkeys(leaves) if leaf and leaf.actions and leaf.prior is None]
             if new:
-                yield new
+                yield new  # now each has its value and priors
             return [leaf.value if leaf else 0.0 for leaf in leaves]
         values: list[float] = []
         for leaf in leaves:
-            values += [(yield from self._play_on(leaf.state, actions, rng)) if leaf else 0.0]
+            value = 0.0
+            if leaf:
+                value = yield from self._play_on(leaf.state, actions, rng)
+            values.append(value)
         return values
 
     def _play_on(self, state: Any, actions: Actions, rng: np.random.Generator) -> Plan[float]:
         """Return the return of a random rollout, for the player to move in the state."""
-        value, weight = 0.0, 1.0
+        total = 0.0
+        weight = 1.0  # gamma^t, negative while the other player is to move
         for _ in range(self.depth):
-            own = actions(state)
-            if not own:
+            available = actions(state)
+            if not available:
                 break
-            found = yield state, own[int(rng.integers(len(own)))], rng
-            assert found is not None
-            value += weight * (found.reward or 0.0)
-            if found.done or found.next_state is None:
+            prediction = yield state, available[int(rng.integers(len(available)))], rng
+            assert prediction is not None
+            total += weight * (prediction.reward or 0.0)
+            if prediction.done or prediction.next_state is None:
                 break
-            weight *= self.gamma * self._sign(state, found.next_state)
-            state = found.next_state
-        return value
+            weight *= self.gamma * self._sign(state, prediction.next_state)
+            state = prediction.next_state
+        return total
 
-    def _back_up(self, way: Way, value: float) -> None:
+    def _back_up(self, path: Path, value: float) -> None:
         """Add the return from each step to its action; ``value`` is for the player to move at the end."""
-        for node, edge, found in reversed(way):
-            after = None if found.done else found.next_state
-            weight = 0.0 if after is None else self.gamma * self._sign(node.state, after)
-            edge.visits, edge.pending = edge.visits + 1, edge.pending - 1
-            edge.total += (found.reward or 0.0) + weight * value
-            if self.backup == "max":
-                if after is not None:
-                    edge.total += weight * edge.children[after].renew(value)
-                value = max(edge.value for edge in node.edges if edge.visits)
+        for node, edge, prediction in reversed(path):
+            reward = prediction.reward or 0.0
+            next_state = None if prediction.done else prediction.next_state
+            weight = 0.0  # of what comes after the step
+            if next_state is not None:
+                weight = self.gamma * self._sign(node.state, next_state)
+            edge.visits += 1
+            edge.pending -= 1
+            # Q(s, a) is total / visits; G = r + gamma G', and -G' if the other player moves next.
+            edge.total += reward + weight * value
+            if self.backup == "mean":
+                value = reward + weight * value
             else:
-                value = (found.reward or 0.0) + weight * value
+                # max: the earlier visits of the next state count with its new value, too.
+                if next_state is not None:
+                    edge.total += weight * edge.children[next_state].renew(value)
+                value = max(edge.value for edge in node.edges if edge.visits)
 
-    def _sign(self, state: Any, after: Any) -> int:
-        return 1 if self.turn is None or self.turn(state) == self.turn(after) else -1
+    def _sign(self, state: Any, next_state: Any) -> int:
+        """Return 1 if the same player moves in both states, -1 if what one gains the other loses."""
+        return 1 if self.turn is None or self.turn(state) == self.turn(next_state) else -1

@@ -33,8 +33,12 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, pieces: IntArray, actions: IntArray, rewards: Any, places: IntArray) -> Steps:
         """Return arrays as tensors."""
-        read, taken, at = (torch.from_numpy(part) for part in (pieces, actions, places))
-        return cls(read, taken, torch.from_numpy(np.asarray(rewards, dtype=np.float32)), at)
+        return cls(
+            torch.from_numpy(pieces),
+            torch.from_numpy(actions),
+            torch.from_numpy(np.asarray(rewards, dtype=np.float32)),
+            torch.from_numpy(places),
+        )
 
 
 class SequenceModel(nn.Module):
@@ -54,7 +58,8 @@ class SequenceModel(nn.Module):
         self, *, pieces: int, actions: int, length: int, places: int, width: int, layers: int, heads: int
     ) -> None:
         super().__init__()
-        self.length, self.heads = length, heads
+        self.length = length
+        self.heads = heads
         self.pieces = nn.Embedding(pieces + 1, width, padding_idx=0)
         self.actions = nn.Embedding(actions + 1, width, padding_idx=0)
         self.rewards = nn.Linear(1, width)
@@ -63,20 +68,25 @@ class SequenceModel(nn.Module):
         for table in (self.pieces, self.actions, self.places, self.positions):
             nn.init.normal_(table.weight, std=0.02)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.last, self.head = nn.LayerNorm(width), nn.Linear(width, actions)
+        self.last = nn.LayerNorm(width)
+        self.head = nn.Linear(width, actions)
 
     def forward(self, steps: Steps) -> Tensor:
         """Return the logits of the action of every step, shape (n, T, number of actions)."""
-        x = self._tokens(steps, torch.arange(steps.actions.shape[1]))
+        positions = torch.arange(steps.actions.shape[1])  # (T,)
+        x = self._tokens(steps, positions)  # (n, T, width)
         for block in self.blocks:
             x = block(x)
         logits: Tensor = self.head(self.last(x))
         return logits
 
     def _tokens(self, steps: Steps, positions: Tensor) -> Tensor:
-        seen: Tensor = self.pieces(steps.pieces).sum(2) + self.actions(steps.actions)
-        seen = seen + self.rewards(steps.rewards[..., None]) + self.places(steps.places)
-        tokens: Tensor = seen + self.positions(positions)
+        """Return the sum of the embeddings of every step, shape (n, T, width)."""
+        observations = self.pieces(steps.pieces).sum(2)  # (n, T, P, width) -> (n, T, width)
+        tokens: Tensor = observations + self.actions(steps.actions)
+        tokens = tokens + self.rewards(steps.rewards[..., None])
+        tokens = tokens + self.places(steps.places)
+        tokens = tokens + self.positions(positions)
         return tokens
 
     def begin(self, version: int = 0) -> Cache:
@@ -93,11 +103,11 @@ class SequenceModel(nn.Module):
             cache: Keys and values of earlier steps in all streams; the call adds to it.
             streams: The stream of each step.
         """
-        rows = cache.rows(streams)
-        at = cache.used[rows]
-        x = self._tokens(steps, at[:, None])
+        rows = cache.rows(streams)  # (n,)
+        positions = cache.used[rows]  # (n,): the number of earlier steps of each stream
+        x = self._tokens(steps, positions[:, None])  # (n, 1, width)
         for layer, block in enumerate(self.blocks):
-            x = block(x, cache.layer(layer, rows, at))
+            x = block(x, cache.layer(layer, rows, positions))
         cache.used[rows] += 1
         logits: Tensor = self.head(self.last(x))[:, 0]
         return logits
@@ -109,8 +119,11 @@ class Block(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        # The names are those of saved weights.
+        self.before = nn.LayerNorm(width)
+        self.between = nn.LayerNorm(width)
+        self.mixed = nn.Linear(width, 3 * width)  # queries, keys and values
+        self.out = nn.Linear(width, width)
         self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor, earlier: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None) -> Tensor:
@@ -123,15 +136,17 @@ class Block(nn.Module):
         """
         n, t, width = x.shape
         mixed = self.mixed(self.before(x)).view(n, t, 3, self.heads, width // self.heads)
-        query, pair = mixed[:, :, 0].transpose(1, 2), mixed[:, :, 1:].permute(2, 0, 3, 1, 4)
+        query = mixed[:, :, 0].transpose(1, 2)  # (n, heads, T, depth)
+        keys_values = mixed[:, :, 1:].permute(2, 0, 3, 1, 4)  # (2, n, heads, T, depth)
         if earlier is None:
-            seen = functional.scaled_dot_product_attention(query, pair[0], pair[1], is_causal=True)
+            key, value = keys_values
+            attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         else:
-            known, mask = earlier(pair)
-            seen = functional.scaled_dot_product_attention(query, known[0], known[1], attn_mask=mask)
-        x = x + self.out(seen.transpose(1, 2).reshape(n, t, width))
-        after: Tensor = x + self.wide(self.between(x))
-        return after
+            (key, value), mask = earlier(keys_values)
+            attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        x = x + self.out(attended.transpose(1, 2).reshape(n, t, width))
+        x = x + self.wide(self.between(x))
+        return x
 
 
 class Cache:
@@ -155,18 +170,20 @@ class Cache:
         """Return the row of each stream; new streams get a new row."""
         new = [stream for stream in streams if stream not in self.row]
         self.row |= {stream: len(self.row) + i for i, stream in enumerate(new)}
+        # memory: (layers, 2 for keys and values, streams, heads, length, depth)
         layers, two, _, *rest = self.memory.shape
         self.memory = torch.cat([self.memory, torch.zeros(layers, two, len(new), *rest)], 2)
         self.used = torch.cat([self.used, torch.zeros(len(new), dtype=torch.long)])
         return torch.tensor([self.row[stream] for stream in streams])
 
-    def layer(self, layer: int, rows: Tensor, at: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    def layer(self, layer: int, rows: Tensor, positions: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
         """Return the function that a block calls with new keys and values, shape (2, n, heads, 1, depth)."""
 
-        def extended(pair: Tensor) -> tuple[Tensor, Tensor]:
-            memory, longest = self.memory[layer], int(at.max()) + 1
-            memory[:, rows, :, at] = pair[:, :, :, 0].transpose(0, 1)
-            mask = torch.arange(longest) <= at[:, None]
+        def extended(keys_values: Tensor) -> tuple[Tensor, Tensor]:
+            memory = self.memory[layer]  # (2, streams, heads, length, depth)
+            memory[:, rows, :, positions] = keys_values[:, :, :, 0].transpose(0, 1)
+            longest = int(positions.max()) + 1
+            mask = torch.arange(longest) <= positions[:, None]  # (n, longest)
             return memory[:, rows, :, :longest], mask[:, None, None]
 
         return extended

@@ -64,20 +64,18 @@ def unpack(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def compare(
-    todo: Sequence[Job], *, watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None
+    todo: Sequence[Job], ray: Any, *, watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None
 ) -> list[Outcome]:
     """Execute unfinished runs on a Ray cluster, as many in parallel as fit.
 
     Args:
         todo: The runs. Each run takes as many of Ray's CPUs as it has threads.
+        ray: The connection to the cluster, from :func:`connect`.
         watch: Called about twice per second with the latest line of metrics of each run.
 
     Raises:
-        UsageError: if Ray is not installed.
-        HunchError: if there is no cluster.
         KeyboardInterrupt: on Ctrl-C; runs in progress are kept up to their last checkpoint.
     """
-    ray = connect()
     home = _home(ray)
     runs = {_start(ray, job, home): job for job in missing(todo)}
     lost: dict[Job, str] = {}
@@ -98,7 +96,7 @@ def compare(
 
 
 def connect() -> Any:
-    """Connect to the cluster in ``RAY_ADDRESS`` or on this machine, unless already connected.
+    """Connect to the cluster in ``RAY_ADDRESS`` or on this machine, unless already connected; return Ray.
 
     Raises:
         UsageError: if Ray is not installed.

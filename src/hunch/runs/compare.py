@@ -24,9 +24,11 @@ from hunch import lm, methods
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.secret import without_keys
 from hunch.lm.budget import Budget
+from hunch.methods import Method
 from hunch.printable import printable
 from hunch.rl.workers import without_main
 from hunch.runs.callbacks import NOBODY, Watch
+from hunch.runs.config import way_of
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, execute, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
@@ -68,12 +70,37 @@ class Arm:
         return folder_name(self.label)
 
     @property
+    def method(self) -> Method | None:
+        """The method; None if the agent was made in Python."""
+        return None if "agent" in self.config.objects else methods.find(self.config.method)
+
+    @property
     def model(self) -> str:
         """Name of the model that fills the role, for tables."""
-        if "agent" in self.config.objects:
+        if self.config.lm or self.method is None:
             return self.config.lm or "none"
-        method = methods.find(self.config.method)
-        return self.config.lm or method.lm or ("its own" if method.takes_lm else "none")
+        return self.method.lm or ("its own" if self.method.takes_lm else "none")
+
+    @property
+    def backends(self) -> list[lm.Backend]:
+        """The kinds of the models that a run uses, as far as they are known."""
+        if self.method is None:
+            return []
+        specs = self.method.specs(self.config.options or self.method.config_class(), self.config.lm)
+        heads = [spec.partition("?")[0].partition(":")[0] for spec in specs.values()]
+        return [lm.kinds()[head] for head in heads if head in lm.kinds()]
+
+    @property
+    def similar(self) -> bool:
+        """True if the prior uses the similarity of a model that is not in :data:`LEXICAL`.
+
+        This is decided without loading the model: ``auto`` means similarity for models that can only embed.
+        """
+        spec = (self.config.lm or (self.method.lm if self.method else "")).partition("?")[0].partition(":")[0]
+        way = way_of(self.config.options)
+        known = lm.kinds().get(spec)
+        embeds = way == "similarity" or (way == "auto" and known is not None and known.verbs == {"embed"})
+        return embeds and spec not in LEXICAL
 
     @property
     def varies(self) -> bool:
@@ -131,39 +158,25 @@ def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
     pairs = [(config.method, config.lm) for config in configs]
     if len(set(pairs)) < len(pairs):
         raise UsageError("A method, or a model, can be named only once in a comparison.")
-    by_method: dict[str, list[RunConfig]] = {}
+    by_method: dict[str, list[Arm]] = {}
     for config in configs:
-        by_method.setdefault(config.method, []).append(config)
-    listed = [
-        Arm(name if config is own[0] else f"{name}, {config.lm}", config)
-        for name, own in by_method.items()
-        for config in own
-    ]
+        own = by_method.setdefault(config.method, [])
+        own.append(Arm(f"{config.method}, {config.lm}" if own else config.method, config))
+    listed = [arm for own in by_method.values() for arm in own]
     return listed + [arm for own in by_method.values() if control for arm in _controls(own)]
 
 
-def _controls(own: Sequence[RunConfig]) -> Iterator[Arm]:
-    """Yield the controls of a method that fills a role with these models."""
-    first, models = own[0], {config.lm for config in own}
-    label = methods.find(first.method).control
+def _controls(own: Sequence[Arm]) -> Iterator[Arm]:
+    """Yield the controls of a method that fills a role with the models of these arms."""
+    first = own[0]
+    models = {arm.config.lm for arm in own}
+    label = first.method.control if first.method else ""
     if not label or models == {"uniform"}:
         return
     if "uniform" not in models:
-        yield Arm(f"{first.method}, {label}", replace(first, lm="uniform"))
-    if LEXICAL[0] not in models and any(map(similar, own)):
-        yield Arm(f"{first.method}, {LEXICAL[0]}", replace(first, lm=LEXICAL[0]))
-
-
-def similar(config: RunConfig) -> bool:
-    """Return whether a run's prior uses the similarity of a model that is not in :data:`LEXICAL`.
-
-    This is decided without loading the model: ``auto`` means similarity for models that can only embed.
-    """
-    spec = (config.lm or methods.find(config.method).lm).partition("?")[0].partition(":")[0]
-    way = getattr(getattr(config.options, "prior", None), "way", "auto")
-    known = lm.kinds().get(spec)
-    embeds = way == "similarity" or (way == "auto" and known is not None and known.verbs == {"embed"})
-    return embeds and spec not in LEXICAL
+        yield Arm(f"{first.config.method}, {label}", replace(first.config, lm="uniform"))
+    if LEXICAL[0] not in models and any(arm.similar for arm in own):
+        yield Arm(f"{first.config.method}, {LEXICAL[0]}", replace(first.config, lm=LEXICAL[0]))
 
 
 def jobs(listed: Sequence[Arm], seeds: int, out: Path) -> list[Job]:
@@ -225,33 +238,23 @@ def prepared(todo: Sequence[Job]) -> Any:
     if "forkserver" not in mp.get_all_start_methods():
         return mp.get_context("spawn")
     context = mp.get_context("forkserver")
-    imports = [module for job in todo for module in _imports(job.config)]
+    imports = [module for job in todo for module in _imports(job.arm)]
     context.set_forkserver_preload(list(dict.fromkeys([*PRELOADED, *imports])))
     with environment(thread_limits(max(job.config.threads for job in todo))), without_main():
         forkserver.ensure_running()
     return context
 
 
-def _imports(config: RunConfig) -> list[str]:
+def _imports(arm: Arm) -> list[str]:
     """Return what takes a run seconds to import: what its models need, and torch's optimizers."""
-    learns = any(name.endswith("learning_rate") for name in leaves(config.settings()))
+    learns = any(name.endswith("learning_rate") for name in leaves(arm.config.settings()))
     optimizers = ["torch._dynamo"] if learns else []
-    return [*optimizers, *(module for backend in _backends(config) for module in backend.imports)]
-
-
-def _backends(config: RunConfig) -> list[lm.Backend]:
-    """Return the kinds of the models that a run uses, as far as they are known."""
-    if "agent" in config.objects:
-        return []
-    method = methods.find(config.method)
-    specs = method.specs(config.options or method.config_class(), config.lm)
-    heads = [spec.partition("?")[0].partition(":")[0] for spec in specs.values()]
-    return [lm.kinds()[head] for head in heads if head in lm.kinds()]
+    return [*optimizers, *(module for backend in arm.backends for module in backend.imports)]
 
 
 def _turn(job: Job) -> tuple[int, bool]:
     """Return the key by which runs begin: seed by seed, and those whose model writes first, the longest."""
-    writes = any(backend.costly and "generate" in backend.verbs for backend in _backends(job.config))
+    writes = any(backend.costly and "generate" in backend.verbs for backend in job.arm.backends)
     return job.seed, not writes
 
 

@@ -10,6 +10,7 @@ from annotated_types import Interval
 
 from hunch.lm.settings import with_digests
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, check_settings, stated
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.files import plain
 
 LARGEST_SEED = 2**32 - 1
@@ -137,6 +138,12 @@ class RunConfig(Setting):
     def has_data(self) -> bool:
         """True if the run has recorded data to learn from."""
         return bool(self.data or "data" in self.objects)
+
+
+def way_of(options: Any) -> str:
+    """Return the way in which a method's action prior asks its model; ``auto`` without one."""
+    prior = vars(options).get("prior") if is_dataclass(options) else None
+    return prior.way if isinstance(prior, PriorConfig) else "auto"
 
 
 def group_of(options: Any) -> int:

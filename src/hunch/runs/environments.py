@@ -27,7 +27,7 @@ from hunch.rl.dataset import Dataset
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of, told
 from hunch.runs.config import RunConfig
-from hunch.runs.data import READS, options_with_data
+from hunch.runs.data import READS
 
 Place: TypeAlias = (
     "str | TextEnvironment | gym.vector.VectorEnv[Any, Any, Any] | Sequence[TextEnvironment] | None"
@@ -35,23 +35,7 @@ Place: TypeAlias = (
 """The ways in which a Python program can specify environments."""
 
 
-# ---- made from the settings of a run ---------------------------------------------------------------------
-
-
-def environments(config: RunConfig, n: int, data: Dataset | None = None) -> list[TextEnvironment]:
-    """Make n environments of a run. If it has data, their options are the defaults.
-
-    Args:
-        config: The run.
-        n: Number of environments.
-        data: The data of the run, if they have been read.
-
-    Raises:
-        UsageError: on an unknown environment or option.
-    """
-    refuse_object(config)
-    options = options_with_data(config, data)
-    return [hunch.envs.make(config.env, **options) for _ in range(n)]
+# ---- named in the settings of a run ---------------------------------------------------------------------
 
 
 def refuse_object(config: RunConfig) -> None:

@@ -19,7 +19,7 @@ from hunch.runs.execute import execute
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked
 from hunch.runs.places import Given, places_of
-from hunch.runs.resolve import resolve
+from hunch.runs.resolve import Resolved, resolve
 
 SAMPLE: Final = 1_000
 """Number of steps to play, enough to include requests after the start of learning."""
@@ -52,18 +52,21 @@ class Estimate:
     trains: bool = False
 
 
-def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | None = None) -> Estimate:
+def estimate(
+    config: RunConfig | Resolved, sample: int = SAMPLE, rehearsal: Rehearsal | None = None
+) -> Estimate:
     """Estimate a run by its first steps, without asking a model or changing a folder.
 
     Args:
-        config: The run.
+        config: The settings of the run, or what :func:`hunch.runs.resolve.resolve` made of them.
         sample: Maximum number of steps to play.
         rehearsal: Replaces the models by stand-ins; runs that share it also share answers.
 
     Raises:
         UsageError: if a setting is invalid.
     """
-    resolved = resolve(_patient(config))
+    resolved = _patient(config if isinstance(config, Resolved) else resolve(config))
+    config = resolved.config
     lines: list[dict[str, Any]] = []
     rehearsal = rehearsal or Rehearsal()
     places = places_of(resolved)
@@ -91,17 +94,18 @@ def estimate(config: RunConfig, sample: int = SAMPLE, rehearsal: Rehearsal | Non
     return Estimate(config.steps, done, played, expected, bound, once, seconds, trains=bool(trained))
 
 
-def estimates(configs: list[RunConfig], sample: int = SAMPLE) -> list[Estimate]:
+def estimates(configs: Sequence[RunConfig | Resolved], sample: int = SAMPLE) -> list[Estimate]:
     """Estimate the model calls of runs, one after the other; later runs reuse answers of earlier ones."""
     rehearsal = Rehearsal()
     return [estimate(config, sample, rehearsal) for config in configs]
 
 
-def _patient(config: RunConfig) -> RunConfig:
+def _patient(resolved: Resolved) -> Resolved:
     """Return the run without its limit of failed programs, because the programs of a stand-in always fail."""
-    if not hasattr(config.options, "give_up"):
-        return config
-    return replace(config, options=replace(config.options, give_up=0))
+    if not hasattr(resolved.options, "give_up"):
+        return resolved
+    options = replace(resolved.options, give_up=0)
+    return replace(resolved, options=options, config=replace(resolved.config, options=options))
 
 
 def _late(lines: list[dict[str, Any]], name: str) -> float:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hunch.core import EvidenceLevel, UsageError
-from hunch.envs import make
 from hunch.lm.tally import Tally
 from hunch.methods import reads_raw
 from hunch.ranges import PositiveInt, check_settings
@@ -24,12 +23,12 @@ from hunch.runs.checkpoints import Checkpoint, file_of
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.data import options_with_data
 from hunch.runs.differences import differences, leaves
-from hunch.runs.environments import refuse_object
 from hunch.runs.evaluations import EVALUATION_SEED, Players
 from hunch.runs.files import read_json, write_json, writing
 from hunch.runs.first_answers import first_answers
 from hunch.runs.loading import load_agent, refill
 from hunch.runs.models import Asked, refuse_known_games
+from hunch.runs.resolve import resolve
 from hunch.runs.result import ledger, mean_return
 from hunch.runs.stored import read_run
 
@@ -128,8 +127,7 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
 
 
 def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> Score:
-    refuse_object(config)
-    envs = [make(config.env, **config.env_options) for _ in range(min(config.streams, trial.episodes))]
+    envs = resolve(config).environments(min(config.streams, trial.episodes))
     agent, _ = load_agent(trial.run, trial.lm, trial.options, checkpoint=trial.checkpoint)
     asked = Asked(agent, {}, envs)
     refuse_known_games(asked)

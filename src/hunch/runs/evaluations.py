@@ -13,11 +13,8 @@ import gymnasium as gym
 from hunch.core import Agent, Player, UsageError
 from hunch.methods import reads_raw
 from hunch.rl.comparison import difference
-from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import evaluate as play
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.runs.config import RunConfig
-from hunch.runs.environments import environments
 from hunch.runs.result import mean_return
 from hunch.runs.training import Training
 
@@ -79,20 +76,6 @@ class Players:
         if not metrics:
             return {}
         return {name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]}
-
-
-def planned(config: RunConfig, given: Sequence[TextEnvironment], stored: Dataset | None) -> Evaluation:
-    """Return when to evaluate a run, in environments like its own: by default ten times.
-
-    Args:
-        config: The run.
-        given: Its environments, if they were made in Python.
-        stored: Its data set, if there is one.
-    """
-    n = min(config.streams, config.eval_episodes)
-    envs = copies(given, n) if "env" in config.objects else environments(config, n, stored)
-    every = config.eval_every or max(1, config.steps // 10)
-    return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
 
 
 def copies(envs: Sequence[TextEnvironment], n: int) -> list[TextEnvironment]:

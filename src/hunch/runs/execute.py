@@ -62,7 +62,7 @@ def execute(
             budget of money, before anything is written.
         HunchError: if the run fails.
     """
-    resolved = config if isinstance(config, Resolved) else resolve(config, watch.boards)
+    resolved = config if isinstance(config, Resolved) else resolve(config, watch.boards, given.data)
     if out is not None:
         done = _stored_result(resolved.config, out, given)
         if done:

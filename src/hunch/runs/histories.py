@@ -5,14 +5,13 @@ from __future__ import annotations
 import multiprocessing as mp
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain, repeat
 
 import numpy as np
 
-import hunch.envs
 from hunch.core import Agent, Episode, Transition, UsageError
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.dataset import Dataset
@@ -23,7 +22,7 @@ from hunch.rl.world import advance, world_of
 from hunch.runs.config import RunConfig
 from hunch.runs.environments import require_fit
 from hunch.runs.processes import end_with_parent
-from hunch.runs.resolve import resolve
+from hunch.runs.resolve import Resolved, resolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,23 +52,23 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     Raises:
         UsageError: if a setting is wrong, the method needs recorded data or cannot act in the environment.
     """
-    method = resolve(config).method
+    resolved = resolve(config)
     check_settings(lives)
     if lives.skip > lives.episodes - lives.every:
         raise UsageError(
             f"A learner plays {max(0, lives.episodes - lives.skip)} episodes after the first {lives.skip}, "
             f"fewer than --every {lives.every}: set more --episodes."
         )
-    if method:
-        require_fit(method, hunch.envs.make(config.env, **config.env_options))
+    if resolved.method:
+        require_fit(resolved.method, *resolved.environments())
     numbers = range(lives.tasks * lives.copies)
     if workers == 1:
-        recorded = [_life(config, lives, number) for number in numbers]
+        recorded = [_life(resolved, lives, number) for number in numbers]
     else:
         context = mp.get_context("spawn")
         with without_main(), ProcessPoolExecutor(workers, context, end_with_parent) as pool:
             size = -(-len(numbers) // (4 * workers))
-            recorded = list(pool.map(_life, repeat(config), repeat(lives), numbers, chunksize=size))
+            recorded = list(pool.map(_life, repeat(resolved), repeat(lives), numbers, chunksize=size))
     provenance = {
         "method": config.method,
         "options": stated(config.options) if config.options else {},
@@ -82,12 +81,13 @@ def histories(config: RunConfig, lives: Lives, workers: int = 1) -> Dataset:
     return Dataset(config.env, dict(config.env_options), episodes, provenance)
 
 
-def _life(config: RunConfig, lives: Lives, number: int) -> list[Recording]:
+def _life(resolved: Resolved, lives: Lives, number: int) -> list[Recording]:
     """Let one learner live, and return the episodes to keep."""
+    config = resolved.config
     seed = episode_seed(config.seed, 0, number)
-    env = hunch.envs.make(config.env, **config.env_options)
+    (env,) = resolved.environments()
     task = lifetime_seed(config.seed, 0, number // lives.copies)
-    agent, _ = resolve(replace(config, seed=seed)).build()
+    agent, _ = resolved.build()
     rollout = Rollout([env], seed, task_seed=task, raw=True)
     agent.begin(world_of(rollout, env, 0, ()), seed)
     shown = getattr(env, "n", 0)  # length of the history that the learner is shown

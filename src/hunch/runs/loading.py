@@ -25,7 +25,6 @@ from hunch.runs.checkpoints import (
 )
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
-from hunch.runs.environments import environments
 from hunch.runs.files import plain
 from hunch.runs.models import Loaded
 from hunch.runs.resolve import resolve
@@ -71,18 +70,19 @@ def load_agent(
     require_identity(folder, state, _identity(folder, config, state))
     if agent is None:
         config = refill(config, lm, options or {})
+    resolved = resolve(config)
     import torch  # takes a second, and a wrong folder is refused before
 
     torch.set_num_threads(config.threads)
     if env is None and "env" not in config.objects:
-        env = environments(config, 1)[0]
+        (env,) = resolved.environments()
     if agent is None:
         if "agent" in config.objects:
             raise UsageError(
                 f"The run in {folder} was made in Python with a {config.method} that cannot be rebuilt from "
                 f"settings: make one, and load it with hunch.load({str(folder)!r}, agent=...)."
             )
-        agent, _ = resolve(config).build(loaded=loaded, parts=parts_of(config))
+        agent, _ = resolved.build(loaded=loaded, parts=parts_of(config))
     else:
         _require_same_agent(folder, agent, state)
     agent.begin(world_of(None, env, config.steps, ()), config.seed)
@@ -174,12 +174,13 @@ def load_trained(folder: str | Path) -> Trained:
     """Return the agent of a run with calibrated values, tested in an environment like that of the run."""
     agent, config = load_agent(folder)
     digest = hashlib.sha256((Path(folder) / CHECKPOINT).read_bytes()).hexdigest()[:16]
-    return Trained.of(agent, environments(config, 1)[0], digest)
+    (env,) = resolve(config).environments()
+    return Trained.of(agent, env, digest)
 
 
 def _subtasks(folder: str | Path) -> Sequence[Any]:
     config = read_run(folder)
-    (env,) = environments(config, 1)
+    (env,) = resolve(config).environments()
     subtasks: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
     if not subtasks:
         raise UsageError(

@@ -10,8 +10,8 @@ from hunch.lm.base import LanguageModel
 from hunch.rl.dataset import Dataset, Recorded
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.data import episodes_of, require_recorded
-from hunch.runs.environments import asked_by, environments, require_fit
-from hunch.runs.evaluations import Evaluation, planned
+from hunch.runs.environments import asked_by, require_fit
+from hunch.runs.evaluations import Evaluation, copies
 from hunch.runs.resolve import Resolved
 
 
@@ -67,7 +67,7 @@ def places_of(resolved: Resolved, given: Given = NOTHING) -> Places:
     if not config.offline:
         envs = list(given.envs or ())
         if not envs and "env" not in config.objects:
-            envs = environments(config, config.streams, data_set)
+            envs = resolved.environments(config.streams)
     if not envs and not data:
         raise UsageError("There is nothing to learn from: pass an environment, recorded data, or both.")
     places = Places(envs, data, _evaluation(resolved, given, data_set))
@@ -92,7 +92,10 @@ def _evaluation(resolved: Resolved, given: Given, data_set: Dataset | None) -> E
     # A method that only learns from a data set is always evaluated, because there is nothing else to see.
     only_data = config.offline and given.agent is None and data_set is not None
     if config.eval_every or only_data:
-        return planned(config, given.envs or (), data_set)
+        n = min(config.streams, config.eval_episodes)
+        envs = copies(given.envs or (), n) if "env" in config.objects else resolved.environments(n)
+        every = config.eval_every or max(1, config.steps // 10)
+        return Evaluation(envs, every, config.eval_episodes, config.episodes_per_player)
     return None
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hunch import methods
 from hunch.core import Agent, UsageError
+from hunch.envs import make
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import check_prompts
 from hunch.lm.ways import VERBS
 from hunch.methods import Method
 from hunch.methods.settings import configure
-from hunch.rl.rollout import require_whole_groups
+from hunch.rl.dataset import Dataset, Recorded
+from hunch.rl.rollout import TextEnvironment, require_whole_groups
 from hunch.runs.boards import Maker, board_of
-from hunch.runs.config import RunConfig, group_of
+from hunch.runs.config import RunConfig, group_of, way_of
+from hunch.runs.data import options_with_data
+from hunch.runs.environments import refuse_object
 from hunch.runs.models import Join, Loaded, check_specs, load_models
 
 
@@ -26,14 +31,18 @@ class Resolved:
     Attributes:
         config: The settings.
         method: The method; None if the agent was made in Python.
+        options: The settings of the method, with its defaults; None if the agent was made in Python.
         specs: The spec of each model that the method uses, by the option's name.
         boards: Constructors of the boards for metrics, by their spec.
+        data: The data set of the run, if it was given as an object.
     """
 
     config: RunConfig
     method: Method | None
+    options: Any
     specs: Mapping[str, str]
     boards: Mapping[str, Maker]
+    data: Dataset | None = None
 
     @property
     def loading(self) -> str:
@@ -41,6 +50,24 @@ class Resolved:
         if not self.specs:
             return "starting"
         return f"loading {' and '.join(dict.fromkeys(self.specs.values()))}"
+
+    @cached_property
+    def env_options(self) -> Mapping[str, Any]:
+        """The options of the environments: the run's, and otherwise those that its data were recorded with.
+
+        Raises:
+            UsageError: if the folder of the data does not exist, or they are from another environment.
+        """
+        return options_with_data(self.config, self.data)
+
+    def environments(self, n: int = 1) -> list[TextEnvironment]:
+        """Make n environments of the run.
+
+        Raises:
+            UsageError: on an unknown environment or option, or if the environment was made in Python.
+        """
+        refuse_object(self.config)
+        return [make(self.config.env, **self.env_options) for _ in range(n)]
 
     def build(
         self,
@@ -58,28 +85,22 @@ class Resolved:
             parts: Parts of the method besides models, from :func:`hunch.runs.loading.parts_of`.
 
         Raises:
-            UsageError: if the agent was made in Python, a model does not support what the method needs, or a
-                setting is out of range.
+            UsageError: if the agent was made in Python, or a model does not support what the method needs.
         """
-        method = self.method
-        if method is None:
+        if self.method is None:
             raise UsageError(
                 f"The agent {self.config.method} was made in Python; settings cannot rebuild it."
             )
-        options = self.config.options or method.config_class()
-        if lm is None and "lm" in method.config_class.__dataclass_fields__:
-            options = replace(options, lm=self.config.lm)
-        options = configure(method.agent_class, options, {})
         specs = dict(self.specs)
         models: dict[str, LanguageModel] = {}
         if lm is not None:
             specs.pop("lm", None)
             models["lm"] = lm
         models = {**load_models(specs, join, loaded), **models}
-        return method.build(options, models, **(parts or {})), models
+        return self.method.build(self.options, models, **(parts or {})), models
 
 
-def resolve(config: RunConfig, boards: Sequence[str] = ()) -> Resolved:
+def resolve(config: RunConfig, boards: Sequence[str] = (), data: Recorded | None = None) -> Resolved:
     """Check the settings of a run, and find what their names stand for.
 
     Nothing is loaded, and no environment is made.
@@ -87,6 +108,7 @@ def resolve(config: RunConfig, boards: Sequence[str] = ()) -> Resolved:
     Args:
         config: The settings.
         boards: Specs of boards for metrics; not part of the settings.
+        data: Recorded episodes that were given as objects.
 
     Raises:
         UsageError: if a setting is wrong, or names something that does not exist; the message names it.
@@ -95,21 +117,28 @@ def resolve(config: RunConfig, boards: Sequence[str] = ()) -> Resolved:
     check_prompts(config)
     _check_loop(config)
     makers = {spec: board_of(spec) for spec in boards}
+    data_set = data if isinstance(data, Dataset) else None
     if "agent" in config.objects:
-        return Resolved(config, None, {}, makers)
+        return Resolved(config, None, None, {}, makers, data_set)
     method = methods.find(config.method)
     _check_data(config, method)
     if config.lm and not method.takes_lm:
         raise UsageError(f"{config.method} uses no language model; leave --lm out.")
     options = config.options or method.config_class()
     specs = method.specs(options, config.lm)
-    method.check(options, config.lm)
+    checked = dict(specs)
+    if "lm" in method.config_class.__dataclass_fields__:  # the model that is trained
+        options = replace(options, lm=config.lm)
+        if config.lm:
+            checked["lm"] = config.lm
+    method.agent_class.check(options, checked)
     needs = dict(method.models)
-    way = getattr(getattr(config.options, "prior", None), "way", "auto")
+    way = way_of(options)
     if "lm" in needs and way in VERBS:
         needs["lm"] = VERBS[way]
     check_specs(config.method, specs, needs)
-    return Resolved(config, method, specs, makers)
+    options = configure(method.agent_class, options, {})
+    return Resolved(config, method, options, specs, makers, data_set)
 
 
 def _check_loop(config: RunConfig) -> None:

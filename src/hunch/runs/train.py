@@ -122,7 +122,7 @@ def train(
         keep_last=saving.last,
         threads=threads,
     )
-    resolved = resolve(config, watch.boards)
+    resolved = resolve(config, watch.boards, recorded)
     given = Given(
         agent=None if isinstance(agent, str) else _agent(agent),
         lm=None if isinstance(lm, str) else lm,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,47 +40,55 @@ class InContextPolicy:
     def __init__(
         self, completer: Completer, experience: Experience, wording: Texts, *, successful: bool = False
     ) -> None:
-        self.completer, self.successful = completer, successful
-        self.experience, self.wording = experience, wording
+        self.completer = completer
+        self.experience = experience
+        self.wording = wording
+        self.successful = successful
 
     def choose(self, states: Sequence[str], rngs: Sequence[np.random.Generator]) -> list[str | None]:
         """Ask for the next action in each state."""
-        config, experience, wording = self.completer.config, self.experience, self.wording
-        stretches = [
-            _stretches(e, wording, config.policy_hints, self.successful) for e in experience.successes
-        ]
-        examples, epoch = list(chain.from_iterable(stretches)), len(experience.episodes)
+        config = self.completer.config
+        wording = self.wording
+        names = list(wording.actions)
+
+        # The examples: every stretch of every remembered success.
+        examples: list[str] = []
+        for episode in self.experience.successes:
+            examples += _stretches(episode, wording, config.policy_hints, self.successful)
+        age = len(self.experience.episodes)  # the completer's examples of one age are drawn together
+
+        # The prompt of each state draws some of them, and ends with the state.
         blanks = [
-            Blank(wording.reset + state, [examples], rng, epoch, list(wording.actions.values()))
+            Blank(wording.reset + state, [examples], rng, age, list(wording.actions.values()))
             for state, rng in zip(states, rngs, strict=True)
         ]
         answers = self.completer.fill(
             blanks, wording.action_stop, wording.read_action, config.policy_temperature
         )
-        return [
-            answer or rng.choice(list(wording.actions)).item()
-            for rng, answer in zip(rngs, answers, strict=True)
-        ]
+        actions: list[str | None] = []
+        for answer, rng in zip(answers, rngs, strict=True):
+            actions.append(answer or rng.choice(names).item())
+        return actions
 
 
 @lru_cache(maxsize=64)
 def _stretches(episode: Episode, wording: Texts, hints: bool, successful: bool) -> list[str]:
     """Return every sequence of consecutive steps of an episode, in the format of policy prompts."""
-    told = [
-        wording.transition(
-            step.state if hints else wording.without_hint(step.state),
-            step.action,
-            step.reward,
-            step.done,
-            step.next_state if hints else wording.without_hint(step.next_state),
-        )
-        for step in episode
-    ]
-    return [
-        wording.reset + "".join(told[i:j])
-        for i, j in combinations(range(len(told) + 1), 2)
-        if not successful or gained(episode[i:j], wording.gamma) > wording.success_threshold
-    ]
+    lines = []
+    for step in episode:
+        state, next_state = step.state, step.next_state
+        if not hints:
+            state = wording.without_hint(state)
+            next_state = wording.without_hint(next_state)
+        lines.append(wording.transition(state, step.action, step.reward, step.done, next_state))
+
+    stretches = []
+    for start, end in combinations(range(len(lines) + 1), 2):
+        # R = sum_t gamma^t r_t of the stretch
+        worth = gained(episode[start:end], wording.gamma)
+        if not successful or worth > wording.success_threshold:
+            stretches.append(wording.reset + "".join(lines[start:end]))
+    return stretches
 
 
 class LookUpPolicy:
