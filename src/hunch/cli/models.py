@@ -1,4 +1,4 @@
-"""``hunch models``: lists the models that can be had by name, fetches them, and serves one."""
+"""``hunch models``: lists the models that can be had by name, fetches, serves and exports them."""
 
 from __future__ import annotations
 
@@ -55,11 +55,21 @@ class ServeOptions:
     """File of a LoRA adapter, in GGUF."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Copy the model that a run trained, as adapter, merged, for llama.cpp and for Ollama, with a card."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run that trained a language model."""
+    out: Path
+    """Folder to make; it must not exist."""
+
+
 def models(arguments: Sequence[str]) -> None:
-    """List the models that can be had by name, fetch one, or serve one.
+    """List the models that can be had by name, fetch one, serve one, or export one that was trained.
 
     Raises:
-        UsageError: if the first argument is not get or serve, or an option is wrong.
+        UsageError: if the first argument is no command, or an option is wrong.
     """
     if not arguments:
         _list()
@@ -121,8 +131,23 @@ def _serve(arguments: Sequence[str]) -> None:
     llama_server.serve(llama_server.lasting(settings, options.port))
 
 
+def _export(arguments: Sequence[str]) -> None:
+    options = read(
+        ExportOptions, prog="hunch models export", description=str(ExportOptions.__doc__), args=arguments
+    )
+    from hunch.runs.model_export import export_model  # not needed to list or fetch
+
+    for line in export_model(options.run, options.out):
+        print(line)
+    print(f"Kept in {options.out}. To publish it, use your hub's own command, such as 'hf upload'.")
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"get": _get, "serve": _serve}
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "get": _get,
+    "serve": _serve,
+    "export": _export,
+}

@@ -1,0 +1,150 @@
+"""Copies the model that a run trained, in the forms that other programs load, with a model card."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hunch.core import HunchError, UsageError
+from hunch.lm.backends.folders import MODEL
+from hunch.lm.shelf import SHELF
+from hunch.printable import printable
+from hunch.runs.files import read_json
+from hunch.runs.stored import read_record
+
+ADAPTER: Final = "adapter"
+GGUF_FILE: Final = "model.gguf"
+MERGED: Final = "transformers"
+
+
+def export_model(run: Path, target: Path) -> list[str]:
+    """Copy the model of a run to a folder of its own, with a Modelfile and a model card.
+
+    ``transformers/`` is the merged model, ``adapter/`` the LoRA adapter in peft's form, ``model.gguf`` the
+    merged model for llama.cpp, ``Modelfile`` what Ollama reads, ``README.md`` the card. The adapter is there
+    if one was trained, and the GGUF file if the model came from one.
+
+    Args:
+        run: Folder of a run that trained a language model.
+        target: Folder to make; it must not exist, and is there in full or not at all.
+
+    Returns:
+        What each part is for, a line each.
+
+    Raises:
+        UsageError: if the run trained no model, its folder holds a link, or the target exists.
+        HunchError: if the model cannot be copied.
+    """
+    record = read_record(run)
+    model = run / MODEL
+    if not (model / "config.json").is_file():
+        raise UsageError(
+            f"{run} holds no trained language model: only methods that train one export it, such as sft, "
+            "grpo, glam and rlhf. 'hunch evaluate' and 'hunch.load' use the agent of any run."
+        )
+    if links := [path for path in sorted(model.rglob("*")) if path.is_symlink()]:
+        # What it leads to would be copied, and perhaps published.
+        raise UsageError(
+            f"{links[0]} is a link to another file; copy what belongs to the model in its place."
+        )
+    if target.exists():
+        raise UsageError(f"{target} exists already; name a folder that does not.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        parts = _copied(model, part)
+        (part / "Modelfile").write_text(_modelfile(part), encoding="utf-8")
+        (part / "README.md").write_text(card(record, read_json(run / "summary.json") or {}, part), "utf-8")
+        part.chmod(0o755)
+        part.replace(target)
+    except OSError as error:
+        raise HunchError(f"The model of {run} cannot be copied to {target}: {error}.") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return parts
+
+
+def _copied(model: Path, target: Path) -> list[str]:
+    """Copy the forms of a model, and return what each is for."""
+    leave = shutil.ignore_patterns(ADAPTER, GGUF_FILE)
+    shutil.copytree(model, target / MERGED, ignore=leave, symlinks=False)
+    parts = [f"{MERGED}/: AutoModelForCausalLM.from_pretrained, vLLM, 'hf:' here"]
+    if (model / ADAPTER).is_dir():
+        shutil.copytree(model / ADAPTER, target / ADAPTER)
+        parts.append(f"{ADAPTER}/: peft, vLLM with --enable-lora")
+    if (model / GGUF_FILE).is_file():
+        shutil.copy2(model / GGUF_FILE, target / GGUF_FILE)
+        parts.append(f"{GGUF_FILE}: llama.cpp, LM Studio, 'gguf:' here")
+    parts += ["Modelfile: ollama create NAME -f Modelfile", "README.md: the card, with the run's figures"]
+    return parts
+
+
+def _modelfile(folder: Path) -> str:
+    """Return what Ollama reads: the model, and where its answers end.
+
+    The chat template is that of the model, which Ollama finds in either form.
+    """
+    source = GGUF_FILE if (folder / GGUF_FILE).is_file() else MERGED
+    lines = [f"FROM ./{source}"]
+    settings = _json(folder / MERGED / "tokenizer_config.json")
+    end = settings.get("eos_token")
+    if isinstance(end, Mapping):  # as transformers wrote it before version 5
+        end = end.get("content")
+    if isinstance(end, str) and end:
+        lines.append(f"PARAMETER stop {json.dumps(end, ensure_ascii=False)}")
+    return "\n".join(lines) + "\n"
+
+
+def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) -> str:
+    """Return the model card: where the model comes from, how it was trained, and the run's figures.
+
+    Args:
+        record: What ``config.json`` of the run holds.
+        summary: What ``summary.json`` holds; empty if the run is not finished.
+        folder: The folder of the exported model.
+    """
+    run = record["run"]
+    spec = str(run.get("lm", ""))
+    name = spec.partition("?")[0]
+    shelved = SHELF.get(name)
+    head = {"library_name": "transformers", "tags": ["hunch", "reinforcement-learning", run["method"]]}
+    lines = ["---", *(f"{key}: {json.dumps(value)}" for key, value in head.items())]
+    if shelved is not None:
+        lines.append(f"license: {shelved.licence.lower()}")
+    lines += ["---", "", f"# {printable(name or 'A model')}, trained by {run['method']}", ""]
+    about = f" ({shelved.summary}; licence {shelved.licence})" if shelved is not None else ""
+    options = ", ".join(f"{key} {value!r}" for key, value in (run.get("env_options") or {}).items())
+    lines += [
+        f"- Model at the start: `{printable(spec)}`{about}.",
+        f"- Trained by: {run['method']} of Hunch {record.get('versions', {}).get('hunch-rl', '')}, "
+        f"{run['steps']:,} steps, seed {run['seed']}.",
+        f"- Environment: `{printable(str(run['env']))}`{f' with {printable(options)}' if options else ''}.",
+        f"- Evidence level: {record.get('evidence')}.",
+    ]
+    success = summary.get("success")
+    if isinstance(success, Mapping) and success.get("value") == success.get("value"):  # nan: no episode
+        lines.append(
+            f"- Success in the last quarter of the steps: {success['value']:.2f} [{success['low']:.2f}, "
+            f"{success['high']:.2f}], during training, with the exploration of the method."
+        )
+    if not summary.get("complete"):
+        lines.append("- The run is not finished: the figures are those of its last checkpoint.")
+    lines += ["", "One run, one seed: no claim about the method.", "", "## Settings of the method", ""]
+    lines += ["| setting | value |", "|---|---|"]
+    lines += [f"| `{key}` | {printable(str(value))} |" for key, value in run["options"].items()]
+    if not (folder / GGUF_FILE).is_file():
+        lines += ["", "For llama.cpp, convert `transformers/` with its convert_hf_to_gguf.py."]
+    return "\n".join(lines) + "\n"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """Return a file of JSON as a dictionary; empty if it is none."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

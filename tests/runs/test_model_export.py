@@ -1,0 +1,84 @@
+"""The model of a run, in the forms that other programs load."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import hunch
+from hunch.cli.main import main
+from hunch.core import UsageError
+from hunch.runs.model_export import export_model
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+peft = pytest.importorskip("peft")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that trained adapters for a few texts."""
+    folder = tmp_path_factory.mktemp("runs") / "mine"
+    envs = [hunch.make("hunch/Household-Pick-v0", games=1, max_steps=2, written=True) for _ in range(2)]
+    lm = "pocket?corpus=households&train=lora&rank=2"
+    hunch.train("grpo", envs, 8, lm=lm, out=folder, group=2, episodes=2, max_tokens=4)
+    return folder
+
+
+def test_all_forms_are_the_model_of_the_run(run: Path, tmp_path: Path) -> None:
+    parts = export_model(run, tmp_path / "mine")
+    assert [part.partition(":")[0] for part in parts] == [
+        "transformers/",
+        "adapter/",
+        "Modelfile",
+        "README.md",
+    ]
+    tokens = torch.tensor([[1, 2, 3, 4]])
+    loads = transformers.AutoModelForCausalLM.from_pretrained
+    with torch.no_grad():
+        merged = loads(tmp_path / "mine" / "transformers")(tokens).logits
+        torch.testing.assert_close(merged, loads(run / "model")(tokens).logits)
+    config = peft.PeftConfig.from_pretrained(str(tmp_path / "mine" / "adapter"))
+    assert config.r == 2
+
+
+def test_the_card_and_the_modelfile_say_what_it_is(run: Path, tmp_path: Path) -> None:
+    export_model(run, tmp_path / "mine")
+    card = (tmp_path / "mine" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name:")
+    for text in (
+        "pocket?corpus=households",
+        "grpo",
+        "8 steps, seed 0",
+        "hunch/Household-Pick-v0",
+        "| `group` | 2 |",
+    ):
+        assert text in card
+    assert (tmp_path / "mine" / "Modelfile").read_text().startswith("FROM ./transformers\n")
+
+
+def test_the_command_says_what_each_part_is_for(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["models", "export", str(run), "--out", str(tmp_path / "mine")])
+    assert "ollama create" in capsys.readouterr().out
+
+
+def test_what_cannot_be_exported_is_one_sentence_and_leaves_nothing(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        export_model(run, tmp_path / "there")
+    linked = tmp_path / "linked"
+    shutil.copytree(run, linked)
+    os.symlink("/etc/hostname", linked / "model" / "extra.json")
+    with pytest.raises(UsageError, match="is a link"):
+        export_model(linked, tmp_path / "out")
+    shutil.rmtree(linked / "model")
+    with pytest.raises(UsageError, match="no trained language model"):
+        export_model(linked, tmp_path / "out")
+    with pytest.raises(UsageError):
+        export_model(tmp_path / "nowhere", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["linked", "there"]
