@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hunch.lm.answers import english
-from hunch.lm.answers.lines import QUOTES, as_json, stressed
+from hunch.lm.answers.lines import QUOTES, as_json, bounded, stressed
 from hunch.lm.answers.naming import Mention, Names
 from hunch.lm.answers.numerals import STARTS, plain, words_of
 
+MOST_VALUES: Final = 100
+"""Maximum values of an object or list without a key for the choice that are read."""
 MARKS: Final = 10
 """Maximum number of emphasised passages that are compared as possible answers."""
 LONGEST_LABEL = 80
@@ -64,6 +66,7 @@ class Reader(Names):
         held = as_json(text)
         if isinstance(held, (dict, list)) and held:
             return self._held(held)
+        text = bounded(text)
         text = english.OTHER.sub("", text)
         if _MARK.search(text):
             text = _OBSERVED.split(text)[0]
@@ -85,7 +88,7 @@ class Reader(Names):
     def _held(self, held: Any) -> int | None:
         """Return the option in an object or list: under a key that means a choice, or the only one."""
         if not isinstance(held, (dict, list)):
-            return None if held is None else self.short(str(held))
+            return None if held is None else self.short(bounded(str(held)))
         if isinstance(held, dict):
             named = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
             meant = [key for key in named if not english.OTHER.match(key)]
@@ -94,6 +97,8 @@ class Reader(Names):
                 choice = self._held(named[key])
                 return None if choice is not None and self._adds_number(choice, named, key) else choice
             held = [named[key] for key in meant]
+        if len(held) > MOST_VALUES:
+            return None
         values = {self._held(value) for value in held} - {None}
         return values.pop() if len(values) == 1 else None
 

@@ -102,11 +102,11 @@ UNREAL: Final = re.compile(r"\W*(?:had (?:i|we|it|the|there)|if only)\b", _I)
 """Beginning of a hypothetical sentence, which says what would be done in another case."""
 FIRST: Final = re.compile(r"\b(?:first|step (?:1|one)|start (?:by|with)|begin (?:by|with))\b", _I)
 OTHER: Final = re.compile(
-    r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:(?:\w+[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
+    r"(?m)^[^\w\n]*+(?:\d+[^\w\n]+)?(?:(?:\w{1,40}[ _]){0,2}(?:not|never|avoid\w*|previous|last|past|earlier|"
     r"prior|wrong|bad|worst|blocked|dangerous|unsafe|reject(?:ed)?|excluded?|discard(?:ed)?|ruled? out)|"
-    r"(?:(?!best\b|chosen\b|final\b|safest\b|only\b)\w+[ _]){0,2}(?:legal|possible|available|admissible|"
+    r"(?:(?!best\b|chosen\b|final\b|safest\b|only\b)\w{1,40}[ _]){0,2}(?:legal|possible|available|admissible|"
     r"allowed|valid|candidates?|tried|history|risky|least \w+|losing|poor|weak|before|so far))"
-    r"(?:[ _]\w+){0,3}[*_\"'` ]*(?::[^.!?\n]*|\Z)",
+    r"(?:[ _]\w{1,40}){0,3}[*_\"'` ]*(?::[^.!?\n]*|\Z)",
     _I,
 )
 """A sentence, or its label, that names an action that is not the choice."""

@@ -13,6 +13,13 @@ from hunch.lm.backends.sampling import cut
 T = TypeVar("T")
 LONGEST_LITERAL = 2000
 """Maximum characters of an object in almost-JSON (a Python literal) that is parsed."""
+DEEPEST = 50
+"""Maximum nesting of an object or list that is read (ours)."""
+BEGINNING, END = 4_000, 8_000
+"""Characters of a longer answer that are read as prose: more of its end, where answers decide (ours)."""
+LONGEST_RUN = 200
+"""Maximum characters of a run of signs and spaces that is read as prose (ours)."""
+_SIGNS: Final = re.compile(rf"[\W_]{{{LONGEST_RUN + 1},}}")
 _I: Final = re.IGNORECASE
 _THINKS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
 _OPENS: Final = rf"(?:<(?:{_THINKS})>|\[THINK\])"
@@ -27,6 +34,10 @@ _FENCE: Final = re.compile(
     re.MULTILINE,
 )
 QUOTES: Final = "\"'`*_“”‘’«» \t\n"
+_STRESSED: Final = re.compile(
+    r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]{1,1000})”"  # limited: “ may never be closed
+)
+_QUOTES_AT_END: Final = re.compile(r"(?<![\"'`*_”’])[\"'`*_”’]++([.,;:!]*)\s*$")
 BULLET: Final = re.compile(r"^\s*(?:[*•>#]+\s*|[-–]\s+|\(?(?:\d{1,2}|[A-Za-z])[.):]\s+)+")
 
 
@@ -37,6 +48,18 @@ def spoken(answer: str) -> str:
     text = _CHANNEL.split(answer)[-1]
     text = _END_OF_THOUGHT.split(_THOUGHT.sub("", text))[-1]
     return _CONTROL.sub("", text)
+
+
+def bounded(text: str) -> str:
+    """Return a text that can be read in little time: its beginning and end, with long runs of signs cut.
+
+    The patterns that read prose try every place where something may begin, so that the time grows with the
+    square of a text that repeats such places, as a model in a loop writes it. Answers of people are shorter.
+    """
+    if len(text) > BEGINNING + END:
+        text = f"{text[:BEGINNING]}\n{text[-END:]}"
+    half = LONGEST_RUN // 2
+    return _SIGNS.sub(lambda run: run[0][:half] + run[0][-half:], text)
 
 
 def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") -> T | None:
@@ -54,29 +77,57 @@ def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") ->
 
 def stressed(text: str) -> list[str]:
     """Return the passages in bold, in code or in quotes."""
-    spans = re.findall(r"\*\*([^*\n]+)\*\*|`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”", text)
-    return ["".join(span) for span in spans]
+    return ["".join(passage) for passage in _STRESSED.findall(text)]
 
 
 def stripped(line: str) -> str:
     """Return a line without bullet or number, and without quotes or punctuation around it."""
-    ends = re.sub(r"[\"'`*_”’]+([.,;:!]*)\s*$", r"\1", BULLET.sub("", line))
-    return ends.strip(QUOTES)
+    return _QUOTES_AT_END.sub(r"\1", BULLET.sub("", line)).strip(QUOTES)
 
 
 def as_json(text: str) -> Any:
-    """Return the object or list in a text that is JSON or a Python literal; None without one."""
+    """Return the object or list in a text that is JSON or a Python literal.
+
+    None without one, or if it is nested more than :data:`DEEPEST` times.
+    """
     bare = text.strip()
-    start, end = bare.find("{"), bare.rfind("}")
-    held = bare if bare[:1] + bare[-1:] == "[]" else bare[start : end + 1] if start >= 0 else ""
+    if bare[:1] + bare[-1:] == "[]":
+        written = bare
+    elif "{" in bare:
+        written = bare[bare.find("{") : bare.rfind("}") + 1]
+    else:
+        return None
+    value = _parsed(written)
+    return None if _is_deep(value) else value
+
+
+def _parsed(written: str) -> Any:
     try:
-        return json.loads(held)
+        return json.loads(written)
     except (ValueError, RecursionError):
         pass
+    if len(written) >= LONGEST_LITERAL:
+        return None
     try:
-        return ast.literal_eval(held) if len(held) < LONGEST_LITERAL else None
+        return ast.literal_eval(written)
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
+
+
+def _is_deep(value: Any) -> bool:
+    """Return whether a value is nested more than :data:`DEEPEST` times; its readers call themselves."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for part in level:
+            if isinstance(part, dict):
+                inside += part.values()
+            elif isinstance(part, list | tuple | set):
+                inside += part
+        if not inside:
+            return False
+        level = inside
+    return True
 
 
 def unfenced(text: str) -> str:

@@ -7,6 +7,7 @@ also mean the number of another option names none.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product, takewhile
@@ -22,6 +23,10 @@ _SUM: Final = re.compile(r"\d\)? ?[+*×÷=] ?\(?-?\d|\d\)? [-/] \(?\d")
 _LIST: Final = re.compile(r"\d+(?:\s*,\s*\d+)+")
 _ROMAN: Final = re.compile(r"\W{0,2}(?:I{2,3}|IV|VI{0,3}|IX|XI{0,3})\b")
 _CLAUSE: Final = re.compile(r"(?<!\b[Nn]o)(?<!\b[Nn]r)[.!?;:]\s|\n")
+
+
+SPELLED_OUT: Final = 1_000
+"""Characters by which a text may be longer than four times the longest option, and still equal an option."""
 
 
 class Mention(NamedTuple):
@@ -40,6 +45,39 @@ class _Pattern(NamedTuple):
     brief: bool
 
 
+class _Said:
+    """The words of a text, and the numbers in its clauses.
+
+    Attributes:
+        text: The text.
+        words: Its words, in order.
+        texts: The same as texts in the form in which they are compared.
+    """
+
+    def __init__(self, text: str, words: Sequence[Word]) -> None:
+        self.text = text
+        self.words = words
+        self.texts = [word.text for word in words]
+        self._starts = [word.start for word in words]
+        cuts = list(_CLAUSE.finditer(text))
+        self._cut_starts = [cut.start() for cut in cuts]
+        self._cut_ends = [cut.end() for cut in cuts]
+        self._numbers: dict[tuple[int, int], frozenset[str]] = {}
+
+    def numbers_around(self, start: int, end: int) -> frozenset[str]:
+        """Return the numbers, but for ordinals that say when, in the clause of a passage of the text."""
+        cuts_before = bisect_right(self._cut_ends, start)
+        cut_after = bisect_left(self._cut_starts, end)
+        clause = cuts_before, cut_after
+        if clause not in self._numbers:
+            begin = self._cut_ends[cuts_before - 1] if cuts_before else 0
+            finish = self._cut_starts[cut_after] if cut_after < len(self._cut_starts) else len(self.text)
+            inside = self.words[bisect_left(self._starts, begin) : bisect_left(self._starts, finish)]
+            numbers = {word.text for word in inside if word.number}
+            self._numbers[clause] = frozenset(numbers - english.ADVERBS)
+        return self._numbers[clause]
+
+
 class Names:
     """Finds the names of options in texts, including common short forms.
 
@@ -50,6 +88,7 @@ class Names:
     def __init__(self, options: tuple[str, ...]) -> None:
         self.options = options
         self.places = {option: i for i, option in reversed(list(enumerate(options)))}
+        self.longest = SPELLED_OUT + 4 * max(map(len, options))
         self.letters = all(len(option) == 1 and option.isalpha() for option in options)
         self._choose_reading([plain(option) for option in options])
         self.words = [self._texts(words) for words in self._split_options]
@@ -125,6 +164,8 @@ class Names:
         bare = text.strip()
         if bare in self.places:
             return self.places[bare]
+        if len(bare) > self.longest:
+            return None
         if " " not in bare:
             bare = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare)
         return self._equal(bare, self.by_words)
@@ -151,50 +192,40 @@ class Names:
         """Return the places where a text names options, in order; longer options hide shorter ones."""
         if self.letters:
             return list(self._lettered(text))
-        words = self._without_articles(self._split(text))
-        texts = [word.text for word in words]
-        found: list[Mention] = []
+        said = _Said(text, self._without_articles(self._split(text)))
+        words = said.words
+        mentions: list[Mention] = []
         i = 0
         while i < len(words):
-            pattern, last = self._named_at(words, texts, i, text) if words[i].opens else (None, i)
+            pattern, last = self._named_at(said, i) if words[i].opens else (None, i)
             if pattern is not None:
                 end = words[last].end
                 if last > i or not english.GOES_ON.match(text, end):
-                    found.append(Mention(pattern.option, words[i].start, end))
+                    mentions.append(Mention(pattern.option, words[i].start, end))
                 i = last
             i += 1
-        return found or list(self._moved(words))
+        return mentions or list(self._moved(words))
 
-    def _named_at(
-        self, words: Sequence[Word], texts: Sequence[str], i: int, text: str
-    ) -> tuple[_Pattern | None, int]:
+    def _named_at(self, said: _Said, i: int) -> tuple[_Pattern | None, int]:
         """Return the longest option that is named from a word on, and the place of its last word."""
         best, last = None, i
-        for length, patterns in self.starts.get(texts[i], {}).items():
-            pattern = patterns.get(tuple(texts[i + 1 : i + 1 + length]))
+        for length, patterns in self.starts.get(said.texts[i], {}).items():
+            pattern = patterns.get(tuple(said.texts[i + 1 : i + 1 + length]))
             if pattern is None or (best is not None and best < pattern):
                 continue
-            if not words[i + length].closes:
+            if not said.words[i + length].closes:
                 continue  # in the middle of "1-3"
-            if not (pattern.brief and self._says_another(pattern, words, i, length, text)):
+            if not (pattern.brief and self._says_another(pattern, said, i, i + length)):
                 best, last = pattern, i + length
         return best, last
 
-    def _says_another(self, pattern: _Pattern, words: Sequence[Word], i: int, length: int, text: str) -> bool:
+    def _says_another(self, pattern: _Pattern, said: _Said, first: int, last: int) -> bool:
         """Return whether a short form without numbers stands beside a number, as in "take apple no. 2"."""
-        after = words[i + length + 1 : i + length + 2]
-        start, end = words[i].start, words[i + length].end
-        if (after and after[0].number) or _ROMAN.match(text, end):
+        start, end = said.words[first].start, said.words[last].end
+        number_follows = last + 1 < len(said.words) and said.words[last + 1].number
+        if number_follows or _ROMAN.match(said.text, end):
             return True
-        clause_start = max((cut.end() for cut in _CLAUSE.finditer(text, 0, start)), default=0)
-        next_clause = _CLAUSE.search(text, end)
-        clause_end = next_clause.start() if next_clause else len(text)
-        own = self.numbers[pattern.option]
-        return any(
-            word.number and word.text not in own and word.text not in english.ADVERBS
-            for word in words
-            if clause_start <= word.start < clause_end
-        )
+        return not said.numbers_around(start, end).issubset(self.numbers[pattern.option])
 
     def _moved(self, words: Sequence[Word]) -> Iterator[Mention]:
         """Yield ways to move that are named by a verb of no option: "head left" for "go left"."""

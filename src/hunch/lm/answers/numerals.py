@@ -207,7 +207,7 @@ _SCALES: Final = {
 _SCALE: Final = re.compile(rf"(k)(?![^\W_])|[ -]({'|'.join(_SCALES)})\b", _I)
 _LARGE: Final = re.compile(
     r"(?:M|B|D|[Mm][nN]|[Bb][nN]|[Mm]il|[Mm]io)(?![^\W_])| and an? (?:half|third|quarter)\b|"
-    r"[^\W\d_]+(?=\d)|['’′″\"]\d"
+    r"[^\W\d_]{1,40}(?=\d)|['’′″\"]\d"
 )
 """After a number: letters that make it a larger one, or a part of a name such as 2x4."""
 _CLOCK: Final = re.compile(r"[ ]?(?:[ap]\.?m\b|o['’]clock\b)", _I)

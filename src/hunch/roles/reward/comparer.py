@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hunch.lm import require
-from hunch.lm.answers.lines import spoken
+from hunch.lm.answers.lines import bounded, spoken
 from hunch.lm.answers.numerals import words_of
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import Asking
@@ -84,7 +84,7 @@ def read_preference(answer: str, *, last: bool = False) -> int | None:
     if decided is not None:
         return (decided + 1) % len(CHOICES)
     # Numbers are compared as values: neither "1.5" nor "1-2" is a verdict.
-    words = words_of(spoken(answer), known=CHOICES)
+    words = words_of(bounded(spoken(answer)), known=CHOICES)
     verdicts = [VERDICTS[word.text] for word in words if word.text in VERDICTS and word.opens and word.closes]
     if not verdicts:
         return None
