@@ -22,6 +22,7 @@ STATES = st.builds(
     st.none() | st.integers() | st.dictionaries(TEXT, st.lists(st.integers())),
     st.integers(0, 9),
     st.integers(0, 3),
+    st.lists(TEXT, max_size=3).map(tuple),
 )
 
 

@@ -100,6 +100,8 @@ class State:
     raw: Any = field(default=None, compare=False, repr=False)  # for those that declare to read it
     stream: int = field(default=0, compare=False)  # one per environment and player
     seat: int = field(default=0, compare=False)  # whose state it is, in environments of several players
+    # It does again: what is known of each action, or "", for models that choose among described options.
+    descriptions: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, observation: str, info: Mapping[str, Any], stream: int = 0, seat: int = 0) -> State:
@@ -113,8 +115,10 @@ class State:
         actions = None if listed is None else tuple(listed)
         pictures = tuple(map(Picture.read, info.get("pictures", ())))
         history = _pairs(info.get("history", ()))
+        described = _described(actions, info.get("action_descriptions", {}))
         raw = snapshot(info.get("raw"))  # the environment may change its own at the next step
-        return cls(observation, info.get("task", ""), actions, history, (), pictures, raw, stream, seat)
+        task = info.get("task", "")
+        return cls(observation, task, actions, history, (), pictures, raw, stream, seat, described)
 
     def plain(self, *, compared: bool = False) -> dict[str, Any]:
         """Return the state as JSON values, without defaults; with ``compared`` only the compared fields."""
@@ -135,7 +139,7 @@ class State:
     def of(cls, plain: Mapping[str, Any]) -> State:
         """Make a state from the result of :meth:`plain`, also after JSON turned its tuples into lists."""
         kept = dict(plain)
-        for name in kept.keys() & {"actions", "goals"}:
+        for name in kept.keys() & {"actions", "goals", "descriptions"}:
             kept[name] = None if kept[name] is None else tuple(kept[name])
         kept["history"] = tuple(map(tuple, kept.get("history", ())))
         kept["pictures"] = tuple(Picture.read(b64decode(data)) for data in kept.get("pictures", ()))
@@ -178,6 +182,19 @@ def _pairs(history: Any) -> tuple[tuple[str, str], ...]:
                 f"hunch.envs.History adds them), not {pair!r}."
             )
     return tuple(pairs)
+
+
+def _described(actions: tuple[str, ...] | None, descriptions: Any) -> tuple[str, ...]:
+    """Return ``info["action_descriptions"]`` in the order of the actions; empty if there are none."""
+    texts = isinstance(descriptions, Mapping) and all(isinstance(d, str) for d in descriptions.values())
+    if not texts or not descriptions.keys() <= set(actions or ()):
+        raise UsageError(
+            "info['action_descriptions'] has to hold a text for some of info['actions'], by action, not "
+            f"{descriptions!r}."
+        )
+    if not any(descriptions.values()):
+        return ()
+    return tuple(descriptions.get(action, "") for action in actions or ())
 
 
 def snapshot(value: Any) -> Any:

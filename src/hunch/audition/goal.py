@@ -87,7 +87,7 @@ def working(env: TextEnvironment, state: State) -> frozenset[str]:
 GOAL = Role(
     "goal",
     "share of suggested goals that can be reached at once and are of use",
-    ("generate", "embed", "score", "label"),
+    ("generate", "embed", "score", "label", "decide"),
     BEDS,
     states,
     suggestions,

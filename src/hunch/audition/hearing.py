@@ -114,7 +114,8 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
         HunchError: if the model fails.
     """
     lacks = "" if set(role.verbs) & model.verbs else " or ".join(role.verbs)
-    lacks = lacks or " and ".join(sorted(bed.needs - model.verbs))
+    if not lacks and bed.needs and bed.needs.isdisjoint(model.verbs):
+        lacks = " or ".join(sorted(bed.needs))
     if lacks and model.name != UNINFORMED:
         return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {lacks}")
     meter: Any = model

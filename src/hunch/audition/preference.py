@@ -22,7 +22,7 @@ from hunch.lm.base import LanguageModel, Verb
 from hunch.methods.reward.motif import Preference, PreferenceConfig
 from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
 
-_WRITES = frozenset[Verb]({"generate"})
+_WRITES = frozenset[Verb]({"generate", "decide"})
 BEDS = (
     Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed", needs=_WRITES),
     Bed("hunch/Ferry-v0", needs=_WRITES),
@@ -147,7 +147,7 @@ def _shared(task: str, caption: str) -> int:
 PREFERENCE = Role(
     "preference",
     "share of pairs of captions or pictures in which the one with more progress is preferred",
-    ("generate", "embed"),
+    ("generate", "embed", "decide"),
     BEDS,
     pairs,
     verdicts,

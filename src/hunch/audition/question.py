@@ -40,7 +40,7 @@ class Bed:
         given: The environment, if it was made in Python.
         data: Recorded episodes whose actions count as right; they replace a solver.
         stored: True if the questions are stored in this package, so the environment need not be installed.
-        needs: Requests that a model must support in this bed, besides those of the role.
+        needs: Requests of which a model must support at least one in this bed, besides those of the role.
     """
 
     env: str

@@ -76,7 +76,7 @@ def _steps(request: str, better: str, worse: str) -> tuple[Transition, Transitio
 TEXT_JUDGE = Role(
     "text-judge",
     "share of pairs of texts in which the one that keeps to the principle is preferred",
-    ("generate",),
+    ("generate", "decide"),
     (Bed("hunch/Recipes-v0", stored=True),),
     pairs,
     verdicts,

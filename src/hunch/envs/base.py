@@ -72,6 +72,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     - The observation is a ``str``.
     - ``info["actions"]`` is the tuple of admissible actions, after ``reset`` and after every ``step``. If any
       text is an action, it is absent and ``info["free_text"]`` is True.
+    - ``info["action_descriptions"]``, if there is one, maps some of the admissible actions to what is known
+      of them, for models that choose among described options.
     - ``step`` accepts one of these strings, or its index.
     - ``info["success"]`` says whether the task is solved, ``info["task"]`` states it in a sentence, and
       ``info["event"]`` says what happened.

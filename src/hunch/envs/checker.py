@@ -32,7 +32,8 @@ RULES = {
     "task": "info['task'] is a str and stays the same within an episode.",
     "event": "info['event'], if there is one, is a str.",
     "info": "info['player'] is the number of the player to move, info['rewards'] a finite float for each "
-    "player, info['history'] earlier pairs of observation and action, info['pictures'] PNG files as bytes. "
+    "player, info['history'] earlier pairs of observation and action, info['pictures'] PNG files as bytes, "
+    "info['action_descriptions'] texts by action, of some of the admissible ones. "
     "Call it by another name if you mean something else.",
     "kept": "What reset and step return is not changed afterwards: return a copy of each list, dict or array "
     "that the environment goes on using.",
@@ -407,8 +408,8 @@ def _entries(info: dict[str, Any]) -> None:
     number = isinstance(player, (int, np.integer)) and not isinstance(player, bool)
     _require("info", number, f"info['player'] is {player!r}")
     rewards = info.get("rewards", ())
-    listed = isinstance(rewards, (list, tuple, np.ndarray))
-    _require("info", listed and all(map(_is_finite, rewards)), f"info['rewards'] is {rewards!r}")
+    several = isinstance(rewards, (list, tuple, np.ndarray))
+    _require("info", several and all(map(_is_finite, rewards)), f"info['rewards'] is {rewards!r}")
     single = "rewards" in info and "player" not in info
     _require("info", not single, f"info['rewards'] is {rewards!r}, and there is no info['player']")
     history = info.get("history", ())
@@ -417,6 +418,10 @@ def _entries(info: dict[str, Any]) -> None:
     pictures = info.get("pictures", ())
     files = isinstance(pictures, (list, tuple)) and all(isinstance(data, bytes) for data in pictures)
     _require("info", files, f"info['pictures'] is {pictures!r}")
+    described = info.get("action_descriptions", {})
+    texts = isinstance(described, Mapping) and all(isinstance(text, str) for text in described.values())
+    listed = texts and described.keys() <= set(info.get("actions") or ())
+    _require("info", listed, f"info['action_descriptions'] is {described!r}")
 
 
 def _is_finite(reward: Any) -> bool:

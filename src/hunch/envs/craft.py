@@ -140,10 +140,11 @@ class Scene(NamedTuple):
 def manual(rules: Sequence[Rule]) -> str:
     """Return the sources and the recipes in words, one per line."""
     found = dict.fromkeys(rule.source for rule in rules if rule.source)
-    return "\n".join([f"There are {', '.join(found)} in the world.", *map(_recipe, rules)])
+    return "\n".join([f"There are {', '.join(found)} in the world.", *map(recipe, rules)])
 
 
-def _recipe(rule: Rule) -> str:
+def recipe(rule: Rule) -> str:
+    """Return what an action needs and gives, in a sentence."""
     near = [name for name in (rule.source, *rule.near) if name]
     wants = [
         *([f"be near {' and '.join(near)}"] if near else []),
@@ -177,6 +178,7 @@ class Craft(TextEnv):
         target: An achievement, or ``any`` for a different one in every episode. Default: as many as possible.
         failure: Probability that an effective action fails; the items that it uses are lost.
         most: Maximum number of items of a kind that can be held; always one of each tool.
+        described: Give the recipes as descriptions of the actions, which decision models read.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"``.
 
@@ -197,6 +199,7 @@ class Craft(TextEnv):
         target: str = "",
         failure: Share = 0.0,
         most: PositiveInt = MOST,
+        described: bool = False,
         max_steps: PositiveInt = 100,
         render_mode: str | None = None,
     ) -> None:
@@ -212,6 +215,8 @@ class Craft(TextEnv):
         self.target = target
         self.choices = (*walks, *self.rules, *HOPELESS, *((DONE,) if target else ()))
         self.manual = manual(tuple(self.rules.values()))
+        self.described = described
+        self.recipes = {action: recipe(rule) for action, rule in self.rules.items()}
         if target not in ("", ANY, *self.achievements):
             raise UsageError(f"There is no target {target!r}; {suggest(target, (ANY, *self.achievements))}")
         self._forget()
@@ -293,7 +298,8 @@ class Craft(TextEnv):
         return self.scene
 
     def _extras(self) -> dict[str, Any]:
-        return {"achievements": self.done}
+        described = {"action_descriptions": self.recipes} if self.described else {}
+        return {"achievements": self.done, **described}
 
     def unshare(self, memo: dict[int, Any]) -> None:
         """Copy what a step changes in place."""

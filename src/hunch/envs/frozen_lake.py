@@ -30,6 +30,7 @@ class FrozenLake(TextEnv):
 
     Args:
         lookahead: Add a sentence for each action that says where it leads, as the paper's prompt has it.
+        described: Give these sentences apart, as descriptions of the actions, which decision models read.
         max_steps: The step limit of an episode; the paper's is 20.
         render_mode: ``"ansi"`` or ``"rgb_array"``; the agent is ``@``.
     """
@@ -39,10 +40,16 @@ class FrozenLake(TextEnv):
     task = "reach the goal (G) and avoid the holes (H)"
 
     def __init__(
-        self, *, lookahead: bool = True, max_steps: int = 20, render_mode: str | None = None
+        self,
+        *,
+        lookahead: bool = True,
+        described: bool = False,
+        max_steps: int = 20,
+        render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
         self.lookahead = lookahead
+        self.described = described
         self._position: Cell = (0, 0)
 
     def oracle(self) -> tuple[str, ...] | None:
@@ -78,6 +85,11 @@ class FrozenLake(TextEnv):
         self._position = (int(raw[0]), int(raw[1]))
         return Outcome(self._text(), _ACTIONS)
 
+    def _extras(self) -> dict[str, Any]:
+        if not (self.described and self.lookahead):
+            return {}
+        return {"action_descriptions": {action: _consequence(self._position, action) for action in _ACTIONS}}
+
     def _grid(self) -> list[str]:
         cells = [list(row) for row in _LAKE]
         cells[self._position[0]][self._position[1]] = "@"
@@ -85,7 +97,7 @@ class FrozenLake(TextEnv):
 
     def _text(self) -> str:
         text = _INTRODUCTION.format(*self._position)
-        if not self.lookahead:
+        if self.described or not self.lookahead:
             return text
         return "\n".join([text, *(_consequence(self._position, action) for action in _ACTIONS)])
 

@@ -224,7 +224,7 @@ def require_text(env: gymnasium.Env[Any, Any]) -> None:
 _WORDLESS = (Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple)
 _WRITTEN = ("actions", "free_text", "success", "task", "raw")
 """Names in ``info`` that the wrapper writes, each with an argument of its own or none."""
-_CONTRACT = {*_WRITTEN, "event", "pictures", "player", "rewards", "history"}
+_CONTRACT = {*_WRITTEN, "event", "pictures", "player", "rewards", "history", "action_descriptions"}
 """Names in ``info`` to which the contract gives a meaning."""
 
 

@@ -14,7 +14,7 @@ from hunch.lm.base import LanguageModel, Verb
 if TYPE_CHECKING:
     from hunch.envs.offers import Acts, Reads
 
-PROPOSES: Final[tuple[Verb, ...]] = ("generate", "embed", "score", "label")
+PROPOSES: Final[tuple[Verb, ...]] = ("generate", "embed", "score", "label", "decide")
 """Requests to a language model; an action prior needs a model with at least one of them."""
 ENCODER: Final[Mapping[str, tuple[Verb, ...]]] = {"encoder": ("embed",)}
 """Entry of ``Method.models`` for the option ``--encoder``: a model that embeds texts."""

@@ -1,7 +1,7 @@
 """Guides of a search for proofs: priors over the tactics of a goal, and the value of the goal.
 
 A guide is an :class:`~hunch.rl.evaluator.Evaluator` of goals: the uniform one, a rule, the small network of
-:mod:`hunch.roles.guide_network`, or a language model that scores the names of tactics.
+:mod:`hunch.roles.guide_network`, a language model that scores the names of tactics, or a decision model.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from hunch.core import FloatArray
 from hunch.envs.proofs.logic import Goal
 from hunch.envs.proofs.tactics import SAFE, named, shown, tactics
 from hunch.lm.base import LanguageModel
+from hunch.lm.decision import DecisionQuestion
+from hunch.lm.scoring.choose import decide
 from hunch.numbers import softmax
 from hunch.rl.evaluator import Evaluator, Uniform
 
@@ -71,7 +73,42 @@ class LanguageGuide:
         return priors, [VALUE] * len(states)
 
 
+class DecisionGuide:
+    """A decision model that chooses among the tactics of a goal, and says whether the goal can be proved.
+
+    Both questions about a goal are one request.
+    """
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self.lm = lm
+
+    def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
+        """Return the probability of each tactic, and that of yes as the value."""
+        asked = [i for i, goal in enumerate(states) if tactics(goal)]
+        questions = []
+        for i in asked:
+            names = tuple(named(states[i], tactic) for tactic, _ in tactics(states[i]))
+            questions.append([DecisionQuestion("choice", TACTIC, names), PROVABLE])
+        answered = decide(self.lm, [situation(states[i]) for i in asked], questions)
+
+        priors: list[FloatArray] = [np.zeros(0) for _ in states]
+        values = [VALUE] * len(states)
+        for i, (tactic, provable) in zip(asked, answered, strict=True):
+            priors[i] = tactic.probabilities
+            values[i] = float(provable.probabilities[0])
+        return priors, values
+
+
+TACTIC: Final = "Which tactic is best?"
+PROVABLE: Final = DecisionQuestion("yes_no", "Can this goal be proved?")
+
+
+def situation(goal: Goal) -> str:
+    """Return what a decision model reads of a goal."""
+    return f"A goal of a proof in intuitionistic logic:\n{shown(goal)}"
+
+
 def prompt(goal: Goal, names: Sequence[str]) -> str:
     """Return the prompt that a language model continues with a tactic."""
     listed = "\n".join(f"- {name}" for name in names)
-    return f"A goal of a proof in intuitionistic logic:\n{shown(goal)}\n\nTactics:\n{listed}\n\nBest tactic: "
+    return f"{situation(goal)}\n\nTactics:\n{listed}\n\nBest tactic: "

@@ -17,14 +17,14 @@ similarity of caption and goal decides whether a goal is reached, and is the rew
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hunch.core import State, UsageError, World
-from hunch.lm import choose, load
+from hunch.lm import DecisionQuestion, choose, decide, load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
@@ -44,8 +44,9 @@ class SuggestionConfig(AskConfig):
 
     how: Literal["auto", "list", "ask", "alike"] = "auto"
     """Request for goals. list: the model writes goals, one per line (paper: open). ask: the model says yes
-    or no to each candidate (paper: closed). alike: candidates most similar to the observation (ours; for
-    encoders). auto: list if the model generates, else alike if it embeds, else ask."""
+    or no to each candidate (paper: closed); a decision model to all in one request. alike: candidates most
+    similar to the observation (ours; for encoders). auto: list if the model generates, else alike if it
+    embeds, else ask."""
     goals: PositiveInt = 5
     """Maximum goals per state (our choice)."""
     samples: PositiveInt = 1
@@ -71,7 +72,7 @@ class Suggestions(GoalSource):
         rejected: Number of lines that were not candidates.
 
     Args:
-        lm: A model that generates, scores or embeds.
+        lm: A model that generates, scores, embeds or decides.
         config: How the model is asked.
         nonsense: Goals to suggest in all states instead, as a control.
 
@@ -90,7 +91,7 @@ class Suggestions(GoalSource):
         self.lm = lm
         self.nonsense = tuple(nonsense)
         self.models = {"lm": lm}
-        kinds = {"list": {"generate"}, "alike": {"embed"}, "ask": {"score", "label"}}
+        kinds = {"list": {"generate"}, "alike": {"embed"}, "ask": {"score", "label", "decide"}}
         able = [kind for kind, verbs in kinds.items() if verbs & lm.verbs]
         self.how = self.config.how if self.config.how != "auto" else (able or ["list"])[0]
         if self.how not in able:
@@ -161,19 +162,43 @@ class Suggestions(GoalSource):
 
     def _approved(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates of each state to which a model says yes, the most likely first."""
+        if self.lm.verbs.isdisjoint({"score", "label"}):
+            return self._decided(states)
         pairs = [(state, option) for state in states for option in state.options]
         prompts = [
             f"{s.observation}\n\nIs it sensible and useful to {option} here and now?\n- Yes\n- No\nAnswer:"
             for s, option in pairs
         ]
         answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts)))
+        return [
+            self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
+            for state in states
+        ]
+
+    def _decided(self, states: Sequence[State]) -> list[list[str]]:
+        """Return the candidates to which a decision model says yes; all of a state are one request."""
+        questions = [
+            [DecisionQuestion("yes_no", f"Is it sensible and useful to {o} here and now?") for o in s.options]
+            for s in states
+        ]
+        observations = [state.observation for state in states]
+        patience = self.config.patience
+        answered = decide(self.lm, observations, questions, patience=patience, role="goal")
         goals = []
-        for state in states:
-            p_yes = {option: float(next(answers).probabilities[0]) for option in state.options}
-            ranked = sorted(p_yes, key=lambda option: -p_yes[option])
-            approved = [option for option in ranked if p_yes[option] > self.config.threshold]
-            goals.append(approved[: self.config.goals])
+        for state, own in zip(states, answered, strict=True):
+            p_yes = {
+                option: float(answer.probabilities[0])
+                for option, answer in zip(state.options, own, strict=True)
+                if not answer.fallbacks  # a refused question is no yes
+            }
+            goals.append(self._ranked(p_yes))
         return goals
+
+    def _ranked(self, p_yes: Mapping[str, float]) -> list[str]:
+        """Return the candidates above the threshold, the most likely first."""
+        ranked = sorted(p_yes, key=lambda option: -p_yes[option])
+        approved = [option for option in ranked if p_yes[option] > self.config.threshold]
+        return approved[: self.config.goals]
 
     def _nearest(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates of each state whose embeddings are nearest to the observation's."""

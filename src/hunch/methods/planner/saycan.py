@@ -17,17 +17,19 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, State, weakest
+from hunch.core import EvidenceLevel, FloatArray, State, UsageError, weakest
 from hunch.lm.base import LanguageModel
+from hunch.lm.decision import DecisionQuestion
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.planner.agent import Choice, Planner
 from hunch.methods.planner.examples import build_scorer
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import models_of
-from hunch.ranges import PositiveInt, Share
+from hunch.ranges import LATER, PositiveInt, Share
 from hunch.roles.planner.skills import ASKS, Skill, call_skill, single
 from hunch.roles.prior.base import ActionPrior, DistributionPrior
 from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.language import DecisionPrior
 
 SCORED: Final[Mapping[str, Any]] = {
     "leaf": "LLM4RL / planner",
@@ -40,6 +42,8 @@ SCORED: Final[Mapping[str, Any]] = {
     "data": "none",
 }
 """Entries that the :class:`~hunch.methods.method.Method` of each method that scores skills shares."""
+DONE: Final = DecisionQuestion("yes_no", "Is the task done?")
+"""The question to a decision model beside the choice of a skill, with ``done_at``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,9 @@ class SayCanConfig(PlannerConfig):
     """Probability that the stop skill works, from 0 to 1 (released notebook)."""
     samples: PositiveInt = 5
     """Answers per state, whose shares estimate p(skill), for a model that can only generate (our choice)."""
+    done_at: Share | None = field(default=None, metadata=LATER)
+    """Stop where a decision model gives a yes to "Is the task done?" at least this probability (ours). The
+    question is part of the request that chooses the skill. None: the model has to choose the stop skill."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 
@@ -79,6 +86,12 @@ class SayCan(Planner):
     ) -> None:
         super().__init__(skills, config, **options)
         self.prior = prior
+        if self.config.done_at is not None:
+            if not isinstance(prior, DecisionPrior):
+                raise UsageError(
+                    "done_at asks a decision model, by --prior.way decision; this one is not asked so."
+                )
+            prior.ask_beside((DONE,))
         self.models = models_of(lm=prior)
 
     @classmethod
@@ -110,14 +123,21 @@ class SayCan(Planner):
     def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[Choice]:
         """Choose the skill with the best score in each state."""
         menus = [self.menu(state) for state in states]
-        says, unread = self._say(states, menus, rng)
+        shown = [
+            self.plan_of(state).state(state.stream, list(menu), self.examples)
+            for state, menu in zip(states, menus, strict=True)
+        ]
+        says, unread = self._say(shown, menus, rng)
+        done = self._done(shown)
         choices = []
-        for state, menu, say, share in zip(states, menus, says, unread, strict=True):  # say: (skills,)
+        for state, menu, say, share, is_done in zip(
+            states, menus, says, unread, done, strict=True
+        ):  # say: (skills,)
             plan = self.plan_of(state)
             can = self._can(plan, state, menu)  # (skills,)
             # score(skill) = say(skill) can(skill)
             score = {"product": say * can, "say": say, "can": can}[self.config.score]
-            if self.must_stop(plan, menu):
+            if self.must_stop(plan, menu) or (is_done and self.config.stop in menu):
                 name = self.config.stop
             else:
                 # Where nothing that the planner says can work, it decides alone.
@@ -126,14 +146,17 @@ class SayCan(Planner):
             choices.append(Choice(menu[name], {"say": say, "can": can, "score": score}, share))
         return choices
 
+    def _done(self, shown: Sequence[State]) -> list[bool]:
+        """Return whether the model says that the task of each of the planner's states is done."""
+        if self.config.done_at is None or not isinstance(self.prior, DecisionPrior):
+            return [False] * len(shown)
+        # p(yes); the answer came with the choice of the skill.
+        return [float(yes_no[0]) >= self.config.done_at for [yes_no] in self.prior.answers(shown)]
+
     def _say(
-        self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
+        self, shown: Sequence[State], menus: Sequence[Mapping[str, Skill]], rng: np.random.Generator
     ) -> tuple[list[FloatArray], list[float]]:
-        """Return p(skill | task, transcript) for each state, and the shares of unread answers."""
-        shown = [
-            self.plan_of(state).state(state.stream, list(menu), self.examples)
-            for state, menu in zip(states, menus, strict=True)
-        ]
+        """Return p(skill | task, transcript) for each planner's state, and the shares of unread answers."""
         k = None if isinstance(self.prior, DistributionPrior) else self.config.samples
         proposals = self.prior.propose(shown, k, rng)
         says = []

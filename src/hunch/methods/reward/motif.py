@@ -44,6 +44,7 @@ from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 if TYPE_CHECKING:
     from hunch.rl.bradley_terry import Fitted
 
+PROGRESS: Final = "Which of the two shows more progress towards the goal?"
 LONGEST: Final = 10
 """Factor by which the collection of captions may be prolonged while all captions are equal."""
 HELD_OUT: Final = 0.2
@@ -92,12 +93,12 @@ class Preference(RewardSource):
     reward has mean 0 and standard deviation 1 over the collected captions.
 
     Args:
-        lm: A model that generates.
+        lm: A model that generates, or a decision model, whose most probable answer is the verdict.
         encoder: Embeds captions.
         config: All settings.
 
     Raises:
-        UsageError: if the model cannot generate, or the encoder cannot embed.
+        UsageError: if the model can do neither, or the encoder cannot embed.
     """
 
     saved = ("goal", "seed", "captions", "steps", "values", "scale", "known", "report")
@@ -114,7 +115,7 @@ class Preference(RewardSource):
         self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
         asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), role="preference")
-        self.comparer = Comparer(lm, asking, self.config.last)
+        self.comparer = Comparer(lm, asking, self.config.last, PROGRESS)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
@@ -223,11 +224,8 @@ class Preference(RewardSource):
 
     def prompt(self, first: str, second: str) -> str:
         """Return the prompt that asks which of two captions is better."""
-        return (
-            f"An agent's goal: {self.goal}.\nTwo things that happened to it:\n"
-            f"1: {first}\n2: {second}\n"
-            "Which of the two shows more progress towards the goal?\n- 1\n- 2\n- none\nAnswer:"
-        )
+        pair = f"An agent's goal: {self.goal}.\nTwo things that happened to it:\n1: {first}\n2: {second}"
+        return pair if self.comparer.decides else f"{pair}\n{PROGRESS}\n- 1\n- 2\n- none\nAnswer:"
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return the pairs with verdicts, asking the model about all of them in one call."""
@@ -374,7 +372,7 @@ METHOD = Method(
     leaf="LLM4RL / reward",
     environments="environments that tell events",
     reads={"events"},
-    models={"lm": ("generate",), **ENCODER},
+    models={"lm": ("generate", "decide"), **ENCODER},
     suggested=("openai:gpt-4o-mini", "smollm2"),
     roles=("reward source",),
     control="uninformed judge",

@@ -39,7 +39,7 @@ from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, Positi
 from hunch.rl import and_or
 from hunch.rl.evaluator import Evaluator
 from hunch.roles.formaliser import Formaliser
-from hunch.roles.guide import UNTRAINED, LanguageGuide, PolicyOnly
+from hunch.roles.guide import UNTRAINED, DecisionGuide, LanguageGuide, PolicyOnly
 
 if TYPE_CHECKING:
     from hunch.core import EvidenceLevel
@@ -63,7 +63,7 @@ class AlphaProofConfig:
     c: NonNegativeFloat = 2.0
     """Weight of the exploration term of the search (ours)."""
     value: bool = True
-    """Use the network's values of goals; if off, all goals have the same value."""
+    """Use the values of goals of the network or a decision model; if off, all goals have the same value."""
     gamma: Share = 0.95
     """Value of a proof with n tactics: gamma to the power of n - 1 (ours)."""
     disprove: NonNegativeInt = 50
@@ -153,7 +153,11 @@ class AlphaProof(Agent):
     def _guide(self) -> Evaluator:
         c = self.config
         if c.guide == "lm":
-            return LanguageGuide(require(self.models["lm"], "score", needed_by="A guide of the search"))
+            lm = self.models["lm"]
+            if "score" in lm.verbs:
+                return LanguageGuide(lm)
+            guide = DecisionGuide(require(lm, "decide", needed_by="A guide of the search"))
+            return guide if c.value else PolicyOnly(guide)
         if c.guide != "network":
             return UNTRAINED[c.guide]
         from hunch.roles.guide_network import GuideNetwork  # loads torch
@@ -333,7 +337,7 @@ METHOD = Method(
     leaf="LLM4RL / policy",
     environments="proofs",
     acts="text",
-    models={"lm": ("score", "generate"), "formaliser": ("generate",)},
+    models={"lm": ("score", "decide", "generate"), "formaliser": ("generate",)},
     unnamed=frozenset({"lm", "formaliser"}),
     suggested=("hf:<name or folder>",),
     roles=("guide", "formaliser"),

@@ -70,13 +70,16 @@ def situation(state: State) -> str:
 
 
 class DecisionPrior(DistributionPrior):
-    """p(a|s) as a decision model returns it for one choice among the actions.
+    """p(a|s) as a decision model returns it for one choice among the actions, with what is known of each.
+
+    Further questions about the same state cost little: they are part of the same request.
 
     Args:
         lm: A model that decides.
         temperature: Temperature of the probabilities: 1 leaves them as they are.
         asks: How the model is asked, possibly with a prompt file.
         role: The role that the prior fills, a key of :data:`hunch.lm.hearing.ANSWERS`.
+        beside: Further questions about each state; :meth:`answers` returns what the model says.
 
     Raises:
         UsageError: if the model cannot decide or the temperature is not positive.
@@ -89,9 +92,12 @@ class DecisionPrior(DistributionPrior):
         temperature: float = 1.0,
         asks: AskConfig = ASKS,
         role: str = "prior",
+        beside: Sequence[DecisionQuestion] = (),
     ) -> None:
         require_way(lm, "decision", needed_by="An action prior")
         super().__init__(lm.evidence)
+        self.beside = tuple(beside)
+        self._answers: dict[State, tuple[FloatArray, ...]] = {}
         self.lm = lm
         self.asks = asks
         self.role = role
@@ -102,14 +108,36 @@ class DecisionPrior(DistributionPrior):
     wording = DECISION_WORDING
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
+        choices = [
+            DecisionQuestion("choice", CHOICE, s.options, tuple(d or None for d in s.descriptions))
+            for s in states
+        ]
         answered = decide(
             self.lm,
             [self._asking.prompt(situation(s), **about(s)) for s in states],
-            [[DecisionQuestion("choice", CHOICE, s.options)] for s in states],
+            [[choice, *self.beside] for choice in choices],  # one request per state
             patience=self.asks.patience,
             role=self.role,
         )
-        return [tempered(choice.probabilities, self.temperature) for [choice] in answered]
+        probabilities = []
+        for state, (choice, *others) in zip(states, answered, strict=True):
+            probabilities.append(tempered(choice.probabilities, self.temperature))
+            self._answers[state] = tuple(other.probabilities for other in others)
+        return probabilities
+
+    def ask_beside(self, questions: Sequence[DecisionQuestion]) -> None:
+        """Ask these further questions about each state from now on; answers without them are forgotten."""
+        if self.beside != tuple(questions):
+            self.beside = tuple(questions)
+            self._known.clear()
+
+    def answers(self, states: Sequence[State]) -> list[tuple[FloatArray, ...]]:
+        """Return the probabilities of the answers to the further questions about each state.
+
+        A question that the model refuses has equal probabilities, and counts as a fallback.
+        """
+        self.probabilities(states)
+        return [self._answers[state] for state in states]
 
 
 class LikelihoodPrior(DistributionPrior):

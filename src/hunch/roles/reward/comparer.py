@@ -1,21 +1,29 @@
-"""Asks a language model which of two things is better; the verdict is 1, 2 or none."""
+"""Asks a language model which of two things is better; the verdict is 1, 2 or none.
+
+A model that writes answers with one of these. A decision model returns the probability of each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from hunch.lm import require
+import numpy as np
+
+from hunch.core import FloatArray
 from hunch.lm.answers.lines import bounded, spoken
 from hunch.lm.answers.numerals import words_of
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import Asking
 from hunch.lm.base import LanguageModel
+from hunch.lm.decision import DecisionQuestion
 from hunch.lm.hearing import show
 from hunch.lm.prompts import Prompt
-from hunch.lm.scoring.choose import extended
+from hunch.lm.scoring.choose import decide, extended
+from hunch.lm.ways import best_way
 
 CHOICES: Final = ("1", "2", "none")
+BETTER: Final = "Which of the two is better?"
 TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 """Preference for the first option, from 0 to 1, for each verdict; verdict 0 is a tie."""
 VERDICTS: Final = {"1": 1, "2": 2, "none": 0, "neither": 0}
@@ -25,24 +33,69 @@ class Comparer:
     """Asks a language model for verdicts: 1, 2 or none.
 
     Attributes:
-        unread: Number of questions of the last call whose answers had no readable verdict.
+        decides: True if the model decides; its questions then need no list of answers at the end.
+        unread: Number of questions of the last call that have no readable verdict.
 
     Args:
-        lm: The model.
+        lm: A model that writes, or a decision model.
         asking: How the model is asked.
         last: Read the last verdict in an answer instead of the first, for models that explain first.
+        question: The question to a decision model.
+
+    Raises:
+        UsageError: if the model can do neither.
     """
 
     unread = 0
 
-    def __init__(self, lm: LanguageModel, asking: Asking, last: bool = False) -> None:
-        self.lm, self.asking, self.last = require(lm, "generate", needed_by="A judge of pairs"), asking, last
+    def __init__(self, lm: LanguageModel, asking: Asking, last: bool = False, question: str = BETTER) -> None:
+        self.lm = lm
+        self.asking = asking
+        self.last = last
+        self.question = question
+        self.decides = best_way(lm, ("decision", "text"), needed_by="A judge of pairs") == "decision"
+
+    def preferences(self, questions: Sequence[Prompt | None]) -> list[float]:
+        """Return the preference for the first of the two in each question, from 0 to 1; 0.5 is a tie.
+
+        That of a model that writes is 0, 0.5 or 1. A decision model gives p(1) + p(none) / 2. A question
+        that is None, or that has no verdict, is a tie.
+        """
+        if not self.decides:
+            return [TARGETS[verdict or 0] for verdict in self.verdicts(questions)]
+        tie = np.array([0.0, 0.0, 1.0])
+        probabilities = [tie if p is None else p for p in self._decided(questions)]
+        return [float(p[0] + p[2] / 2) for p in probabilities]
+
+    def _decided(self, questions: Sequence[Prompt | None]) -> list[FloatArray | None]:
+        """Return the probabilities of 1, 2 and none; None for a question that is None, or was refused."""
+        asked = [question for question in questions if question is not None]
+        choice = DecisionQuestion("choice", self.question, CHOICES)
+        answered = decide(
+            self.lm,
+            asked,
+            [[choice]] * len(asked),
+            way="decision",
+            patience=self.asking.patience,
+            role=self.asking.role,
+        )
+        answers = iter([None if one.fallbacks else one.probabilities for [one] in answered])
+        found = [None if question is None else next(answers) for question in questions]
+        self.unread = len(asked) - sum(p is not None for p in found)
+        return found
 
     def verdicts(self, questions: Sequence[Prompt | None]) -> list[int | None]:
         """Return the verdict on each question, 1, 2 or 0 (a tie, also if a question is None), else None.
 
         A repeated question gets another sample. If an answer has no verdict, the question is asked again.
+        The verdict of a decision model is its most probable answer.
         """
+        if self.decides:
+            favourites = [None if p is None else int(p.argmax()) for p in self._decided(questions)]
+            return [
+                0 if question is None else None if i is None else VERDICTS[CHOICES[i]]
+                for question, i in zip(questions, favourites, strict=True)
+            ]
         times: dict[Prompt, int] = {}
         asked: list[tuple[int, Prompt, int]] = []  # index, question, sample
         for i, question in enumerate(questions):

@@ -14,7 +14,7 @@ from hunch.core import EvidenceLevel, State, Transition, UsageError
 from hunch.envs.prompts import read, shown
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
-from hunch.roles.reward.comparer import TARGETS, Comparer
+from hunch.roles.reward.comparer import Comparer
 from hunch.roles.reward.settings import RewardModelConfig
 from hunch.text_files import read_lines
 
@@ -79,7 +79,7 @@ class Judged(Preferences):
     """Asks a language model to compare by a principle, drawn per pair (Bai et al., Constitutional AI, 2022).
 
     Args:
-        lm: A model that generates.
+        lm: A model that generates, or decides: then a preference is a probability.
         principles: Sentences that state which text is better.
         config: How the model is asked.
     """
@@ -98,15 +98,13 @@ class Judged(Preferences):
             None if one.action == other.action else self.prompt(one, other, principle)
             for (one, other), principle in zip(pairs, drawn, strict=True)
         ]
-        return [TARGETS[verdict or 0] for verdict in self.comparer.verdicts(asked)]
+        return self.comparer.preferences(asked)
 
     def prompt(self, one: Transition, other: Transition, principle: str) -> str:
         """Return the question about two texts."""
         request = f"{one.state.aim}\n{one.state.text()}".strip()
-        return (
-            f"Request: {request}\nTwo answers:\n1: {one.action}\n2: {other.action}\n"
-            f"{principle}\n- 1\n- 2\n- none\nAnswer:"
-        )
+        pair = f"Request: {request}\nTwo answers:\n1: {one.action}\n2: {other.action}\n{principle}"
+        return pair if self.comparer.decides else f"{pair}\n- 1\n- 2\n- none\nAnswer:"
 
 
 class Mixed(Preferences):
