@@ -119,7 +119,7 @@ def test_stored_questions_have_right_answers(role, model, least, most):
 
 def test_a_judge_of_captions_need_not_see_and_one_of_pictures_must():
     assert heard("preference", "scripted:onlooker", n=20).has_score
-    for model, bed, lacks in (("scripted:judge", -1, "see"), ("pocket?corpus=clip", 0, "generate")):
+    for model, bed, lacks in (("scripted:judge", -1, "see"), ("pocket?corpus=clip", 0, "decide or generate")):
         found = heard("preference", model, n=20, bed=bed)
         assert not found.has_score
         assert found.why == f"it cannot {lacks}"
