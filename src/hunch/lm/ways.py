@@ -95,7 +95,9 @@ def best_way(lm: LanguageModel, among: Iterable[Way] = WAYS, *, needed_by: str =
     if not possible:
         raise UsageError(_cannot(lm, needed_by, tuple(among)))
     declared: Way | None = getattr(lm, "best_way", None)
-    served = bool(getattr(lm, "answer_tokens", 0)) or "choices" in getattr(lm, "takes", frozenset())
+    # A model that continues text and scores is asked as the papers do; chat models and servers are not.
+    continues = not getattr(lm, "answer_tokens", 0) and "score" in lm.verbs
+    served = not continues and (bool(getattr(lm, "answer_tokens", 0)) or has_way(lm, "structured"))
     order: tuple[Way | None, ...] = (declared, "decision", *(SERVED if served else ()), *LOCAL)
     return next(way for way in (*order, *possible) if way in possible)
 

@@ -25,6 +25,7 @@ from hunch.lm.backends.sampling import count_words, cut, room_to_think, sample_r
 from hunch.lm.backends.transformer import EncoderModel, Pooling, TransformerModel
 from hunch.lm.base import Backend, OptionScores, Verb
 from hunch.lm.prompts import Message, Prompt, as_prompt, shown
+from hunch.lm.scoring.restricted import Restricted
 from hunch.lm.scoring.writer import Writer
 from hunch.lm.shorten import shortened
 from hunch.lm.speech import ONE_LINE, Sampling, choices, text_of
@@ -175,6 +176,7 @@ class CausalModel(TransformerModel):
     messages = True
     at_once: ClassVar[Mapping[Verb, int]] = {"generate": 128}
     verbs: frozenset[Verb] = frozenset({"generate", "score", "embed"})
+    takes = frozenset({"choices"})
 
     def __init__(
         self,
@@ -230,11 +232,14 @@ class CausalModel(TransformerModel):
         """Return k continuations of each prompt: samples number ``first`` to ``first + k - 1``.
 
         A prompt that does not fit into the model's context together with ``max_tokens`` loses a part
-        (:mod:`hunch.lm.shorten`).
+        (:mod:`hunch.lm.shorten`). Answers that are restricted to choices are drawn from the tree of their
+        tokens (:mod:`hunch.lm.scoring.restricted`).
 
         Raises:
-            UsageError: if ``max_tokens`` leaves no room for a prompt.
+            UsageError: if ``max_tokens`` leaves no room for a prompt, or the tokenizer cannot write a choice.
         """
+        if sampling.choices:
+            return self._restricted(prompts, k, sampling, first)
         talks = [bool(self._template and self._conversation(prompt)) for prompt in prompts]
         if self._turn_stop and len({*talks}) > 1:  # texts and conversations do not end alike
             return [self.generate([prompt], k, sampling, first)[0] for prompt in prompts]
@@ -256,6 +261,27 @@ class CausalModel(TransformerModel):
             [self._continuation(ids, tokens, ending) for tokens in own]
             for ids, own in zip(requests, written, strict=True)
         ]
+
+    def _restricted(
+        self, prompts: Sequence[Prompt], k: int, sampling: Sampling, first: int
+    ) -> list[list[str]]:
+        """Return k of the choices for each prompt; one pass of the model for all samples of a prompt."""
+        requests = [self._request(prompt, sampling.choices) for prompt in prompts]
+        trees = [Restricted(tails) for _, tails in requests]
+        with self._turn:
+            before = self._engine.computed
+            sums = self._engine.score(
+                [(ids, tree.paths) for (ids, _), tree in zip(requests, trees, strict=True)]
+            )
+            self.tokens_read += self._engine.computed - before
+        answers = []
+        for prompt, (_, tails), tree, logprobs in zip(prompts, requests, trees, sums, strict=True):
+            allowed = tree.choices(logprobs)
+            rngs = [sample_rng(self.revision, prompt, sampling, index) for index in range(first, first + k)]
+            drawn = [tree.draw(allowed, sampling, rng) for rng in rngs]
+            self.tokens_written += sum(len(tails[number]) for number in drawn)
+            answers.append([sampling.choices[number] for number in drawn])
+        return answers
 
     def _ended(self, sampling: Sampling) -> Callable[[list[int]], bool]:
         """Return a function that checks whether a sample ends with its last token."""
