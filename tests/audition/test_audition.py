@@ -22,6 +22,7 @@ from hunch.audition.question import Bed, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.envs import Outcome, TextEnv
 from hunch.envs.kitchen.errands import ERRANDS, plans
 from hunch.lm import Cached, load
 from hunch.lm.base import Model
@@ -599,3 +600,38 @@ def test_equal_probabilities_are_calibrated(role):
     found = hear(named, named.beds[0], "uniform", model, drawn, 0)
     assert found.calibration
     assert found.columns["calibration error"] < 0.1
+
+
+class Echo(TextEnv):
+    """Repeat a word; any text is an action."""
+
+    def _begin(self, options):
+        self.word = ("yes", "no")[int(self.task_random.integers(2))]
+        self.task = f"say {self.word}"
+        return Outcome("What do you say?", None)
+
+    def _move(self, action):
+        right = action.strip() == self.word
+        return Outcome(f"You said {action!r}.", None, float(right), terminated=True, success=right)
+
+
+class Parrot(Model):
+    """Says the last word of the task."""
+
+    verbs = frozenset({"generate"})
+    name, revision, evidence = "parrot", "1", "L0"
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        words = [prompt.splitlines()[0].split()[-1] for prompt in prompts]
+        return [[word] * k for word in words]
+
+
+def test_a_policy_writes_where_any_text_is_an_action():
+    found = hunch.audition([Parrot(), "minilm"], ["policy"], Echo(max_steps=1), questions=4)
+    writes, embeds = found.lines
+    assert writes.heard.ability == 1.0
+    assert writes.uninformed.ability == 0.0
+    assert writes.heard.columns["invalid moves"] == 0.0
+    assert writes.gain[0] > 0
+    assert not embeds.heard.has_score
+    assert "a model that writes" in embeds.heard.why

@@ -15,7 +15,7 @@ from hunch.cli.main import main
 from hunch.core import State, Transition, UsageError, World
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.invalid import is_invalid
-from hunch.methods.prior.zero_shot import GAP, Speaker, action_in, without_repeats
+from hunch.lm.speaker import GAP, Speaker, action_in, without_repeats
 from hunch.roles.prior.kinds import PriorConfig
 
 ID = "tests.methods.test_zero_shot:Doors"

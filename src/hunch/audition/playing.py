@@ -3,6 +3,9 @@
 Answers to single states do not show this: a model that is right in nine states of ten may be wrong in the one
 through which every episode passes. So it plays whole episodes, as the method ``zero-shot`` does, and no
 solver is needed. The gain of ``zero-shot`` is then the difference to the success of an uninformed player.
+
+Where any text is an action, the model writes it, the uninformed player says nothing, and one that cannot
+write has no score. The share of moves that the environment refused is a column.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from hunch.rl.world import advance
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 LENGTH = "steps per episode"
+INVALID = "invalid moves"
+SETTINGS = ZeroShotConfig(prior=PriorConfig(patience=None))
 STREAMS = 5
 """Number of parallel episodes, which are all played to the end."""
 STEPS = 5
@@ -48,7 +53,7 @@ def success(lm: LanguageModel, drawn: Games, seed: int) -> Scores:
 
     An episode that exceeds the number of steps is a failure.
     """
-    agent = ZeroShot(build_prior(PriorConfig(patience=None), lm), ZeroShotConfig())
+    agent = ZeroShot(build_prior(PriorConfig(patience=None), lm), SETTINGS, lm=lm)
     player = agent.player(seed)
     steps = drawn.steps * (LONGER if lm.name in STAND_INS else 1)
     envs = [drawn.bed.make(drawn.seed) for _ in range(STREAMS)]
@@ -62,7 +67,10 @@ def success(lm: LanguageModel, drawn: Games, seed: int) -> Scores:
         finished = {episode.number: episode.success for episode in rollout.take_finished()}
         won += [float(finished.get(number, False)) for number in numbers]
         made += rollout.steps
-    return Scores(np.array(won), list(range(len(won))), {LENGTH: made / len(won)})
+    columns = {LENGTH: made / len(won)}
+    if player.invalid:
+        columns[INVALID] = float(np.mean(player.invalid))
+    return Scores(np.array(won), list(range(len(won))), columns)
 
 
 PLAYING = Role("policy", "success of the episodes that it plays", POLICY.verbs, (), games, success)

@@ -35,6 +35,7 @@ ROLES = {
     "planner": "saycan",
     "policy": "spring",
     "actor": "zero-shot",
+    "opponent": "zero-shot",
     "world-model": "icpi",
     "writer": "funsearch",
     "encoder": "dqn",

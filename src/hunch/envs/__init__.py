@@ -121,6 +121,7 @@ def make(
     written: bool = False,
     picture: bool = False,
     reader: str = "",
+    opponent: str = "",
     **options: Any,
 ) -> gymnasium.Env[str, str | int]:
     """Make a text environment by its id: a built-in one, or any registered one that keeps the contract.
@@ -133,6 +134,8 @@ def make(
         written: Take any text as the action; an inadmissible one costs a step (:class:`Written`).
         picture: Draw each state, for models that read pictures (:class:`Pictured`).
         reader: Spec of a model that reads the pictures; its reading replaces the observation (:class:`Read`).
+        opponent: Spec of a model that plays all seats but the first in a game of several players
+            (:class:`Against`).
         **options: Options of the environment.
 
     Returns:
@@ -175,6 +178,7 @@ def make(
     require_text(env)
     env = Pictured(env) if drawn else env
     env = _read(env, reader) if reader else env
+    env = _against(env, opponent) if opponent else env
     env = Written(env) if written else env
     n = env.metadata.get("history", 0) if history is None else history
     return History(env, n) if n else env
@@ -186,6 +190,14 @@ def _read(env: gymnasium.Env[str, str | int], spec: str) -> gymnasium.Env[str, s
 
     schema_of(env)
     return Read(env, shared(spec), spec)
+
+
+def _against(env: gymnasium.Env[str, str | int], spec: str) -> gymnasium.Env[str, str | int]:
+    """Let a model play the other seats; it is loaded once for all environments."""
+    from hunch.envs.opponent import Against  # only in games against a model
+    from hunch.envs.reading import shared  # as above
+
+    return Against(env, shared(spec), spec)
 
 
 def describe(id: str) -> str:

@@ -30,6 +30,7 @@ ANSWERS: Final = {
     "planner": "has to name a skill of the list",
     "policy": "has to name an action of the list, the last one if there are several questions",
     "actor": "has to be an action in the form that the environment asks for",
+    "opponent": "has to be a move of the game",
     "world-model": "has to go on in the form of the examples",
     "reader": "has to be a JSON object with one of the possible values of each key",
     "writer": "has to hold the whole function, best in a fence",

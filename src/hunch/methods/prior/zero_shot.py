@@ -9,29 +9,21 @@ TextArena, an environment of OpenEnv, the user's prompts.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World, wording_of
 from hunch.envs.invalid import is_invalid
-from hunch.lm.answers.lines import spoken
-from hunch.lm.asking import Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.prompts import Message, Prompt
-from hunch.lm.settings import AskConfig, ask_config
+from hunch.lm.speaker import Speaker, Turn
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, NonNegativeInt
 from hunch.roles.prior.base import ActionPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
-
-Turn = tuple[str, str]
-"""An earlier observation of the episode, and the action that followed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,113 +174,6 @@ class ZeroShot(Agent):
         prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
         return Explanation({"prior": prior}, prior)
-
-
-# ---- writing ----------------------------------------------------------------------------------------------
-
-INSTRUCTIONS: Final = (
-    "You act in an environment that answers in text. Reply with your next action alone, exactly in the form "
-    "that the environment asks for, without an explanation."
-)
-TOKENS: Final = 256
-"""Default maximum tokens of an action of a model that does not think (ours)."""
-GAP: Final = "[...]"
-"""Stands in an earlier observation for what the present one repeats."""
-REPEATED: Final = 200
-"""Characters from which a common beginning of two observations, such as the rules, is shown once (ours)."""
-_MARK: Final = re.compile(r"\A(?:>|\**action\**\s*:\**)[ \t]*", re.IGNORECASE)
-
-
-class Speaker:
-    """Writes the next action of an episode, where any text is an action.
-
-    A chat model gets the episode as a conversation: observations are the user's turns, actions are its own. A
-    model that continues text gets a transcript in which an action follows ``>``, and its line is the action.
-
-    Args:
-        lm: The model.
-        config: How it is asked.
-    """
-
-    def __init__(self, lm: LanguageModel, config: AskConfig) -> None:
-        self.lm = lm
-        self.asking = Asking(lm, ask_config(config), tokens=TOKENS, role="actor")
-
-    def write(self, states: Sequence[State], turns: Sequence[Sequence[Turn]], first: int) -> list[str]:
-        """Write an action for each state, after its earlier turns.
-
-        Args:
-            states: The states, in which any text is an action.
-            turns: The earlier turns of each episode.
-            first: Number of the sample; equal prompts get this number and the following ones.
-        """
-        prompts = [self.prompt(state, past) for state, past in zip(states, turns, strict=True)]
-        seen: Counter[Any] = Counter()
-        rounds: list[list[int]] = []  # places of the prompts by the number of equal ones before them
-        for place, prompt in enumerate(prompts):
-            if seen[prompt] == len(rounds):
-                rounds.append([])
-            rounds[seen[prompt]].append(place)
-            seen[prompt] += 1
-        answers = [""] * len(prompts)
-        for number, places in enumerate(rounds):
-            asked = [prompts[place] for place in places]
-            written = self.asking.generate(asked, 1, first + number)
-            for place, (answer,) in zip(places, written, strict=True):
-                answers[place] = answer
-        actions = [action_in(answer) for answer in answers]
-        self.asking.hear(answers, [action or None for action in actions])
-        return actions
-
-    def prompt(self, state: State, turns: Sequence[Turn]) -> Prompt:
-        """Return the prompt for an action."""
-        past = without_repeats(turns, state.observation)
-        if self.asking.chats:
-            task = f"\n\nYour task is to: {state.aim}" if state.aim else ""
-            messages = [Message("system", INSTRUCTIONS + task)]
-            for observation, action in past:
-                messages += [Message("user", observation or GAP), Message("assistant", action or GAP)]
-            default: Prompt = (*messages, Message("user", state.observation or GAP))
-        else:
-            task = f"Your task is to: {state.aim}\n" if state.aim else ""
-            lines = "".join(f"{observation}\n> {action}\n" for observation, action in past)
-            default = f"{task}{lines}{state.observation}\n>"
-        history = "\n".join(f"{observation}\n> {action}" for observation, action in past)
-        return self.asking.prompt(default, **{**about(state), "history": history})
-
-
-def action_in(answer: str) -> str:
-    """Return the action in an answer: without thoughts, a mark before it, a fence or quotes around it."""
-    text = _MARK.sub("", spoken(answer).strip()).strip()
-    fenced = re.fullmatch(r"```[\w+-]*\n(.*?)\n?```", text, re.DOTALL)
-    if fenced:
-        return fenced[1].strip()
-    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" and text[0] not in text[1:-1]
-    return text[1:-1].strip() if quoted else text
-
-
-def without_repeats(turns: Sequence[Turn], observation: str) -> list[Turn]:
-    """Return earlier turns without what the present observation repeats.
-
-    Some environments show the whole episode in each observation, others the rules before each news.
-    """
-    kept = []
-    for seen, action in turns:
-        if observation.startswith(seen) and action.strip() and action.strip() in observation[len(seen) :]:
-            continue  # the observation is a transcript that holds this turn
-        same = _common(seen, observation)
-        kept.append((f"{GAP}\n{seen[same:].lstrip()}".rstrip() if same >= REPEATED else seen, action))
-    return kept
-
-
-def _common(one: str, other: str) -> int:
-    """Return the length of the whole lines with which two texts begin alike."""
-    length = 0
-    for line, twin in zip(one.splitlines(keepends=True), other.splitlines(keepends=True), strict=False):
-        if line.rstrip("\n") != twin.rstrip("\n"):
-            break
-        length += len(line)
-    return length
 
 
 METHOD = Method(
