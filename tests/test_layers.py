@@ -37,6 +37,7 @@ GROUND = {
     "lazy",
     "text_files",
     "printable",
+    "admitted",
 }
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
@@ -53,6 +54,7 @@ MAY_IMPORT = {
     "suggest": set(),
     "plugins": set(),
     "extras": {"core"},
+    "admitted": {"core"},
     "text_files": {"core"},
     "lm": GROUND,
     "sandbox": GROUND,

@@ -3,6 +3,7 @@
 The settings of a run may name modules (``--env MODULE:ID``, a method's ``module:NAME``, ``--reward
 MODULE:CLASS``). Those of a run's folder or of ``--config`` may be a stranger's, whose module may lie beside
 them. So the current folder is on the import path only if the person at the command line names a module in it.
+Likewise a program that settings name (``mcp:COMMAND``) is started only if the command line names it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hunch import admitted
 from hunch.core import UsageError
 
 NAMES_MODULES = re.compile(r"--([\w-]+\.)*(env|reward|board)")
@@ -23,17 +25,22 @@ def admit(arguments: Sequence[str], *, own_process: bool) -> list[str]:
     """Put the current folder on the import path if the command line names a module in it.
 
     Args:
-        arguments: The command line; ``--module NAME`` names a module that only the settings of a run name.
+        arguments: The command line; ``--module NAME`` names a module that only the settings of a run name,
+            ``--program COMMAND`` a program.
         own_process: Whether this process is the command's alone. Then the folder is also taken off the path,
             where ``python -m`` and a relative entry of ``PYTHONPATH`` put it.
 
     Returns:
-        The arguments without ``--module NAME``.
+        The arguments without ``--module NAME`` and ``--program COMMAND``.
 
     Raises:
-        UsageError: if ``--module`` has no value.
+        UsageError: if one of the two has no value.
     """
-    rest, modules = _split(arguments)
+    rest, modules = _split(arguments, "--module")
+    rest, programs = _split(rest, "--program")
+    if own_process:
+        stated = [token.partition("mcp:")[2] for token in rest if "mcp:" in token]
+        admitted.admit([*programs, *stated])
     try:
         here = os.getcwd()
     except OSError:  # the folder was removed
@@ -72,21 +79,22 @@ def _leave_here() -> None:
     sys.path[:library] = before
 
 
-def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Take ``--module NAME`` out of the arguments."""
+def _split(arguments: Sequence[str], option: str) -> tuple[list[str], list[str]]:
+    """Take an option and its values out of the arguments."""
     rest: list[str] = []
-    modules: list[str] = []
+    values: list[str] = []
     tokens = iter(arguments)
     for token in tokens:
         flag, equals, value = token.partition("=")
-        if flag != "--module":
+        if flag != option:
             rest.append(token)
             continue
         value = value if equals else next(tokens, "")
         if not value or value.startswith("-"):
-            raise UsageError("--module needs the name of a module.")
-        modules.append(value)
-    return rest, modules
+            what = "the name of a module" if option == "--module" else "the command of a program"
+            raise UsageError(f"{option} needs {what}.")
+        values.append(value)
+    return rest, values
 
 
 def _heads(arguments: Sequence[str]) -> Iterator[str]:

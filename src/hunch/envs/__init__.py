@@ -40,8 +40,12 @@ _OF_STUDIES = (
     *("RewardDesign", "SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft"),
     *("TinyHanabi", "Tug"),
 )
-_FOREIGN = {"openenv": "hunch.envs.openenv:OpenEnv", "textarena": "hunch.envs.textarena:TextArena"}
-"""Environments of others, named by kind and place: openenv:URL, textarena:GAME."""
+_FOREIGN = {
+    "mcp": "hunch.envs.mcp:MCP",
+    "openenv": "hunch.envs.openenv:OpenEnv",
+    "textarena": "hunch.envs.textarena:TextArena",
+}
+"""Environments of others, named by kind and place: mcp:URL or mcp:COMMAND, openenv:URL, textarena:GAME."""
 _HOMES = lazy.homes(
     {
         "base": "Outcome TextEnv",
@@ -49,6 +53,7 @@ _HOMES = lazy.homes(
         "design": "DesignProblem",
         "reading": "Read Schema",
         "text_wrapper": "TextWrapper require_text",
+        "tools": "Tool Tools",
         "wrappers": "History Pictured Written",
     }
 )
