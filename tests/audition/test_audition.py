@@ -103,23 +103,22 @@ def test_a_rule_that_knows_the_answer_is_right(role, bed, rule):
         ("reader", "uniform", 0.05, 0.35),
         ("formaliser", "scripted:formaliser", 1.0, 1.0),
         ("formaliser", "uniform", 0.0, 0.0),
-        ("text-judge", "scripted:critic", 1.0, 1.0),
-        ("text-judge", "scripted:critic?error=0.4", 0.7, 0.9),
         ("text-judge", "uniform", 0.4, 0.6),
         ("formaliser", "pocket?corpus=statements", 0.45, 0.75),
-        ("preference", "scripted:onlooker", 1.0, 1.0),
-        ("preference", "scripted:onlooker?error=0.3", 0.6, 0.8),
-        ("preference", "scripted:onlooker?error=1", 0.0, 0.0),
     ],
 )
 def test_stored_questions_have_right_answers(role, model, least, most):
+    answers_stored_questions(role, model, least, most)
+
+
+def answers_stored_questions(role, model, least, most):
+    """Check the share of the last bed's stored questions to which a model has the right answer."""
     bed = len(role_named(role).beds) - 1
     assert role_named(role).beds[bed].stored
     assert least <= heard(role, model, n=200, bed=bed).ability <= most
 
 
 def test_a_judge_of_captions_need_not_see_and_one_of_pictures_must():
-    assert heard("preference", "scripted:onlooker", n=20).has_score
     for model, bed, lacks in (("scripted:judge", -1, "see"), ("pocket?corpus=clip", 0, "decide or generate")):
         found = heard("preference", model, n=20, bed=bed)
         assert not found.has_score
@@ -515,7 +514,7 @@ def test_a_dry_run_asks_nothing(hunch_command, tmp_path):
         ((), "Name the models"),
         (("--lm", "uniform", "--roles", "cook"), "There is no role 'cook'"),
         (("--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
-        (("--lm", "uniform", "--env", "hunch/Recipes-v0"), "accepts any text"),
+        (("--lm", "uniform", "--env", "hunch/Heuristic-BinPacking-v0"), "accepts any text"),
     ],
 )
 def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):

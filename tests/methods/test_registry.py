@@ -40,6 +40,9 @@ TWINS = ("rloo", "ppo-text", "a2c-text", "nlpo", "twosome", "icpi-no-argmax", "i
 OWN = ("constitutional", "rain", "syndicom", "gigpo")
 """Methods whose contract has a test of its own, with a smaller model."""
 JUDGED = ("constitutional", "rain")
+OF_STUDIES = ("alpha-proof", "syndicom", "task-explore", "rl-vlm-f", "vlm-rm", *JUDGED)
+"""Methods that play in a world of the studies, or with a judge that knows one: ``tests/studies``."""
+HERE = [method for method in methods.METHODS.values() if method.name not in OF_STUDIES]
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
 PAGES_OF = {
     "dqn": ("dqn", "dqn_prior"),
@@ -96,7 +99,7 @@ PAGES_OF = {
 """Pages on which the settings of a method are; a page may refer to another for those that they share."""
 
 
-def small(method, spec=None):
+def small(method, spec=None, judge="uniform"):
     """An agent of the method, small enough to run in a second."""
     known = {entry.name for entry in dataclasses.fields(method.config_class)}
     config = method.config_class(**{name: value for name, value in SMALL.items() if name in known})
@@ -139,8 +142,7 @@ def small(method, spec=None):
         config = dataclasses.replace(config, pictures=own)
     model = lm.load(spec or (default if generates or sees else "uniform"))
     if method.acts in ("text", "any") and "lm" not in method.models:
-        critic = {"judge": lm.load("scripted:critic")} if method.name in JUDGED else {}
-        return method.build(config, critic)
+        return method.build(config, {"judge": lm.load(judge)} if method.name in JUDGED else {})
     models = {
         "lm": model,
         "policy_lm": model,
@@ -160,37 +162,35 @@ def test_every_method_builds_its_agent(method):
     assert type(agent.config) is getattr(place, method.config_class.__name__)
 
 
+def prompts(folder):
+    """An environment with two prompts, to which any text is an answer."""
+    file = folder / "prompts.jsonl"
+    row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}
+    file.write_text(json.dumps(row) + "\n" + json.dumps({"prompt": "go to a box"}) + "\n")
+    return hunch.make("hunch/Prompts-v0", file=str(file))
+
+
 @pytest.mark.parametrize(
     "method",
     [
         pytest.param(m, marks=pytest.mark.thorough if m.name in (*TWINS, *OWN) else (), id=m.name)
-        for m in methods.METHODS.values()
+        for m in HERE
     ],
 )
 def test_every_method_keeps_the_contract(method, tmp_path):
     """Same seed, resume, no trace, batch, streams, data: the rules of hunch.methods.checker.RULES."""
     where = "hunch/Chain-v0" if "ICPI" in method.environments else "hunch/FrozenLake-v0"
     if method.environments == "design problems":
-        return methods.check(small(method), hunch.make("hunch/Heuristic-CapSet-v0", n=2), steps=12)
-    if method.environments == "proofs":
-        where = hunch.make("hunch/Proof-v0", pool="textbook", theorems=4, whole=True)
-        return methods.check(small(method), where, steps=9)
-    if method.name == "syndicom":  # its demonstrations have two texts
-        return methods.check(small(method), hunch.make("hunch_studies.worlds.repair:Repair"), steps=6)
+        problem = hunch.make("hunch/Heuristic-BinPacking-v0", items=10, instances=2)
+        return methods.check(small(method), problem, steps=12)
     if method.acts in ("text", "any") and "lm" not in method.models:
-        file = tmp_path / "prompts.jsonl"
-        row = {"prompt": "You see a key", "answer": "drop", "completion": "drop"}
-        file.write_text(json.dumps(row) + "\n" + json.dumps({"prompt": "go to a box"}) + "\n")
-        env = hunch.make("hunch/Prompts-v0", file=str(file))
-        return methods.check(small(method), env, steps=10, streams=2)  # resumed between two updates
+        return methods.check(
+            small(method), prompts(tmp_path), steps=10, streams=2
+        )  # resumed between two updates
     if method.roles == ("policy",):
-        room = hunch.make("hunch/BabyAI-GoToObj-v0", history=0, max_steps=4)
-        return methods.check(small(method), room, steps=20, streams=2)
-    if "pictures" in method.reads - method.optional:
-        room = hunch.make("hunch/BabyAI-GoToRedBallNoDists-v0", history=0, picture=True, tile=8)
-        return methods.check(small(method), room, steps=36)
-    where = "hunch/HomeGrid-v0" if "temporal logic" in method.environments else where
-    steps = {"bc-lm": 6, "rl-adapter": 24, "task-explore": 24}.get(method.name, 36)
+        lake = hunch.make("hunch/FrozenLake-v0", history=0, max_steps=4)
+        return methods.check(small(method), lake, steps=20, streams=2)
+    steps = {"bc-lm": 6, "rl-adapter": 24}.get(method.name, 36)
     methods.check(small(method), hunch.make(where), steps=steps)
 
 

@@ -195,6 +195,6 @@ METHOD = Method(
     "a frozen planner, a trained actor, and a reporter that learns what to report from the reward",
     "Dasgupta et al., Collaborating with language models for embodied reasoning, 2023",
     **SCORED,
-    suggested=("minilm", "scripted:examiner"),
+    suggested=("minilm", "smollm2"),
     changeable=("score", "affordance", "pick", "prior"),
 )
