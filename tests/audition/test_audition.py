@@ -514,7 +514,6 @@ def test_a_dry_run_asks_nothing(hunch_command, tmp_path):
         ((), "Name the models"),
         (("--lm", "uniform", "--roles", "cook"), "There is no role 'cook'"),
         (("--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
-        (("--lm", "uniform", "--env", "hunch/Heuristic-BinPacking-v0"), "accepts any text"),
     ],
 )
 def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):

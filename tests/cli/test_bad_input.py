@@ -163,8 +163,8 @@ BAD = [
         "hunch.core:State must be a new hunch.methods.Method",
     ),
     (
-        (*COMPARE[:2], "--env", "hunch/PolicyCode-v0"),
-        "dqn-prior chooses from listed actions, and hunch/PolicyCode-v0 takes any text.",
+        (*COMPARE[:2], "--env", "hunch/Heuristic-BinPacking-v0"),
+        "dqn-prior chooses from listed actions, and hunch/Heuristic-BinPacking-v0 takes programs.",
     ),
     ((*COMPARE, "--out", "letter.txt"), "letter.txt is not a folder"),
     (("evaluate", "letter.txt"), "letter.txt holds no run"),
@@ -202,7 +202,7 @@ def test_bad_input(hunch, tmp_path, monkeypatch, loads_nothing, arguments, sente
 
 
 def is_refused(hunch, tmp_path, monkeypatch, arguments, sentence):
-    """Check that a command ends with one sentence, in a folder with files of several kinds, and changes nothing."""
+    """Check that a command says one sentence and changes none of the files in its folder."""
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "a.txt").write_text("mine")
     (tmp_path / "letter.txt").write_text("mine")

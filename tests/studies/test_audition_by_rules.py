@@ -20,3 +20,9 @@ def test_stored_questions_have_right_answers(role, model, least, most):
 
 def test_a_rule_that_sees_is_heard_as_a_judge_of_pictures():
     assert heard("preference", "scripted:onlooker", n=20).has_score
+
+
+def test_where_any_text_is_an_action_nothing_can_be_judged(hunch_command):
+    code, _, errors = hunch_command("audition", "--lm", "uniform", "--env", "hunch/Recipes-v0")
+    assert code == 2
+    assert "accepts any text" in errors

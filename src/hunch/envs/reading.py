@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 
 from hunch.core import UsageError
 from hunch.envs.wrappers import Rewording
@@ -142,6 +143,7 @@ class Read(Rewording):
     """
 
     def __init__(self, env: gymnasium.Env[str, str | int], reader: LanguageModel, spec: str = "") -> None:
+        RecordConstructorArgs.__init__(self, reader=reader, spec=spec)
         super().__init__(env)
         self.schema, self.option = schema_of(env), {"reader": spec}
         self.models = {"reader": reader}
