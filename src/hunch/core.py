@@ -338,6 +338,22 @@ class MeteredModel(Protocol):
     evidence: EvidenceLevel
 
 
+@runtime_checkable
+class Modelled(Protocol):
+    """What fills a role with a language model, such as an action prior."""
+
+    @property
+    def lm(self) -> Any:
+        """The language model."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """An environment that names what agents may know of it before the first step (:class:`World`)."""
+
+    tells: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What an agent may know about its environment before the first step."""

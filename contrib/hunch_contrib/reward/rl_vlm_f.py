@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from hunch.core import EvidenceLevel, HunchWarning, Transition, UsageError, World
 from hunch.lm import picture
 from hunch.lm.base import LanguageModel
-from hunch.methods.learners import LearnerConfig, learner
+from hunch.methods.learners import LearnerConfig, Relearning, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt
@@ -297,11 +297,12 @@ class RLVLMF(Rewarded):
 
     def learn(self) -> dict[str, float]:
         """Train learner and source; if the rewards have changed, train the learner again on earlier steps."""
-        fits, told = self.source.fits, super().learn()
-        if self.source.fits > fits and (relearn := getattr(self.agent, "relearn", None)):
+        fits = self.source.fits
+        metrics = super().learn()
+        if self.source.fits > fits and isinstance(self.agent, Relearning):
             rewards = self.source.given([digest for _, digest in self.past])
-            relearn([self.paid(t, r) for (t, _), r in zip(self.past, rewards, strict=True)])
-        return told
+            self.agent.relearn([self.paid(t, r) for (t, _), r in zip(self.past, rewards, strict=True)])
+        return metrics
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of learner and source, and the steps so far."""

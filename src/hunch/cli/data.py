@@ -16,7 +16,7 @@ from hunch import methods
 from hunch.cli.environment import split_environment
 from hunch.cli.options import options_of, parse, read, run_config
 from hunch.core import UsageError
-from hunch.envs import make
+from hunch.envs import History, make
 from hunch.ranges import PositiveInt
 from hunch.rl import dataset
 from hunch.runs.config import Setting
@@ -142,7 +142,8 @@ def _import(arguments: Sequence[str]) -> None:
     """Import data from a file, if they are consistent."""
     rest, env_options = split_environment(arguments)
     options = read(ImportOptions, prog="hunch data import", args=rest)
-    shown = getattr(make(options.env, **env_options), "n", 0)  # length of the history that agents are shown
+    env = make(options.env, **env_options)
+    shown = env.n if isinstance(env, History) else 0  # length of the history that agents are shown
     recorded = dataset.read_json_lines(options.file, options.env, env_options, history=shown)
     dataset.save(recorded, options.out)
     describe(recorded, Console())

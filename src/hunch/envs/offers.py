@@ -1,8 +1,9 @@
-"""Properties that environments declare, for comparison with what methods need."""
+"""What environments may have beyond Gymnasium's: declared properties, and attributes for some uses."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import gymnasium
 
@@ -31,3 +32,71 @@ def acts(offers: frozenset[str] | None) -> Acts:
     if offers is None or not offers & {"free_text", "programs"}:
         return "listed"
     return "program" if "programs" in offers else "text"
+
+
+# ---- attributes for some uses -----------------------------------------------------------------------------
+
+
+@runtime_checkable
+class AsksModels(Protocol):
+    """An environment or wrapper that asks language models; a run counts them."""
+
+    models: Mapping[str, Any]
+
+
+@runtime_checkable
+class HasOption(Protocol):
+    """A wrapper that an option of :func:`hunch.envs.make` stands for."""
+
+    option: Mapping[str, Any]
+
+
+@runtime_checkable
+class HasSubtasks(Protocol):
+    """An environment for skills: what is trained in it is a skill of a planner for each subtask."""
+
+    subtasks: Sequence[Any]
+
+
+@runtime_checkable
+class HasPool(Protocol):
+    """An environment with a pool of games, which a model must not have been trained on."""
+
+    pool: Sequence[Any]
+
+
+@runtime_checkable
+class HasOracle(Protocol):
+    """An environment that knows a way to the goal, for recordings and references."""
+
+    def oracle(self) -> Sequence[str]:
+        """Return the best actions for the rest of the episode; empty if there are none."""
+
+
+@runtime_checkable
+class HasBest(Protocol):
+    """An environment that knows the best action in any of its states, for labels only."""
+
+    def best(self, raw: Any) -> str:
+        """Return the best action in a state of ``info["raw"]``."""
+
+
+@runtime_checkable
+class HasExamples(Protocol):
+    """An environment with demonstrations: texts of observations with answers."""
+
+    examples: Sequence[tuple[str, Sequence[str]]]
+
+
+@runtime_checkable
+class CountsEpisodes(Protocol):
+    """An environment that knows the number of its episode."""
+
+    episode: int
+
+
+@runtime_checkable
+class HasWording(Protocol):
+    """An environment that says how its states and actions are written in prompts; None if it does not."""
+
+    wording: object | None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from hunch.core import Agent, UsageError
+from hunch.core import Agent, Transition, UsageError
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.policy.ppo import PPO, PPOConfig
@@ -23,6 +23,14 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "ppo": ("gamma", "horizon", "batch_size", "learning_rate", "entropy", "hidden"),
 }
 """Settings of each learner that the command line offers; the others can only be set in Python."""
+
+
+@runtime_checkable
+class Relearning(Protocol):
+    """A learner that can learn again from earlier steps, whose rewards have changed; PPO cannot."""
+
+    def relearn(self, transitions: Sequence[Transition]) -> None:
+        """Learn from these steps in place of those before."""
 
 
 @dataclass(frozen=True, kw_only=True)

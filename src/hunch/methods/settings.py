@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final, TypeVar
 
-from hunch.core import Agent, UsageError
+from hunch.core import Agent, Modelled, UsageError
 from hunch.lm.settings import with_digests
 from hunch.ranges import check_settings
 from hunch.suggest import suggest
@@ -37,15 +37,9 @@ def configure(agent: type[Agent], config: Any, options: Mapping[str, Any]) -> An
 
 
 def models_of(**fillings: Any) -> dict[str, Any]:
-    """Return the language models of the given roles by the option's name, leaving out empty roles."""
-    models = {}
-    for name, filling in fillings.items():
-        # A role is filled by something that has a model, or that has a table of a model's embeddings.
-        table = getattr(filling, "table", None)
-        model = getattr(filling, "lm", None) or getattr(table, "lm", None)
-        if model is not None:
-            models[name] = model
-    return models
+    """Return the language models of the given roles by the option's name, leaving out those without one."""
+    models = {name: filling.lm for name, filling in fillings.items() if isinstance(filling, Modelled)}
+    return {name: model for name, model in models.items() if model is not None}
 
 
 def filled(filling: Filling, verb: str) -> Filling:

@@ -7,7 +7,7 @@ al., "Deep Reinforcement Learning from Human Preferences" (NeurIPS 2017).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -16,9 +16,16 @@ from torch import nn
 
 from hunch.core import FloatArray
 
-ENSEMBLE, HIDDEN, EPOCHS, BATCH, RATE = 3, 64, 20, 256, 3e-3
-"""Number of networks (Motif: 1), width (our choice), passes (Motif's code: 10), pairs per update (Motif:
-1024) and Adam's learning rate (Motif: 1e-5)."""
+ENSEMBLE: Final = 3
+"""Number of networks (Motif: 1)."""
+HIDDEN: Final = 64
+"""Width of the hidden layer (our choice)."""
+EPOCHS: Final = 20
+"""Passes over the pairs (Motif's code: 10)."""
+BATCH: Final = 256
+"""Pairs per update (Motif: 1024)."""
+RATE: Final = 3e-3
+"""Learning rate of Adam (Motif: 1e-5)."""
 
 
 class Fitted:
@@ -34,14 +41,15 @@ class Fitted:
         self, shape: int | tuple[int, int, int], seed: int, weights: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         self.networks = [_network(shape, seed + i) for i in range(ENSEMBLE)]
-        for net, own in zip(self.networks, weights, strict=False):
-            net.load_state_dict(own)
+        for network, own_weights in zip(self.networks, weights, strict=False):
+            network.load_state_dict(own_weights)
 
     def __call__(self, vectors: NDArray[np.float32]) -> FloatArray:
         """Return the mean of the networks, shape (n,)."""
         with torch.no_grad():
             x = torch.from_numpy(vectors)
-            rewards: FloatArray = torch.stack([net(x).squeeze(-1) for net in self.networks]).mean(0).numpy()
+            each = torch.stack([network(x).squeeze(-1) for network in self.networks])  # (ENSEMBLE, n)
+            rewards: FloatArray = each.mean(0).numpy()
         return rewards.astype(np.float64)
 
     def fit(
@@ -52,7 +60,10 @@ class Fitted:
         rng: np.random.Generator,
         epochs: int = EPOCHS,
     ) -> None:
-        """Minimise the cross-entropy; each network sees the pairs in a different order.
+        """Minimise the cross-entropy; each network sees the pairs in a different order::
+
+            p    = sigmoid(r(first) - r(second)),  which is softmax(r1, r2)[0]
+            loss = - mean [ preferred log p + (1 - preferred) log (1 - p) ]
 
         Args:
             first: First vector or picture of each pair, shape (n, *shape).
@@ -61,21 +72,23 @@ class Fitted:
             rng: Random generator for the orders.
             epochs: Passes over the pairs.
         """
-        one, other, target = torch.from_numpy(first), torch.from_numpy(second), torch.tensor(preferred)
-        for net in self.networks:
-            optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
+        x1 = torch.from_numpy(first)
+        x2 = torch.from_numpy(second)
+        target = torch.tensor(preferred)  # (n,)
+        for network in self.networks:
+            optimiser = torch.optim.Adam(network.parameters(), lr=RATE)
             for _ in range(epochs):
                 order = torch.from_numpy(rng.permutation(len(target)))
                 for rows in torch.split(order, BATCH):
-                    logits = (net(one[rows]) - net(other[rows])).squeeze(-1)
-                    loss = nn.functional.binary_cross_entropy_with_logits(logits, target[rows])
+                    margin = (network(x1[rows]) - network(x2[rows])).squeeze(-1)  # (batch,): r1 - r2
+                    loss = nn.functional.binary_cross_entropy_with_logits(margin, target[rows])
                     optimiser.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
                     optimiser.step()
 
     def state_dict(self) -> list[dict[str, Any]]:
         """Return the weights of each network."""
-        return [net.state_dict() for net in self.networks]
+        return [network.state_dict() for network in self.networks]
 
 
 def _network(shape: int | tuple[int, int, int], seed: int) -> nn.Module:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from hunch.core import Episode, Player, Transition, World
+from hunch.core import Episode, Player, Telling, Transition, World
 from hunch.rl.rollout import Rollout, TextEnvironment
 
 
@@ -60,8 +60,9 @@ def told(env: TextEnvironment) -> tuple[str, ...]:
 
     An environment that does not name them may mean something else by ``code`` or ``things``.
     """
-    named = getattr(env, "tells", ())
-    return tuple(name for name in TOLD if name in named and hasattr(env, name))
+    if not isinstance(env, Telling):
+        return ()
+    return tuple(name for name in TOLD if name in env.tells and hasattr(env, name))
 
 
 def name_of(env: TextEnvironment) -> str:

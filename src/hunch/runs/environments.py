@@ -20,7 +20,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 import hunch.envs
 from hunch.core import HunchWarning, UsageError
-from hunch.envs.offers import acts, declared
+from hunch.envs.offers import AsksModels, HasOption, acts, declared
 from hunch.lm.base import LanguageModel
 from hunch.methods import Method
 from hunch.rl.dataset import Dataset
@@ -155,7 +155,7 @@ def _is_usual(layer: TextEnvironment) -> bool:
         return bool(registered and registered.max_episode_steps == layer._max_episode_steps)
     if isinstance(layer, (hunch.envs.History, OrderEnforcing, PassiveEnvChecker)):
         return True
-    return hasattr(layer, "option")
+    return isinstance(layer, HasOption)
 
 
 def _is_plain(options: dict[str, Any]) -> bool:
@@ -187,7 +187,7 @@ def changed(env: TextEnvironment) -> dict[str, Any]:
     """Return the options of :func:`hunch.envs.make` that correspond to the wrappers, besides the history."""
     options: dict[str, Any] = {}
     for layer in layers(env)[:-1]:
-        options |= getattr(layer, "option", {})
+        options |= layer.option if isinstance(layer, HasOption) else {}
     return options
 
 
@@ -207,9 +207,10 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     """
     models: dict[str, Any] = {}
     for layer in layers(env):
-        if isinstance(layer, gym.Wrapper) or "models" in told(layer):
-            named = getattr(layer, "models", {})
-            models |= named if isinstance(named, Mapping) else {}
+        # An environment of others may mean something else by `models`.
+        means_models = isinstance(layer, gym.Wrapper) or "models" in told(layer)
+        if means_models and isinstance(layer, AsksModels) and isinstance(layer.models, Mapping):
+            models |= layer.models
     for name, model in models.items():
         if not hasattr(model, "usage"):
             raise UsageError(f"The model {name} of {name_of(env)} has no meter: load it with hunch.lm.load.")

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.rehearsal import CHARACTERS_PER_TOKEN, Rehearsal
+from hunch.methods.program.agent import ProgramConfig
 from hunch.runs.callbacks import Watch
 from hunch.runs.config import RunConfig
 from hunch.runs.execute import execute
@@ -102,7 +103,7 @@ def estimates(configs: Sequence[RunConfig | Resolved], sample: int = SAMPLE) -> 
 
 def _patient(resolved: Resolved) -> Resolved:
     """Return the run without its limit of failed programs, because the programs of a stand-in always fail."""
-    if not hasattr(resolved.options, "give_up"):
+    if not isinstance(resolved.options, ProgramConfig):
         return resolved
     options = replace(resolved.options, give_up=0)
     return replace(resolved, options=options, config=replace(resolved.config, options=options))

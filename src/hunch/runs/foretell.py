@@ -28,6 +28,7 @@ from hunch.envs.design.code import flaw
 from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
 from hunch.envs.icpi.texts import Texts
+from hunch.envs.offers import HasWording
 from hunch.lm.base import LanguageModel
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.episodes import play
@@ -83,7 +84,9 @@ class Recording:
     @property
     def texts(self) -> Texts | None:
         """The wording of the domain in prompts; None if it has none."""
-        return getattr(self.env.unwrapped, "wording", None)
+        inner = self.env.unwrapped
+        wording = inner.wording if isinstance(inner, HasWording) else None
+        return wording if isinstance(wording, Texts) else None
 
 
 def recorded(what: Foretelling, env_options: Mapping[str, Any] | None = None) -> Recording:

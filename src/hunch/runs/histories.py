@@ -13,6 +13,7 @@ from itertools import chain, repeat
 import numpy as np
 
 from hunch.core import Agent, Episode, Transition, UsageError
+from hunch.envs import History
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, stated
 from hunch.rl.dataset import Dataset
 from hunch.rl.recording import Recording
@@ -90,7 +91,7 @@ def _life(resolved: Resolved, lives: Lives, number: int) -> list[Recording]:
     agent, _ = resolved.build()
     rollout = Rollout([env], seed, task_seed=task, raw=True)
     agent.begin(world_of(rollout, env, 0, ()), seed)
-    shown = getattr(env, "n", 0)  # length of the history that the learner is shown
+    shown = env.n if isinstance(env, History) else 0  # length of the history that the learner is shown
     first = int(np.random.default_rng(seed).integers(min(lives.every, lives.episodes)))
     return [
         Recording.of(Episode(tuple(steps), number, n), config.method, episode_seed(seed, 0, n), shown)

@@ -10,6 +10,8 @@ from typing import Any
 
 from hunch import methods
 from hunch.core import Agent, HunchError, UsageError
+from hunch.envs.offers import HasSubtasks
+from hunch.methods.planner.plan import PlannerConfig
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import world_of
 from hunch.roles.planner.skills import Skill, Trained
@@ -154,8 +156,10 @@ def parts_of(config: RunConfig) -> dict[str, Any]:
     Raises:
         UsageError: if a folder holds no run of an environment with subtasks.
     """
-    folders = getattr(config.options, "skills", ())
-    return {"skills": [skill for folder in folders for skill in load_skills(folder)]} if folders else {}
+    options = config.options
+    if not isinstance(options, PlannerConfig) or not options.skills:
+        return {}
+    return {"skills": [skill for folder in options.skills for skill in load_skills(folder)]}
 
 
 def load_skills(folder: str | Path) -> list[Skill]:
@@ -181,7 +185,8 @@ def load_trained(folder: str | Path) -> Trained:
 def _subtasks(folder: str | Path) -> Sequence[Any]:
     config = read_run(folder)
     (env,) = resolve(config).environments()
-    subtasks: Sequence[Any] = getattr(env.unwrapped, "subtasks", ())
+    inner = env.unwrapped
+    subtasks = inner.subtasks if isinstance(inner, HasSubtasks) else ()
     if not subtasks:
         raise UsageError(
             f"{folder} is a run in {config.env}, which has no subtasks, so it has no skills for a planner."

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from hunch.core import Agent, EvidenceLevel, UsageError, weakest
+from hunch.envs.offers import HasPool
 from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.salvage import require_answers
@@ -25,6 +26,16 @@ from hunch.runs.environments import asked_by
 
 Join: TypeAlias = Callable[[LanguageModel, Store | None], Cached]
 """Combines a model with its answers on disk."""
+
+
+@runtime_checkable
+class Builder(Protocol):
+    """A :data:`Join` that also makes the models, such as stand-ins for a dry run, which needs no server."""
+
+    def build(self, spec: str, options: dict[str, Any], /) -> tuple[Any, LanguageModel]:
+        """Return the back-end of a spec and its model."""
+
+
 Loaded: TypeAlias = dict[str, tuple[LanguageModel, Store | None, Memory]]
 """Loaded models by spec, each with its store of answers."""
 
@@ -47,7 +58,7 @@ def load_models(
     bare = Loaded() if loaded is None else loaded
     for name, spec in specs.items():
         if spec not in bare:
-            backend, model = getattr(join, "build", build)(spec, {})  # a dry run needs no server
+            backend, model = join.build(spec, {}) if isinstance(join, Builder) else build(spec, {})
             bare[spec] = model, answers(backend), Memory()
         model, store, memory = bare[spec]
         found[name] = join(model, store) if join else Cached(model, store, memory)
@@ -139,7 +150,8 @@ def refuse_known_games(asked: Asked) -> None:
     Raises:
         UsageError: if one was; the message names the model and a game.
     """
-    games = dict.fromkeys(str(game) for env in asked.envs for game in getattr(env.unwrapped, "pool", ()))
+    pools = [env.unwrapped.pool for env in asked.envs if isinstance(env.unwrapped, HasPool)]
+    games = dict.fromkeys(str(game) for pool in pools for game in pool)
     for _, _, named in asked.of_agent():
         model: Any = getattr(named, "model", named)  # behind the cache, or in training
         for training in getattr(model, "trained_on", ()):

@@ -14,6 +14,7 @@ import numpy as np
 
 from hunch.core import Episode, HunchError, State, Transition, UsageError
 from hunch.envs import make
+from hunch.envs.offers import CountsEpisodes, HasExamples, HasOracle
 from hunch.envs.wrappers import History
 from hunch.lm import trainable
 from hunch.ranges import PositiveInt, Share, check_value
@@ -192,13 +193,14 @@ def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Gener
     if kind not in ("oracle", "noisy"):
         known = "oracle, noisy:E, random, agent:DIR, run:DIR, examples, write:SPEC"
         raise UsageError(f"There is no behaviour {kind!r}; there are {known}.")
-    if not hasattr(env.unwrapped, "oracle"):
+    inner = env.unwrapped
+    if not isinstance(inner, HasOracle):
         raise UsageError("This environment has no oracle; record with random, agent:DIR or run:DIR.")
     error = _share(argument) if kind == "noisy" else 0.0
 
     def act(state: State) -> str:
-        way = env.unwrapped.oracle() if rng.random() >= error else None  # type: ignore[attr-defined]
-        return str(way[0]) if way else state.options[int(rng.integers(len(state.options)))]
+        best = inner.oracle() if rng.random() >= error else None
+        return str(best[0]) if best else state.options[int(rng.integers(len(state.options)))]
 
     return act
 
@@ -206,8 +208,9 @@ def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Gener
 def _shown(env: TextEnvironment, rng: np.random.Generator) -> Act:
     """Answer with the environment's demonstrations for the same prompt."""
     texts: dict[str, list[str]] = {}
-    for asked, own in getattr(env.unwrapped, "examples", ()):
-        texts.setdefault(asked, []).extend(own)
+    inner = env.unwrapped
+    for prompt, answers in inner.examples if isinstance(inner, HasExamples) else ():
+        texts.setdefault(prompt, []).extend(answers)
 
     def act(state: State) -> str:
         if not (known := texts.get(state.observation)):
@@ -253,7 +256,8 @@ def record(
     for t in steps:
         by_stream.setdefault(t.stream, []).append(t)
     history = env.n if isinstance(env, History) else 0
-    number = getattr(env.unwrapped, "episode", 0)
+    inner = env.unwrapped
+    number = inner.episode if isinstance(inner, CountsEpisodes) else 0
     return [
         Recording.of(Episode(tuple(own), lifetime, number), behaviour, seed, history)
         for _, own in sorted(by_stream.items())

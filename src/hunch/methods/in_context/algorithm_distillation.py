@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from hunch.core import EvidenceLevel, Explanation, FloatArray, HunchError, State, UsageError, World
+from hunch.envs.offers import HasBest
 from hunch.methods.in_context.lifetime import Drawing, InContext, since
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
@@ -107,7 +108,8 @@ class AlgorithmDistillation(InContext):
                 f"An example needs {needs} episodes of a history, but one has only {min(short)}: record "
                 "longer histories, or set fewer episodes or a smaller stride."
             )
-        best = getattr(world.copy().unwrapped, "best", None) if c.labels == "best" and world.copy else None
+        env = world.copy().unwrapped if c.labels == "best" and world.copy else None
+        best = env.best if isinstance(env, HasBest) else None
         if c.labels == "best" and found and best is None:
             raise UsageError(
                 "The labels 'best' need an environment that knows its best action, as dark rooms do."

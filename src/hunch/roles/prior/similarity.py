@@ -59,6 +59,11 @@ class SimilarityPrior(DistributionPrior):
         self.history = history
         self.repeat = repeat
 
+    @property
+    def lm(self) -> LanguageModel:
+        """The model that embeds."""
+        return self.table.lm
+
     def _compute(self, states: list[State]) -> list[FloatArray]:
         # All texts of all states are embedded in one call.
         texts: list[str] = []

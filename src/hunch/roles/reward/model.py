@@ -39,9 +39,10 @@ HELD_OUT = 0.1
 """Share of the pairs that are held out to test the fitted model (ours)."""
 TOGETHER = 128
 """Texts per batch when texts are scored."""
-BATCH, CENTRE = 64, 0.01
-"""Pairs per update (InstructGPT), and the weight of the squared sum of a pair's rewards, which keeps both
-near 0 (Eisenstein et al., 2024)."""
+BATCH = 64
+"""Pairs per update (InstructGPT)."""
+CENTRE = 0.01
+"""Weight of the squared sum of a pair's rewards, which keeps both near 0 (Eisenstein et al., 2024)."""
 SHRINK = 3e-3
 """Weight of the squared length of the head, over standardised features (our choice)."""
 
@@ -64,15 +65,17 @@ class RewardModel(RewardSource):
     """
 
     def __init__(self, spec: str, preferences: Preferences | str, config: RewardModelConfig) -> None:
-        self.preferences, self.config = preferences, config
+        self.preferences = preferences
+        self.config = config
         self.members = [Member(spec) for _ in range(config.ensemble)]
-        judge = getattr(preferences, "lm", None)
+        judge = None if isinstance(preferences, str) else preferences.lm
         self.models = {} if judge is None else {"judge": judge}
 
     @property
     def evidence(self) -> EvidenceLevel | None:
         """The weaker evidence level of the model below the head and of the source of preferences."""
-        return weakest([self.members[0].lm.evidence, getattr(self.preferences, "evidence", None)])
+        of_preferences = None if isinstance(self.preferences, str) else self.preferences.evidence
+        return weakest([self.members[0].lm.evidence, of_preferences])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,7 +89,9 @@ class RewardModel(RewardSource):
         self.waiting: dict[State, Transition] = {}  # texts without another one after the same state
         self.drawn: list[tuple[Transition, Transition]] = []  # pairs that nobody has compared yet
         self.pairs: list[Compared] = []
-        self.fitted, self.wanted, self.mean = False, self.config.pairs, 0.0
+        self.fitted = False
+        self.wanted = self.config.pairs
+        self.mean = 0.0  # of the rewards of all pairs, which is subtracted
         self.reports: list[dict[str, Any]] = []
         for number, member in enumerate(self.members):
             member.begin(seed + number)
@@ -103,9 +108,11 @@ class RewardModel(RewardSource):
             for t in transitions:
                 self._pair(t)
             return [0.0] * len(transitions)
-        return list(map(float, self.score([t.state for t in transitions], [t.action for t in transitions])))
+        rewards = self.score([t.state for t in transitions], [t.action for t in transitions])
+        return list(map(float, rewards))
 
     def _pair(self, t: Transition) -> None:
+        """Make a pair of a text and an earlier one after the same state, or keep it for a later one."""
         other = self.waiting.pop(t.state, None)
         if other is None:
             self.waiting[t.state] = t
@@ -125,10 +132,8 @@ class RewardModel(RewardSource):
             self.pairs = read_pairs(self.preferences)
         else:
             shares = self.preferences.compare(self.drawn, self.rng)
-            self.pairs += [
-                Compared(one.state, one.action, other.action, share)
-                for (one, other), share in zip(self.drawn, shares, strict=True)
-            ]
+            for (first, second), share in zip(self.drawn, shares, strict=True):
+                self.pairs.append(Compared(first.state, first.action, second.action, share))
         self.drawn = []
         return self.fit(self.pairs)
 
@@ -142,27 +147,41 @@ class RewardModel(RewardSource):
             HunchError: if a reward is not finite.
         """
         require_contrast(pairs)
-        known = [own for own in pairs if own.first != own.second]
-        mixed = [known[int(i)] for i in self.rng.permutation(len(known))]
-        cut_at = max(1, round(len(mixed) * (1 - HELD_OUT)))
-        for member in self.members:  # several differ by their samples of the pairs
-            own = self.rng.integers(cut_at, size=cut_at) if len(self.members) > 1 else range(cut_at)
-            member.fit([mixed[int(i)] for i in own], self.config, self.rng)
-        self.fitted, self.mean = True, 0.0
-        states = [own.state for own in mixed] * 2
-        rewards = self.score(states, [own.first for own in mixed] + [own.second for own in mixed])
+        different = [pair for pair in pairs if pair.first != pair.second]
+        shuffled = [different[int(i)] for i in self.rng.permutation(len(different))]  # n
+        n = len(shuffled)
+        n_fitted = max(1, round(n * (1 - HELD_OUT)))
+
+        # Fit each member. Several differ by their samples of the pairs (with replacement).
+        for member in self.members:
+            rows = self.rng.integers(n_fitted, size=n_fitted) if len(self.members) > 1 else range(n_fitted)
+            member.fit([shuffled[int(i)] for i in rows], self.config, self.rng)
+
+        # r <- r - mean, so that the mean over all texts of the pairs is 0.
+        self.fitted = True
+        self.mean = 0.0
+        states = [pair.state for pair in shuffled]
+        texts = [pair.first for pair in shuffled] + [pair.second for pair in shuffled]
+        rewards = self.score(states * 2, texts)  # (2 n,)
         self.mean = float(rewards.mean())
-        apart = rewards[: len(mixed)] - rewards[len(mixed) :]
-        right = [
-            gap * (own.share - 0.5) > 0 for gap, own in zip(apart, mixed, strict=True) if own.share != 0.5
-        ]
-        shown = sum(own.share != 0.5 for own in mixed[:cut_at])
-        told = {"accuracy": _mean(right[shown:]), "accuracy_fitted": _mean(right[:shown])}
-        deviation = float(rewards.std())
+
+        # Accuracy: the share of pairs, without ties, whose better text has the larger reward.
+        difference = rewards[:n] - rewards[n:]  # (n,)
+        right: dict[str, list[bool]] = {"accuracy": [], "accuracy_fitted": []}
+        for i, pair in enumerate(shuffled):
+            if pair.share != 0.5:
+                name = "accuracy_fitted" if i < n_fitted else "accuracy"
+                right[name].append(bool(difference[i] * (pair.share - 0.5) > 0))
+        accuracies = {name: _mean(values) for name, values in right.items()}
         self.reports.append(
-            {"pairs": len(pairs), "equal": len(pairs) - len(known), **told, "deviation": deviation}
+            {
+                "pairs": len(pairs),
+                "equal": len(pairs) - n,
+                **accuracies,
+                "deviation": float(rewards.std()),
+            }
         )
-        return {f"pair_{name}": value for name, value in told.items() if value == value}
+        return {f"pair_{name}": value for name, value in accuracies.items() if not np.isnan(value)}
 
     def score(self, states: Sequence[State], texts: Sequence[str]) -> FloatArray:
         """Return the rewards of texts, shape (n,).
@@ -170,19 +189,19 @@ class RewardModel(RewardSource):
         Raises:
             HunchError: if a reward is not finite.
         """
+        rewards_of_members = []
         with torch.no_grad(), fitting(TOGETHER):
-            each = torch.stack(
-                [
-                    torch.cat(
-                        [own(*few) for few in zip(cut(states, TOGETHER), cut(texts, TOGETHER), strict=True)]
-                    )
-                    for own in self.members
-                ]
-            )
-        found: FloatArray = (each.mean(0) if self.config.combine == "mean" else each.amin(0)).double().numpy()
-        if len(bad := np.flatnonzero(~np.isfinite(found))):
-            raise HunchError(f"The reward model gives {texts[bad[0]]!r} the reward {found[bad[0]]}.")
-        return found - self.mean
+            for member in self.members:
+                batches = zip(cut(states, TOGETHER), cut(texts, TOGETHER), strict=True)
+                rewards_of_members.append(torch.cat([member(*few) for few in batches]))
+        stacked = torch.stack(rewards_of_members)  # (members, n)
+        combined = stacked.mean(0) if self.config.combine == "mean" else stacked.amin(0)  # (n,)
+        rewards: FloatArray = combined.double().numpy()
+        not_finite = np.flatnonzero(~np.isfinite(rewards))
+        if len(not_finite):
+            text, reward = texts[not_finite[0]], rewards[not_finite[0]]
+            raise HunchError(f"The reward model gives {text!r} the reward {reward}.")
+        return rewards - self.mean
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per fit.
@@ -201,8 +220,8 @@ class RewardModel(RewardSource):
             "rng": self.rng.bit_generator.state,
             "waiting": [t.plain() for t in self.waiting.values()],
             "drawn": [(one.plain(), other.plain()) for one, other in self.drawn],
-            "pairs": [(own.state.plain(), *own[1:]) for own in self.pairs],
-            "figures": (self.fitted, self.mean, [dict(own) for own in self.reports]),
+            "pairs": [(pair.state.plain(), *pair[1:]) for pair in self.pairs],
+            "figures": (self.fitted, self.mean, [dict(report) for report in self.reports]),
             "members": [member.state_dict() for member in self.members] if self.fitted else [],
         }
 
@@ -211,11 +230,11 @@ class RewardModel(RewardSource):
         self.rng.bit_generator.state = state["rng"]
         self.waiting = {t.state: t for t in map(Transition.of, state["waiting"])}
         self.drawn = [(Transition.of(one), Transition.of(other)) for one, other in state["drawn"]]
-        self.pairs = [Compared(State.of(own), *rest) for own, *rest in state["pairs"]]
+        self.pairs = [Compared(State.of(before), *rest) for before, *rest in state["pairs"]]
         self.fitted, self.mean, reports = state["figures"]
-        self.reports = [dict(own) for own in reports]
-        for member, own in zip(self.members, state["members"], strict=False):
-            member.load_state_dict(own)
+        self.reports = [dict(report) for report in reports]
+        for member, saved in zip(self.members, state["members"], strict=False):
+            member.load_state_dict(saved)
 
 
 class Member:
@@ -239,57 +258,82 @@ class Member:
     def __call__(self, states: Sequence[State], texts: Sequence[str]) -> Tensor:
         """Return the reward of each text, with gradients; shape (n,)."""
         prompts = [transcript(state) for state in states]
-        rewards: Tensor = self.head(self._features(prompts, self.lm.spelled(prompts, texts)))[:, 0]
+        features = self._features(prompts, self.lm.spelled(prompts, texts))
+        rewards: Tensor = self.head(features)[:, 0]
         return rewards.cpu()
 
     def _features(self, prompts: Sequence[Prompt], texts: Sequence[Written]) -> Tensor:
-        """Return what the head reads of each text, shape (n, 2 * dim + 1)."""
-        found = self.lm.judged(prompts, texts)
-        last = found.states[torch.arange(len(texts)), found.mask.sum(1) - 1]
-        whole = (found.states * found.mask[..., None]).sum(1)
-        likely = (found.logprobs * found.mask).sum(1, keepdim=True)
-        return torch.cat([last.float(), whole.float(), likely.float()], 1)
+        """Return what the head reads of each text, shape (n, 2 * dim + 1).
+
+        The hidden state after the text, the sum of those after each token, and log p(text | prompt).
+        """
+        read = self.lm.judged(prompts, texts)  # states (n, T, dim), logprobs and mask (n, T)
+        last_token = read.mask.sum(1) - 1  # (n,)
+        last = read.states[torch.arange(len(texts)), last_token]  # (n, dim)
+        total = (read.states * read.mask[..., None]).sum(1)  # (n, dim)
+        logprob = (read.logprobs * read.mask).sum(1, keepdim=True)  # (n, 1)
+        return torch.cat([last.float(), total.float(), logprob.float()], 1)
 
     def fit(self, pairs: Sequence[Compared], config: RewardModelConfig, rng: np.random.Generator) -> None:
         """Fit the initial weights to pairs: the head first, and then all weights."""
         self.begin(self.seed)
-        n, prompts = len(pairs), [transcript(own.state) for own in pairs] * 2
-        texts = [own.first for own in pairs] + [own.second for own in pairs]
-        self.lm.take(text for both in zip(map(text_of, prompts), texts, strict=True) for text in both)
+        n = len(pairs)
+        # All first texts, then all second ones: pair i has the texts i and n + i.
+        prompts = [transcript(pair.state) for pair in pairs] * 2
+        texts = [pair.first for pair in pairs] + [pair.second for pair in pairs]
+        known = []
+        for prompt, text in zip(prompts, texts, strict=True):
+            known += [text_of(prompt), text]
+        self.lm.take(known)  # a growing vocabulary adds their words
         written = self.lm.spelled(prompts, texts)
-        shares = torch.tensor([own.share for own in pairs])
+        shares = torch.tensor([pair.share for pair in pairs])  # (n,): preference for the first text
+
+        # 1. The head on the features of the model as it is.
         with torch.no_grad():
-            both = zip(cut(prompts, TOGETHER), cut(written, TOGETHER), strict=True)
-            features = torch.cat([self._features(*few) for few in both])
+            batches = zip(cut(prompts, TOGETHER), cut(written, TOGETHER), strict=True)
+            features = torch.cat([self._features(*few) for few in batches])  # (2 n, features)
         self._fit_head(features, shares.to(features.device))
+
+        # 2. All weights: step down the gradient of
+        #    - mean [ p log sigmoid(r_1 - r_2) + (1 - p) log sigmoid(r_2 - r_1) ] + CENTRE mean (r_1 + r_2)^2
+        #    with a rate that falls linearly to 0.
         learner = Learner.adam([*self.lm.parameters(), *self.head.parameters()])
-        batches = [own for _ in range(config.reward_epochs) for own in cut(rng.permutation(n), BATCH)]
-        for number, rows in enumerate(batches):
-            two = [*rows, *(n + rows)]
-            read = self._features([prompts[i] for i in two], [written[i] for i in two])
-            first, second = self.head(read)[:, 0].cpu().chunk(2)
+        minibatches = []
+        for _ in range(config.reward_epochs):
+            minibatches += list(cut(rng.permutation(n), BATCH))
+        for number, rows in enumerate(minibatches):
+            both = [*rows, *(n + rows)]
+            read = self._features([prompts[i] for i in both], [written[i] for i in both])
+            first, second = self.head(read)[:, 0].cpu().chunk(2)  # (batch,) each
             loss = pair_loss(first, second, shares[rows], CENTRE)
-            learner.update(loss, config.reward_rate * (1 - number / len(batches)))
+            learner.update(loss, config.reward_rate * (1 - number / len(minibatches)))
 
     def _fit_head(self, features: Tensor, shares: Tensor) -> None:
-        """Fit the head to features, those of all first texts before those of the second ones."""
-        mean, spread = features.mean(0), features.std(0) + 1e-6
-        first, second = ((features - mean) / spread).chunk(2)
+        """Fit the head to features, those of all first texts before those of the second ones.
+
+        Args:
+            features: Shape (2 n, features).
+            shares: The preference for the first text of each pair, shape (n,).
+        """
+        mean = features.mean(0)
+        deviation = features.std(0) + 1e-6
+        first, second = ((features - mean) / deviation).chunk(2)  # (n, features) each
         weights = torch.zeros_like(mean, requires_grad=True)
         solver = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
+            """Return the loss of the pairs, + SHRINK |w|^2."""
             solver.zero_grad()
-            value = (
-                pair_loss(first @ weights, second @ weights, shares, CENTRE) + SHRINK * weights.square().sum()
-            )
+            of_pairs = pair_loss(first @ weights, second @ weights, shares, CENTRE)
+            value = of_pairs + SHRINK * weights.square().sum()
             value.backward()  # type: ignore[no-untyped-call]
             return value
 
         solver.step(loss)  # type: ignore[no-untyped-call]
+        # The head reads features that are not standardised: w . (x - mean) / deviation.
         with torch.no_grad():
-            self.head.weight[0] = weights / spread
-            self.head.bias[0] = -(weights * mean / spread).sum()
+            self.head.weight[0] = weights / deviation
+            self.head.bias[0] = -(weights * mean / deviation).sum()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the weights and the vocabulary."""

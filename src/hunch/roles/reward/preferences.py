@@ -37,9 +37,15 @@ class Compared(NamedTuple):
 
 
 class Preferences(Protocol):
-    """A source of preferences between texts."""
+    """A source of preferences between texts.
 
-    evidence: EvidenceLevel | None
+    Attributes:
+        lm: The language model that compares; None if none does.
+        evidence: The evidence level of the preferences; None without a model.
+    """
+
+    lm: LanguageModel | None = None
+    evidence: EvidenceLevel | None = None
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Return the preference for the first step of each pair, from 0 to 1."""
@@ -53,18 +59,17 @@ class Gold(Preferences):
             1 / (1 + exp((reward of the second - that of the first) / temperature)); 0 means no noise.
     """
 
-    evidence = None
-
     def __init__(self, temperature: float = 0.5) -> None:
         self.temperature = temperature
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Draw a preference for each pair."""
-        apart = np.array([one.reward - other.reward for one, other in pairs])
+        difference = np.array([first.reward - second.reward for first, second in pairs])  # (n,)
         if not self.temperature:
-            return [float(share) for share in np.sign(apart) / 2 + 0.5]
-        chances = 1 / (1 + np.exp(-apart / self.temperature))
-        return [float(hit) for hit in rng.random(len(pairs)) < chances]
+            return [float(share) for share in np.sign(difference) / 2 + 0.5]
+        # p(first > second) = sigmoid((r_1 - r_2) / temperature)
+        p = 1 / (1 + np.exp(-difference / self.temperature))
+        return [float(first_wins) for first_wins in rng.random(len(pairs)) < p]
 
 
 class Shuffled(Gold):
@@ -87,23 +92,24 @@ class Judged(Preferences):
     def __init__(
         self, lm: LanguageModel, principles: Sequence[str] = PRINCIPLES, config: AskConfig | None = None
     ) -> None:
-        self.lm, self.principles, own = lm, tuple(principles), config or AskConfig()
+        self.lm = lm
+        self.principles = tuple(principles)
         self.evidence = lm.evidence
-        self.comparer = Comparer(lm, Asking(lm, own, tokens=16, temperature=0.1, stop=()))
+        self.comparer = Comparer(lm, Asking(lm, config or AskConfig(), tokens=16, temperature=0.1, stop=()))
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Ask the model about all pairs; equal texts are a tie without a question."""
-        drawn = [self.principles[int(i)] for i in rng.integers(len(self.principles), size=len(pairs))]
-        asked = [
-            None if one.action == other.action else self.prompt(one, other, principle)
-            for (one, other), principle in zip(pairs, drawn, strict=True)
+        principles = [self.principles[int(i)] for i in rng.integers(len(self.principles), size=len(pairs))]
+        prompts = [
+            None if first.action == second.action else self.prompt(first, second, principle)
+            for (first, second), principle in zip(pairs, principles, strict=True)
         ]
-        return self.comparer.preferences(asked)
+        return self.comparer.preferences(prompts)
 
-    def prompt(self, one: Transition, other: Transition, principle: str) -> str:
+    def prompt(self, first: Transition, second: Transition, principle: str) -> str:
         """Return the question about two texts."""
-        request = f"{one.state.aim}\n{one.state.text()}".strip()
-        pair = f"Request: {request}\nTwo answers:\n1: {one.action}\n2: {other.action}\n{principle}"
+        request = f"{first.state.aim}\n{first.state.text()}".strip()
+        pair = f"Request: {request}\nTwo answers:\n1: {first.action}\n2: {second.action}\n{principle}"
         return pair if self.comparer.decides else f"{pair}\n- 1\n- 2\n- none\nAnswer:"
 
 
@@ -117,15 +123,18 @@ class Mixed(Preferences):
     """
 
     def __init__(self, one: Preferences, lm: LanguageModel, principles: Sequence[str]) -> None:
-        self.one, self.other, self.lm, self.evidence = one, Judged(lm, principles), lm, lm.evidence
+        self.one = one
+        self.other = Judged(lm, principles)
+        self.lm = lm
+        self.evidence = lm.evidence
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Draw half of the pairs at random for each source, and let both compare."""
         order = rng.permutation(len(pairs))
-        halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
+        half = len(pairs) // 2
         shares = np.zeros(len(pairs))
-        for who, rows in zip((self.one, self.other), halves, strict=True):
-            shares[rows] = who.compare([pairs[i] for i in rows], rng)
+        shares[order[:half]] = self.one.compare([pairs[i] for i in order[:half]], rng)
+        shares[order[half:]] = self.other.compare([pairs[i] for i in order[half:]], rng)
         return [float(share) for share in shares]
 
 
