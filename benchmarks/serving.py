@@ -23,7 +23,8 @@ def main() -> None:
         time.sleep(0.01)
     clients = [GenericEnvClient(url).sync() for _ in range(connections)]
     with ThreadPoolExecutor(connections) as pool:
-        list(pool.map(lambda pair: pair[1].reset(seed=pair[0]), enumerate(clients)))
+        for seed, client in enumerate(clients):  # each starts a process, which takes longer than all steps
+            client.reset(seed=seed)
 
         def play(client: GenericEnvClient) -> None:
             for _ in range(STEPS):
