@@ -133,6 +133,11 @@ def test_examples_are_those_of_the_pages(example):
     assert example.read_text() in [code for page in PAGES for code in blocks(page)]
 
 
+def test_the_script_of_the_page_on_scaling_is_the_example():
+    page = (DOCS / "guides" / "scaling.md").read_text()
+    assert f"```bash\n{(ROOT / 'examples' / 'seeds.sbatch').read_text()}```" in page
+
+
 def test_the_examples_are_listed():
     worked = (DOCS / "guides" / "worked_examples.md").read_text()
     assert set(re.findall(r"^\| `(\w+\.py)` \|", worked, re.MULTILINE)) == {path.name for path in EXAMPLES}
