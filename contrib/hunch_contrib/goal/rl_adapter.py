@@ -174,7 +174,7 @@ class Mentor(GoalSource):
             self._asking.prompt(self.question(s, own), **about(s), player=own.prompt, summary=own.summary)
             for s, own in zip(states, new, strict=True)
         ]
-        answers = self.lm.generate(prompts, 1, self._asking.sampling)
+        answers = self._asking.generate(prompts)
         for state, lesson, (answer,) in zip(states, new, answers, strict=True):
             lesson.goals = tuple(self._read(answer, state.options))
             self.lessons[state.stream] = lesson

@@ -165,7 +165,7 @@ def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: EntryCo
     require(lm, "generate", needed_by="A skill graph")
     asking = Asking(lm, asks, tokens=120, stop=("\n\n",), role="planner")
     prompts = [asking.prompt(question(manual, name), manual=manual, skill=name) for name in skills]
-    answers = [spoken(answer) for (answer,) in lm.generate(prompts, 1, asking.sampling)]
+    answers = [spoken(answer) for (answer,) in asking.generate(prompts)]
     entries = [read_entry(answer) for answer in answers]
     unknown = ["unknown" if "unknown" in answer.lower() else None for answer in answers]
     asking.hear(answers, [entry or no for entry, no in zip(entries, unknown, strict=True)], abstains=True)

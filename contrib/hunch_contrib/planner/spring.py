@@ -173,11 +173,10 @@ class SPRING(Agent):
 
     def _ask(self, states: Sequence[State], sample: int) -> list[dict[str, str]]:
         """Return the answers for each state by question, with one call of the model per question."""
-        sampling = self._asking.sampling
         known: list[dict[str, str]] = [{} for _ in states]
         for name in self.order:
             prompts = [self.prompt(name, state, own) for state, own in zip(states, known, strict=True)]
-            for own, (answer,) in zip(known, self.lm.generate(prompts, 1, sampling, sample), strict=True):
+            for own, (answer,) in zip(known, self._asking.generate(prompts, 1, sample), strict=True):
                 own[name] = spoken(answer).strip()
         return known
 

@@ -188,7 +188,7 @@ class Constitutional(RLHF):
         """Return the judge's answer to each prompt."""
         if not prompts:
             return []
-        return [answers[0] for answers in self.judging.generate(prompts, 1, self.asking.sampling)]
+        return [answers[0] for answers in self.asking.generate(prompts)]
 
 
 QUESTION_WORDING: Final = "970e53f6"

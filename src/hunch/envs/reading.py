@@ -97,7 +97,7 @@ class Reader:
     def _written(self, seen: str) -> dict[str, str]:
         prompt: tuple[Message, ...] = (Message("user", self.question(), (seen,)),)
         for _ in range(2):
-            answer = self.lm.generate([prompt], sampling=self.asking.sampling)[0][0]
+            answer = self.asking.generate([prompt])[0][0]
             found, wrong = self.read(answer)
             if not wrong:
                 break

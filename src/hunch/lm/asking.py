@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 from hunch.core import State, UsageError
 from hunch.lm.answers.lines import spoken
-from hunch.lm.answers.question import Question
+from hunch.lm.answers.question import Answering, Question
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import count_fallbacks, show
 from hunch.lm.prompts import Message, Prompt, as_prompt
@@ -24,11 +25,15 @@ SHORT: Final = 256
 
 
 class Asking:
-    """Asks a model as the settings say.
+    """Asks a model as the settings say: the one place that decides how many tokens an answer may have.
+
+    A model that continues text gets as many as the answer needs. A chat model may think or explain first, so
+    it gets its ``answer_tokens``; if it is known not to think, it is first asked with little room, and with
+    all of it only for answers that were cut. ``max_tokens`` of the settings replaces all of this.
 
     Attributes:
         sampling: How answers are sampled.
-        first_try: How they are sampled first, with little room; None if there is one try.
+        brief: Maximum tokens of the first try; None if there is one try.
         template: The prompt from a file; None for the built-in prompt of the role.
         patience: See :class:`AskConfig`.
 
@@ -36,6 +41,7 @@ class Asking:
         lm: The model.
         config: The settings.
         tokens: Maximum tokens of an answer without thoughts, if the config has no value.
+        most: Maximum tokens of an answer with thoughts. Default: that of the config, or the model's.
         temperature: Sampling temperature, if the config has no value.
         top_p: See :class:`~hunch.lm.speech.Sampling`.
         stop: Texts that end the answer of a model that continues text.
@@ -51,6 +57,7 @@ class Asking:
         config: AskConfig,
         *,
         tokens: int = ANSWER,
+        most: int | None = None,
         temperature: float = 1.0,
         top_p: float = 1.0,
         stop: tuple[str, ...] = ("\n",),
@@ -59,34 +66,115 @@ class Asking:
         self.lm, self.role = lm, role
         self.chats = bool(getattr(lm, "answer_tokens", 0))
         heat = temperature if config.temperature is None else config.temperature
-        most = config.max_tokens or room(lm, tokens)
+        limited = most is None and config.max_tokens is not None
+        most = most or config.max_tokens or room(lm, tokens)
         ends = (() if self.chats else stop) if config.stop is None else tuple(config.stop)
         self.sampling = Sampling(most, heat, top_p, ends, config.effort or "")
-        # A chat model that is known not to think needs no room for thoughts. If an answer is cut, it gets it.
-        short = self.chats and getattr(lm, "thinks", None) is False and not config.max_tokens
-        self.first_try = replace(self.sampling, max_tokens=min(most, max(tokens, SHORT))) if short else None
+        unthinking = self.chats and getattr(lm, "thinks", None) is False
+        self.brief = max(tokens, SHORT) if unthinking and not limited else None
         if config.effort:
             require_knows(lm, "effort", "reasoning effort")
         self.template = Template.read(config.prompt, config.prompt_fields) if config.prompt else None
         self.patience = config.patience
 
-    def generate(self, prompts: Sequence[Prompt], k: int = 1, first: int = 0) -> list[list[str]]:
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        k: int = 1,
+        first: int = 0,
+        *,
+        sampling: Sampling | None = None,
+    ) -> list[list[str]]:
         """Return k answers to each prompt; see :meth:`hunch.lm.base.LanguageModel.generate`.
 
         A model that does not think is asked with little room, and again with all of it for the answers that
         were cut, so that a model that does not come to an end costs little.
+
+        Args:
+            prompts: The prompts.
+            k: Number of answers to each.
+            first: Number of the first sample.
+            sampling: How the answers are sampled. Default: as the settings say.
         """
-        if self.first_try is None:
-            return self.lm.generate(prompts, k, self.sampling, first)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", f".*cut an answer at max_tokens={self.first_try.max_tokens};")
-            answers = self.lm.generate(prompts, k, self.first_try, first)
-        for prompt, row in zip(prompts, answers, strict=True):
-            for i, answer in enumerate(row):
-                asked = Question("generate", (as_prompt(prompt), self.first_try.key()), first + i)
-                if answer.strip() and asked in getattr(self.lm, "unfinished", ()):
-                    ((row[i],),) = self.lm.generate([prompt], 1, self.sampling, first + i)
+        return self._twice(prompts, [sampling or self.sampling] * len(prompts), k, first)
+
+    def restricted(
+        self,
+        prompts: Sequence[Prompt],
+        options: Sequence[Sequence[str]],
+        k: int = 1,
+        first: int = 0,
+    ) -> list[list[str]]:
+        """Return k answers to each prompt, each restricted to its options.
+
+        Args:
+            prompts: The prompts.
+            options: The options of each prompt.
+            k: Number of answers to each.
+            first: Number of the first sample.
+        """
+        samplings = [replace(self.sampling, choices=tuple(listed_options)) for listed_options in options]
+        return self._twice(prompts, samplings, k, first)
+
+    def _twice(
+        self, prompts: Sequence[Prompt], samplings: Sequence[Sampling], k: int, first: int
+    ) -> list[list[str]]:
+        """Ask with little room first, where that is the rule, and then with all of it for what was cut."""
+        if self.brief is None or not samplings or self.brief >= samplings[0].max_tokens:
+            return _generated(self.lm, prompts, samplings, k, first)
+        short = [replace(whole, max_tokens=self.brief) for whole in samplings]
+        samples = [(place, number) for place in range(len(prompts)) for number in range(first, first + k)]
+
+        # Answers with all the room that are stored: those of a run that is resumed. They are not cut again.
+        long = [each for each in samples if self._holds(_question(prompts, samplings, *each))]
+        if long:
+            answers = [[""] * k for _ in prompts]
+            known = set(long)
+            rest = [each for each in samples if each not in known]
+            with self._cut_is_no_news():
+                self._fill(answers, rest, prompts, short, first)
+        else:
+            with self._cut_is_no_news():
+                answers = _generated(self.lm, prompts, short, k, first)
+
+        unfinished = getattr(self.lm, "unfinished", ())
+        cut = [
+            (place, number)
+            for place, number in samples
+            if answers[place][number - first].strip()
+            and _question(prompts, short, place, number) in unfinished
+        ]
+        self._fill(answers, [*long, *cut], prompts, samplings, first)
         return answers
+
+    def _fill(
+        self,
+        answers: list[list[str]],
+        due: Sequence[tuple[int, int]],
+        prompts: Sequence[Prompt],
+        samplings: Sequence[Sampling],
+        first: int,
+    ) -> None:
+        """Ask for single samples, by place of the prompt and number of the sample, and put them in place."""
+        by_number: dict[int, list[int]] = {}
+        for place, number in due:
+            by_number.setdefault(number, []).append(place)
+        for number, places in by_number.items():
+            own = [samplings[place] for place in places]
+            texts = _generated(self.lm, [prompts[place] for place in places], own, 1, number)
+            for place, (text,) in zip(places, texts, strict=True):
+                answers[place][number - first] = text
+
+    def _holds(self, question: Question) -> bool:
+        holds = getattr(self.lm, "holds", None)
+        return holds is not None and holds(question)
+
+    @contextmanager
+    def _cut_is_no_news(self) -> Iterator[None]:
+        """Keep quiet about answers that are cut in a first try."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f".*cut an answer at max_tokens={self.brief};")
+            yield
 
     def hear(
         self, answers: Sequence[str], read: Sequence[object], *, abstains: bool = False, rejected: int = 0
@@ -115,6 +203,31 @@ class Asking:
             return default
         text = self.template.fill(**values)
         return (Message("user", text),) if self.chats else text
+
+
+def _question(prompts: Sequence[Prompt], samplings: Sequence[Sampling], place: int, number: int) -> Question:
+    """Return the request of one sample."""
+    return Question("generate", (as_prompt(prompts[place]), samplings[place].key()), number)
+
+
+def _generated(
+    lm: LanguageModel, prompts: Sequence[Prompt], samplings: Sequence[Sampling], k: int, first: int
+) -> list[list[str]]:
+    """Return k answers to each prompt, each prompt with a sampling of its own.
+
+    All prompts are asked at once where the model can be asked so, else with one call per kind of sampling.
+    """
+    kinds: dict[Sampling, list[int]] = {}  # places of the prompts that are sampled alike
+    for place, sampling in enumerate(samplings):
+        kinds.setdefault(sampling, []).append(place)
+    if len(kinds) > 1 and isinstance(lm, Answering):
+        return lm.generate_each(prompts, samplings, k, first)
+    answers: list[list[str]] = [[] for _ in prompts]
+    for sampling, places in kinds.items():
+        texts = lm.generate([prompts[place] for place in places], k, sampling, first)
+        for place, own in zip(places, texts, strict=True):
+            answers[place] = own
+    return answers
 
 
 def room(lm: LanguageModel, tokens: int) -> int:

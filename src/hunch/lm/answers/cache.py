@@ -83,6 +83,10 @@ class Cached(Answering, Metered):
         loading, self._loading = self._loading, Usage()
         return loading
 
+    def holds(self, question: Question) -> bool:
+        """Return whether an answer is stored, so that the model need not be asked."""
+        return bool(self._memory.find([question]) or self._stored([question]))
+
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         """Find all answers: in memory, on disk, or from the model."""
         known = self._memory.find(asked)

@@ -66,6 +66,7 @@ class ReplayModel(Answering, Model):
         }
         chats = [r["request"][1] for r in records if r["verb"] == "generate" and not r["request"][1][3]]
         self.answer_tokens = min((int(how[0]) for how in chats), default=0)
+        self._rooms = sorted({int(how[0]) for how in chats})
         self.takes = frozenset(("effort", "choices")) if chats else frozenset()
         # A recording answers only what was asked: free texts, unless its answers were restricted to options.
         if "generate" in self.verbs:
@@ -85,6 +86,8 @@ class ReplayModel(Answering, Model):
         if verb not in self.verbs:
             raise self._lacks(verb)
         value = self._values.get(_key(verb, request, sample))
+        if value is None and verb == "generate":
+            value = self._with_more_room(request, sample)
         if value is None:
             raise HunchError(
                 f"{self.name} holds no answer of {self.recorded} to this request: {verb}, sample {sample}, "
@@ -97,6 +100,15 @@ class ReplayModel(Answering, Model):
             return decode(verb, value)
         except ValueError as error:
             raise HunchError(f"{self.name} holds a damaged answer: {error}.") from error
+
+    def _with_more_room(self, request: tuple[Any, ...], sample: int) -> str | None:
+        """Return an answer that was recorded with more room, after one with little room was cut."""
+        prompt, (room, *how) = request
+        for larger in (own for own in self._rooms if own > room):
+            value = self._values.get(_key("generate", (prompt, (larger, *how)), sample))
+            if value is not None:
+                return value
+        return None
 
 
 def load(name: str, *, model: str | None = None, revision: str | None = None) -> ReplayModel:

@@ -72,6 +72,7 @@ class StandIn(Model):
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
         self.price_in, self.price_out = prices(model)
         self.answer_tokens = getattr(model, "answer_tokens", 0)
+        self.thinks = getattr(model, "thinks", None)
         self.takes, self.lacking = getattr(model, "takes", frozenset()), getattr(model, "lacking", {})
         self.best_way = getattr(model, "best_way", None)
         self._answers = UniformModel()

@@ -16,14 +16,13 @@ These are different quantities, so each :class:`Choice` names its quantity and i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
-from hunch.lm.answers.question import Answering
 from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
@@ -307,11 +306,11 @@ def _voted(
 ) -> list[Choice]:
     """Sample answers and count the votes; if ``restricted``, each answer is one of the options."""
     texts = [_listed(prompt, own) for prompt, own in zip(prompts, options, strict=True)]
-    sampling = sampling or Asking(lm, AskConfig()).sampling
-    if restricted:
-        answers = restricted_answers(lm, texts, options, samples, sampling)
-    else:
-        answers = lm.generate(texts, samples, sampling)
+    asking = Asking(lm, AskConfig(), role=role)
+    if sampling is not None:
+        asking.sampling = sampling
+        asking.brief = None
+    answers = asking.restricted(texts, options, samples) if restricted else asking.generate(texts, samples)
     read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
     named = [None if v is None else o[v] for own, o in zip(read, options, strict=True) for v in own]
     show(lm, role, list(chain.from_iterable(answers)), named)
@@ -319,33 +318,6 @@ def _voted(
     count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience, role=role)
     way: Way = "structured" if restricted else "text"
     return [_votes(own, len(listed), way) for own, listed in zip(read, options, strict=True)]
-
-
-def restricted_answers(
-    lm: LanguageModel,
-    prompts: Sequence[Prompt],
-    options: Sequence[Sequence[str]],
-    k: int,
-    sampling: Sampling,
-    first: int = 0,
-) -> list[list[str]]:
-    """Return k answers to each prompt, each restricted to its options.
-
-    All prompts are asked at once where the model can be asked so, else with one call per list of options.
-    """
-    if isinstance(lm, Answering):
-        samplings = [replace(sampling, choices=tuple(own)) for own in options]
-        return lm.generate_each(prompts, samplings, k, first)
-    by_list: dict[tuple[str, ...], list[int]] = {}  # places of the prompts with these options
-    for place, own in enumerate(options):
-        by_list.setdefault(tuple(own), []).append(place)
-    answers: list[list[str]] = [[] for _ in prompts]
-    for own, places in by_list.items():
-        asked = [prompts[i] for i in places]
-        generated = lm.generate(asked, k, replace(sampling, choices=own), first)
-        for i, texts in zip(places, generated, strict=True):
-            answers[i] = texts
-    return answers
 
 
 def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:

@@ -131,7 +131,7 @@ class Suggestions(GoalSource):
     def _written(self, states: Sequence[State]) -> list[list[str]]:
         """Return the goals that a model wrote for each state."""
         prompts = [self._asking.prompt(self.prompt(state), **about(state)) for state in states]
-        answers = self.lm.generate(prompts, self.config.samples, self._asking.sampling)
+        answers = self._asking.generate(prompts, self.config.samples)
         return [self._read(samples, state.options) for samples, state in zip(answers, states, strict=True)]
 
     def prompt(self, state: State) -> str:
@@ -169,7 +169,7 @@ class Suggestions(GoalSource):
             f"{s.observation}\n\nIs it sensible and useful to {option} here and now?\n- Yes\n- No\nAnswer:"
             for s, option in pairs
         ]
-        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts)))
+        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts), role="goal"))
         return [
             self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
             for state in states

@@ -14,7 +14,7 @@ from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.decision import DecisionQuestion
 from hunch.lm.hearing import show_choices
 from hunch.lm.prompts import Prompt
-from hunch.lm.scoring.choose import choose, decide, project, restricted_answers
+from hunch.lm.scoring.choose import choose, decide, project
 from hunch.lm.ways import require_way
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
@@ -313,11 +313,10 @@ class MappedPrior:
 
     def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
         """Return k answers for each state, with one call, or one call per list of actions if structured."""
-        sampling = self._asking.sampling
-        if not self.structured:
-            return self.lm.generate([self.prompt(state) for state in states], k, sampling, first)
         prompts = [self.prompt(state) for state in states]
-        return restricted_answers(self.lm, prompts, [state.options for state in states], k, sampling, first)
+        if not self.structured:
+            return self._asking.generate(prompts, k, first)
+        return self._asking.restricted(prompts, [state.options for state in states], k, first)
 
     def _proposal(self, answers: Sequence[str], state: State) -> Proposal:
         """Map each of k answers to an action, and count how often each action was named."""

@@ -124,7 +124,7 @@ class Comparer:
         for n in sorted(set(most.values())):
             own = [question for question in most if most[question] == n]
             shown = [extended(question, reminder) for question in own]
-            samples |= zip(own, self.lm.generate(shown, n + 1, self.asking.sampling), strict=True)
+            samples |= zip(own, self.asking.generate(shown, n + 1), strict=True)
         return [samples[question][n] for _, question, n in due]
 
 

@@ -188,7 +188,9 @@ class Judge(RewardSource):
         for first in sorted(set(samples)):
             due = [i for i, sample in enumerate(samples) if sample == first]
             for i, (answer,) in zip(
-                due, self.lm.generate([prompts[i] for i in due], 1, sampling, first), strict=True
+                due,
+                self._asking.generate([prompts[i] for i in due], 1, first, sampling=sampling),
+                strict=True,
             ):
                 answers[i] = answer
         return answers

@@ -68,9 +68,8 @@ class PictureJudge:
         shown = [(picture(one), picture(other)) for one, other in pairs]
         if not self.config.describe:
             return self.comparer.verdicts([self._question(goal, "", own) for own in shown])
-        answers = self.lm.generate(
-            [(Message("user", described(goal), own),) for own in shown], 1, self.describing.sampling
-        )
+        questions = [(Message("user", described(goal), own),) for own in shown]
+        answers = self.describing.generate(questions)
         return self.comparer.verdicts([self._question(goal, text.strip()) for (text,) in answers])
 
     def _by_likeness(self, goal: str, pairs: Sequence[tuple[bytes, bytes]]) -> list[int | None]:

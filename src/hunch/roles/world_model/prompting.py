@@ -135,10 +135,11 @@ class Completer:
             require(lm, "score", needed_by="A choice among answers")
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
-        self.config, self._asking = config, Asking(lm, config, role="world-model")
+        self.config = config
         extra = room(lm, 0)
         self.context = config.context or min(CONTEXT + extra, self.lm.context or CONTEXT + extra)
         self.answer = max(config.max_tokens, extra)
+        self._asking = Asking(lm, config, tokens=config.max_tokens, most=self.answer, role="world-model")
         self.room = self.context - self.answer - RESERVE
         if self.room < 1:
             raise UsageError(
@@ -181,7 +182,7 @@ class Completer:
             if not open_:
                 break
             prompts = [self._prompt(blanks[i], used[i], attempt, spare) for i in open_]
-            texts = [text for (text,) in self.lm.generate(prompts, 1, sampling, attempt)]
+            texts = [text for (text,) in self._asking.generate(prompts, 1, attempt, sampling=sampling)]
             for i, text in zip(open_, texts, strict=True):
                 answers[i] = _chatted(text, read, stop, blanks[i]) if self._asking.chats else read(text)
             self.counts.completions += len(open_)

@@ -240,7 +240,7 @@ class ModelWriter:
         return self._asking.prompt(prompt(problem, parents, feedback), **own)
 
     def _written(self, problem: Problem, prompts: Sequence[AnyPrompt], n: int, first: int) -> list[str]:
-        told = self.lm.generate(prompts, n, self._asking.sampling, first)
+        told = self._asking.generate(prompts, n, first)
         answers = [answer for own in told for answer in own]
         programs = [extract(spoken(answer), problem.function) for answer in answers]
         self._asking.hear(answers, [program if program.strip() else None for program in programs])
