@@ -152,32 +152,46 @@ def append(file: Path, line: dict[str, Any]) -> None:
 # ---- the table --------------------------------------------------------------------------------------------
 
 
+Answers = dict[str, dict[int, dict[str, Any]]]
+"""The answers to one kind of question: by way and number of the state."""
+
+
 def table(lines: Sequence[dict[str, Any]]) -> None:
-    """Print weight, recall and favourite of each way, and the differences to structured answers."""
-    cells: dict[tuple[str, str, int], dict[str, dict[int, dict[str, Any]]]] = {}
+    """Print the weight of the right option by each way, and the differences to structured answers."""
+    cells: dict[tuple[str, str, int], Answers] = {}
     for line in lines:
         cell = cells.setdefault((line["model"], line["bed"], line["size"]), {})
         cell.setdefault(line["way"], {})[line["number"]] = line
-    print(
-        "| model | bed | options | way | states | right weight | recall of 5 | favourite right | unread | s |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(f"| model | environment | options | chance | states | {' | '.join(WAYS)} |")
+    print(f"|{'---|' * (5 + len(WAYS))}")
     for (model, bed, size), by_way in cells.items():
-        for way, answered in by_way.items():
-            rows = list(answered.values())
-            weight = estimate(rows, right_weight)
-            named = f"{np.mean([recall(row) for row in rows]):.2f}"
-            favourite = f"{np.mean([favours(row) for row in rows]):.2f}"
-            unread = f"{np.mean([row['unread'] for row in rows]):.2f}"
-            pace = f"{np.median([row['seconds'] for row in rows]):.1f}"
-            cells_of_row = (model, bed, size, way, len(rows), weight, named, favourite, unread, pace)
-            print(f"| {' | '.join(map(str, cells_of_row))} |")
+        rows = [row for answered in by_way.values() for row in answered.values()]
+        chance = np.mean([1 / len(row["options"]) for row in rows])
+        states = "/".join(str(len(by_way.get(way, ()))) for way in WAYS)
+        weights = [estimate([*by_way.get(way, {}).values()]) for way in WAYS]
+        print(f"| {model} | {bed} | {size} | {chance:.2f} | {states} | {' | '.join(weights)} |")
     print()
-    print("| model | bed | options | label - structured | text - structured | likelihood - structured |")
-    print("|---|---|---|---|---|---|")
-    for (model, bed, size), by_way in cells.items():
-        differences = [paired(by_way, way, "structured") for way in ("label", "text", "likelihood")]
-        print(f"| {model} | {bed} | {size} | {' | '.join(differences)} |")
+    others = [way for way in WAYS if way != "structured"]
+    print(f"| model | {' | '.join(f'{way} - structured' for way in others)} |")
+    print(f"|{'---|' * (1 + len(others))}")
+    for model in dict.fromkeys(model for model, _, _ in cells):
+        own = [by_way for (name, _, _), by_way in cells.items() if name == model]
+        print(f"| {model} | {' | '.join(paired(own, way, 'structured') for way in others)} |")
+    print()
+    print("| model | way | recall of 5 | favourite right | names no option | median seconds |")
+    print(f"|{'---|' * 6}")
+    for model in dict.fromkeys(model for model, _, _ in cells):
+        for way in WAYS:
+            own_rows = [row for row in lines if (row["model"], row["way"]) == (model, way)]
+            if own_rows:
+                figures = [np.mean([score(row) for row in own_rows]) for score in (recall, favours, unread)]
+                pace = np.median([row["seconds"] for row in own_rows])
+                print(f"| {model} | {way} | {' | '.join(f'{f:.2f}' for f in figures)} | {pace:.1f} |")
+
+
+def unread(line: dict[str, Any]) -> float:
+    """Return the share of answers that named no option."""
+    return float(line["unread"])
 
 
 def right_weight(line: dict[str, Any]) -> float:
@@ -199,19 +213,26 @@ def favours(line: dict[str, Any]) -> float:
     return float(best[line["options"].index(line["right"])] / best.sum()) if weights.max() > 0 else 0.0
 
 
-def estimate(rows: Sequence[dict[str, Any]], score: Any) -> str:
-    """Return a mean with its 95 % interval, a bootstrap over episodes."""
-    return _said(np.array([score(row) for row in rows]), [row["episode"] for row in rows])
-
-
-def paired(by_way: dict[str, dict[int, dict[str, Any]]], way: str, other: str) -> str:
-    """Return the mean difference of the right weights on the states that both ways were asked."""
-    mine, theirs = by_way.get(way, {}), by_way.get(other, {})
-    both = sorted(mine.keys() & theirs.keys())
-    if not both:
+def estimate(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the mean weight of the right option with its 95 % interval, a bootstrap over episodes."""
+    if not rows:
         return ""
-    differences = np.array([right_weight(mine[i]) - right_weight(theirs[i]) for i in both])
-    return _said(differences, [mine[i]["episode"] for i in both], "+")
+    return _said(np.array([right_weight(row) for row in rows]), [row["episode"] for row in rows])
+
+
+def paired(cells: Sequence[Answers], way: str, other: str) -> str:
+    """Return the mean difference of the right weights on the questions that were asked in both ways."""
+    differences, episodes = [], []
+    for by_way in cells:
+        mine, theirs = by_way.get(way, {}), by_way.get(other, {})
+        for number in sorted(mine.keys() & theirs.keys()):
+            differences.append(right_weight(mine[number]) - right_weight(theirs[number]))
+            episodes.append((mine[number]["bed"], mine[number]["episode"]))
+    if not differences:
+        return ""
+    numbers = {episode: number for number, episode in enumerate(dict.fromkeys(episodes))}
+    said = _said(np.array(differences), [numbers[episode] for episode in episodes], "+")
+    return f"{said}, {len(differences)} questions"
 
 
 def _said(values: np.ndarray, episodes: Sequence[int], sign: str = "") -> str:

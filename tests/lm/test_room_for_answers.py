@@ -12,7 +12,7 @@ from tests.started import answering
 
 from hunch import lm
 from hunch.cli.main import main
-from hunch.core import HunchWarning, State
+from hunch.core import HunchWarning, State, World
 from hunch.lm.asking import SHORT
 from hunch.lm.backends.sampling import THOUGHTS
 from hunch.roles import Judge, JudgeConfig, PriorConfig, build_prior
@@ -57,6 +57,12 @@ def loaded(server: Talker, **options: Any) -> Any:
     model = lm.load(f"openai:m?base_url={server.url}&chat=true", **options)
     server.asked.clear()
     return model
+
+
+def judged(model: Any) -> list[float | None]:
+    judge = Judge(model, JudgeConfig(way="text"))
+    judge.begin(World(), 0)
+    return judge.judged(["Was it good?"])
 
 
 RUNS = {
@@ -115,11 +121,11 @@ def test_a_recording_with_cut_answers_is_replayed(talker, tmp_path):
     talker.answer = long_winded
     asked = build_prior(PriorConfig(way="text"), loaded(talker)).answers([STATE], 2)
     talker.answer = brief
-    short = Judge(loaded(talker), JudgeConfig(way="text")).judged(["Was it good?"])
+    short = judged(loaded(talker))
     main(["cache", "export", str(tmp_path / "said.jsonl.gz")])
     replayed = lm.load(f"replay:{tmp_path / 'said.jsonl.gz'}")
     assert build_prior(PriorConfig(way="text"), replayed).answers([STATE], 2) == asked
-    assert Judge(replayed, JudgeConfig(way="text")).judged(["Was it good?"]) == short == [1.0]
+    assert judged(replayed) == short == [1.0]
 
 
 def test_max_tokens_of_the_settings_is_the_only_room(talker):

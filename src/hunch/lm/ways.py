@@ -57,8 +57,9 @@ DESCRIPTIONS: Final[dict[Way, str]] = {
 }
 """Each way in words."""
 SERVED: Final[tuple[Way, ...]] = ("structured", "label", "text")
-"""Order of preference for chat models and models behind a server (our choice; it has not been measured by a
-command of this repository)."""
+"""Order of preference for chat models and models behind a server. Structured answers put more weight on the
+right option than letters do, whatever the number of options (``benchmarks/ways.py``), so the order does not
+depend on it."""
 LOCAL: Final[tuple[Way, ...]] = ("likelihood", "text", "label", "similarity")
 """Order of preference for other models that write. Similarity is last: embeddings of a model that was not
 trained as an encoder say little."""
@@ -154,7 +155,7 @@ def _cannot(lm: LanguageModel, needed_by: str, asked: tuple[Way, ...], possible:
     needs = sorted({verb for way in asked for verb in VERBS[way]})
     what = f"the way {asked[0]}" if len(asked) == 1 else "one of the ways " + ", ".join(asked)
     if asked == ("structured",) and "generate" in lm.verbs:
-        lacks = "answers restricted to options, which chat models behind a server and llama.cpp have"
+        lacks = "answers restricted to options, which chat models behind a server, llama.cpp and hf: have"
     else:
         lacks = f"the verb {' or '.join(needs)}"
     has = f"it can be asked by {', '.join(possible)}" if possible else "it can be asked in no such way"
