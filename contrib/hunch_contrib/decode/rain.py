@@ -79,11 +79,12 @@ class Node:
     best: tuple[float, Decision] | None = None
     children: dict[str, Node] = field(default_factory=dict)
 
-    def add(self, value: float, made: Decision) -> None:
+    def add(self, value: float, answer: Decision) -> None:
         """Count a verdict on a whole text that begins like this."""
-        self.visits, self.total = self.visits + 1, self.total + value
+        self.visits += 1
+        self.total += value
         if self.best is None or value > self.best[0]:
-            self.best = value, made
+            self.best = value, answer
 
     @property
     def q(self) -> float:
@@ -92,15 +93,17 @@ class Node:
 
     def known(self, branches: int) -> bool:
         """Return whether enough different pieces follow this beginning, and one of them is not bad."""
-        own = self.children.values()
-        return sum(node.draws for node in own) >= branches and max(node.q for node in own) >= 0
+        pieces = self.children.values()
+        return sum(piece.draws for piece in pieces) >= branches and max(piece.q for piece in pieces) >= 0
 
     def child(self, c: float) -> Node:
         """Return the piece with the largest search score, where the search goes on."""
-        drawn = sum(own.draws for own in self.children.values())
+        draws = sum(piece.draws for piece in self.children.values())
 
-        def score(own: Node) -> float:
-            return own.q + c * own.draws / drawn * math.sqrt(self.visits) / (1 + own.visits)
+        def score(piece: Node) -> float:
+            # q + c p sqrt(visits of the parent) / (1 + visits)
+            p = piece.draws / draws
+            return piece.q + c * p * math.sqrt(self.visits) / (1 + piece.visits)
 
         return max(self.children.values(), key=score)
 
@@ -115,7 +118,8 @@ class RAIN(TextAgent):
         super().__init__(config, **options)
         if judge is None:
             raise UsageError("rain needs a model that says whether answers are good: name one as judge.")
-        self.judging, self.models = judge, {**self.models, "judge": judge}
+        self.judging = judge
+        self.models = {**self.models, "judge": judge}
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RAIN:
@@ -128,44 +132,57 @@ class RAIN(TextAgent):
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Search for an answer to each state; the requests of all searches are answered in one batch."""
-        seeds = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
-        going = [self.search() for _ in states]
-        wanted = {i: next(own) for i, own in enumerate(going)}
-        found: dict[int, Decision] = {}
-        while wanted:
-            own = [states[i] for i in wanted]
-            texts = self.completed(own, list(wanted.values()), [seeds[i] for i in wanted])
-            values = self.verdicts(own, [made.text for made in texts])
-            for i, made, value in zip(list(wanted), texts, values, strict=True):
+        rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
+        searches = [self.search() for _ in states]
+        starts = {i: next(search) for i, search in enumerate(searches)}  # of the searches that go on
+        answers: dict[int, Decision] = {}
+        while starts:
+            running = list(starts)
+            own_states = [states[i] for i in running]
+            texts = self.completed(own_states, list(starts.values()), [rngs[i] for i in running])
+            values = self.verdicts(own_states, [decision.text for decision in texts])
+            for i, decision, value in zip(running, texts, values, strict=True):
                 try:
-                    wanted[i] = going[i].send((made, value))
+                    starts[i] = searches[i].send((decision, value))
                 except StopIteration as end:
-                    found[i] = end.value
-                    del wanted[i]
-        return [found[i] for i in range(len(states))]
+                    answers[i] = end.value
+                    del starts[i]
+        return [answers[i] for i in range(len(states))]
 
     def search(self) -> Search:
         """Search for the answer to one state."""
-        c, spent, node = self.config, 0, Node()
+        c = self.config
+        first_piece = re.compile(rf"(?:\s*\S+){{{c.piece}}}")
+        spent = 0
+        node = Node()
         while spent < c.budget:
+            # Walk down by the search score, to a beginning with too few pieces, or bad ones only.
             path = [node]
             while c.search == "rain" and path[-1].known(c.branches):
                 path.append(path[-1].child(c.explore))
-            start = path[-1].text
-            made, value = yield start
-            spent += len(made.tokens)
-            if c.search == "rain" and (
-                piece := re.match(rf"(?:\s*\S+){{{c.piece}}}", made.text[len(start) :])
-            ):
-                path.append(path[-1].children.setdefault(piece[0], Node(start + piece[0])))
-                path[-1].draws += 1
-            for own in path:
-                own.add(value, made)
-            kept = max(node.children.values(), key=lambda own: own.visits, default=node)
-            if kept.q > 0.8 * (node.visits < c.tries) and kept.visits >= c.visits:
-                node = kept
+
+            # Write the rest; its first words are a piece. The judge gives the whole text a verdict.
+            leaf = path[-1]
+            answer, value = yield leaf.text
+            spent += len(answer.tokens)
+            piece = first_piece.match(answer.text[len(leaf.text) :]) if c.search == "rain" else None
+            if piece:
+                child = leaf.children.setdefault(piece[0], Node(leaf.text + piece[0]))
+                child.draws += 1
+                path.append(child)
+
+            # q of all nodes on the way: the mean of their verdicts.
+            for visited in path:
+                visited.add(value, answer)
+
+            # Keep the most visited piece if it is good, or not bad after many tries.
+            most_visited = max(node.children.values(), key=lambda child: child.visits, default=node)
+            good_enough = 0.8 if node.visits < c.tries else 0.0
+            if most_visited.q > good_enough and most_visited.visits >= c.visits:
+                node = most_visited
         assert node.best is not None
-        return node.best[1]
+        _, answer = node.best
+        return answer
 
     def completed(
         self, states: Sequence[State], starts: Sequence[str], rngs: Sequence[np.random.Generator]
@@ -176,24 +193,31 @@ class RAIN(TextAgent):
             for state, start in zip(states, starts, strict=True)
         ]
         c = self.config
-        made = self.lm.write(prompts, rngs, max_tokens=c.max_tokens, temperature=c.temperature)
-        whole = [f"{a} {b.text.strip()}" if a else b.text.strip() for a, b in zip(starts, made, strict=True)]
-        return [Decision(text, *b[1:]) for text, b in zip(whole, made, strict=True)]
+        written = self.lm.write(prompts, rngs, max_tokens=c.max_tokens, temperature=c.temperature)
+        decisions = []
+        for start, rest in zip(starts, written, strict=True):
+            text = f"{start} {rest.text.strip()}" if start else rest.text.strip()
+            decisions.append(Decision(text, *rest[1:]))
+        return decisions
 
     def verdicts(self, states: Sequence[State], texts: Sequence[str]) -> list[float]:
         """Return 1 where the judge says yes in both orders of the options, -1 where it says no, else 0."""
-        asked = [
-            question(s, text, self.config.principle) + ASK for s, text in zip(states, texts, strict=True)
+        prompts = [
+            question(state, text, self.config.principle) + ASK
+            for state, text in zip(states, texts, strict=True)
         ]
-        n, orders = len(asked), (("Yes", "No"), ("No", "Yes"))
-        options = [own for own in orders for _ in asked]
-        found = choose(self.judging, asked * 2, options, samples=1)
-        signs = [np.sign(own.probabilities[int(i >= n)] - 0.5) for i, own in enumerate(found)]
-        return [float(int((signs[i] + signs[i + n]) / 2)) for i in range(n)]
+        n = len(prompts)
+        options = [("Yes", "No")] * n + [("No", "Yes")] * n
+        choices = choose(self.judging, prompts * 2, options, samples=1)
+        verdicts = []
+        for yes_first, no_first in zip(choices[:n], choices[n:], strict=True):
+            signs = np.sign(yes_first.probabilities[0] - 0.5) + np.sign(no_first.probabilities[1] - 0.5)
+            verdicts.append(float(int(signs / 2)))  # 0 unless both agree
+        return verdicts
 
     def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return the mean verdict on answers."""
-        return {"verdict": float(np.mean(self.verdicts(states, [own.text for own in decisions])))}
+        return {"verdict": float(np.mean(self.verdicts(states, [decision.text for decision in decisions])))}
 
 
 METHOD = replace(

@@ -24,15 +24,18 @@ def pieces(text: str) -> list[str]:
     >>> pieces("You are in row 3, column 4.")
     ['you', 'are', 'in', 'row', 'row 1 3', 'column', 'column 1 4']
     """
-    word, place, found = "", 0, list[str]()
+    word = ""
+    place = 0  # of a number after the word
+    listed = list[str]()
     for piece in _PIECE.findall(text.lower()):
         if piece[0].isalpha():
-            word, place = piece, 0
-            found.append(word)
+            word = piece
+            place = 0
+            listed.append(word)
         else:
             place += 1
-            found.append(f"{word} {place} {piece}")
-    return found
+            listed.append(f"{word} {place} {piece}")
+    return listed
 
 
 Order: TypeAlias = Literal["histories", "ends", "shuffled"]
@@ -72,8 +75,8 @@ class Vocabulary:
         seen = [pieces(text) for text in dict.fromkeys(state.observation for state in states)]
         listed = dict.fromkeys(state.actions for state in states)
         return cls(
-            sorted({piece for own in seen for piece in own}),
-            sorted({action for own in listed for action in own or ()}),
+            sorted({piece for observation in seen for piece in observation}),
+            sorted({action for actions in listed for action in actions or ()}),
             max(map(len, seen), default=1),
             max(map(len, data), default=1),
         )
@@ -85,12 +88,12 @@ class Vocabulary:
             UsageError: if it has more words than any in the data, or one that does not occur there.
         """
         if text not in self._rows:
-            own = pieces(text)
-            for piece in own[self.width :] + [piece for piece in own if piece not in self.pieces]:
-                raise UsageError(f"The recorded data never have {piece!r} where {text!r} has it.")
-            self._rows[text] = np.pad([self.pieces[p] for p in own], (0, self.width - len(own))).astype(
-                np.int64
-            )
+            words = pieces(text)
+            new = words[self.width :] + [word for word in words if word not in self.pieces]
+            if new:
+                raise UsageError(f"The recorded data never have {new[0]!r} where {text!r} has it.")
+            numbers = [self.pieces[word] for word in words]
+            self._rows[text] = np.pad(numbers, (0, self.width - len(words))).astype(np.int64)
         return self._rows[text]
 
     def action(self, text: str) -> int:
@@ -118,7 +121,8 @@ def histories(data: Sequence[Episode]) -> list[list[Episode]]:
     grouped: dict[int, list[Episode]] = defaultdict(list)
     for episode in data:
         grouped[episode.lifetime].append(episode)
-    return [sorted(own, key=lambda episode: episode.number) for _, own in sorted(grouped.items())]
+    lifetimes = [episodes for _, episodes in sorted(grouped.items())]
+    return [sorted(episodes, key=lambda episode: episode.number) for episodes in lifetimes]
 
 
 def labelled(
@@ -135,10 +139,13 @@ def labelled(
         return [[t.action for t in episode] for episode in history]
     if labels == "best" and best is not None:
         return [[best(t.state.raw) for t in episode] for episode in history]
+    # final: what the learner took most often in the last tenth of its history
     counts: Mapping[str, Counter[str]] = defaultdict(Counter)
-    for t in (t for episode in history[-max(1, len(history) // 10) :] for t in episode):
-        counts[t.state.observation][t.action] += 1
-    usual = {text: own.most_common(1)[0][0] for text, own in counts.items()}
+    last_tenth = history[-max(1, len(history) // 10) :]
+    for episode in last_tenth:
+        for t in episode:
+            counts[t.state.observation][t.action] += 1
+    usual = {text: actions.most_common(1)[0][0] for text, actions in counts.items()}
     return [[usual.get(t.state.observation) for t in episode] for episode in history]
 
 
@@ -154,26 +161,33 @@ def drawn(n: int, episodes: int, stride: int, order: Order, rng: np.random.Gener
     """
     if order == "shuffled":
         return [int(i) for i in rng.permutation(n)[:episodes]]
-    span = stride * (episodes - 1) + 1 if order == "histories" else episodes
-    first = int(rng.integers(n - span + 1)) if order == "histories" else n - episodes
-    return list(range(first, first + span, stride if order == "histories" else 1))
+    if order == "ends":
+        return list(range(n - episodes, n))
+    span = stride * (episodes - 1) + 1
+    first = int(rng.integers(n - span + 1))
+    return list(range(first, first + span, stride))
 
 
 def batch(lives: Sequence[Sequence[Life]]) -> tuple[Any, ...]:
     """Return the arrays of :class:`hunch.rl.sequence.Steps` for lifetimes, and the labels, shape (n, T)."""
-    rows = [_joined(own) for own in lives]
-    longest = max(len(labels) for *_, labels in rows)
-    padded = [[_padded(part, longest, -1 if i == 4 else 0) for i, part in enumerate(row)] for row in rows]
+    rows = [_joined(lifetime) for lifetime in lives]
+    longest = max(len(labels) for *_, labels in rows)  # T
+    padded = []
+    for *steps, labels in rows:
+        padded.append([*(_padded(part, longest, 0) for part in steps), _padded(labels, longest, -1)])
     return tuple(np.stack(part) for part in zip(*padded, strict=True))
 
 
 def _joined(lives: Sequence[Life]) -> tuple[Any, ...]:
     """Return the steps of a lifetime; each with the action and the reward before it, across episodes."""
-    own = Life(*(np.concatenate(part) for part in zip(*lives, strict=True)))
+    whole = Life(*(np.concatenate(part) for part in zip(*lives, strict=True)))
+    actions_before = np.append(0, whole.actions[:-1])
+    rewards_before = np.append(0.0, whole.rewards[:-1])
     places = np.concatenate([np.arange(len(life.labels)) for life in lives])
-    return own.pieces, np.append(0, own.actions[:-1]), np.append(0.0, own.rewards[:-1]), places, own.labels
+    return whole.pieces, actions_before, rewards_before, places, whole.labels
 
 
 def _padded(part: Any, length: int, value: int) -> Any:
-    after = [(0, length - len(part)), *[(0, 0)] * (part.ndim - 1)]
-    return np.pad(part, after, constant_values=value)
+    """Return an array of steps with a value appended up to a length."""
+    widths = [(0, length - len(part)), *[(0, 0)] * (part.ndim - 1)]
+    return np.pad(part, widths, constant_values=value)

@@ -34,22 +34,22 @@ def shortest(
     Returns:
         The actions; None if there is no path.
     """
-    ways: dict[Hashable, list[Any]] = {start: []}
+    paths: dict[Hashable, list[Any]] = {start: []}  # to each state that was reached
     level = [start]
-    while level and len(ways) <= most:
+    while level and len(paths) <= most:
         pairs = [(state, action) for state in level for action in actions(state)]
         level = []
         if not pairs:
             break
         states, taken = zip(*pairs, strict=True)
-        found = model.step(states, taken, [rng] * len(pairs))
-        for (state, action), step in zip(pairs, found, strict=True):
-            if wanted(step):
-                return [*ways[state], action]
-            after = step.next_state
-            if not step.done and after is not None and after not in ways:
-                ways[after] = [*ways[state], action]
-                level.append(after)
+        predictions = model.step(states, taken, [rng] * len(pairs))
+        for (state, action), prediction in zip(pairs, predictions, strict=True):
+            if wanted(prediction):
+                return [*paths[state], action]
+            next_state = prediction.next_state
+            if not prediction.done and next_state is not None and next_state not in paths:
+                paths[next_state] = [*paths[state], action]
+                level.append(next_state)
     return None
 
 

@@ -22,7 +22,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, Explanation, FloatArray, HunchError, State, UsageError, World
+from hunch.core import (
+    Episode,
+    EvidenceLevel,
+    Explanation,
+    FloatArray,
+    HunchError,
+    State,
+    UsageError,
+    World,
+)
 from hunch.envs.offers import HasBest
 from hunch.methods.in_context.lifetime import Drawing, InContext, since
 from hunch.methods.method import Method
@@ -94,33 +103,34 @@ class AlgorithmDistillation(InContext):
                 f"A lifetime of {world.lifetime} episodes is longer than the examples, which have "
                 f"{self.config.episodes}: set --episodes {world.lifetime}, with histories of that length."
             )
-        self.rng, self.seed, self.updates = np.random.default_rng(seed), seed, 0
+        self.rng = np.random.default_rng(seed)
+        self.seed = seed
+        self.updates = 0
         self._make(Vocabulary.of(world.data))
         self.lives = self._read(histories(world.data), world)
         super().begin(world, seed)
 
-    def _read(self, found: Sequence[Sequence[Any]], world: World) -> list[list[Life]]:
+    def _read(self, histories: Sequence[Sequence[Episode]], world: World) -> list[list[Life]]:
         """Return histories as arrays."""
         c = self.config
-        needs = c.episodes if c.histories == "shuffled" else c.stride * (c.episodes - 1) + 1
-        if short := [len(history) for history in found if len(history) < needs]:
+        needed = c.episodes if c.histories == "shuffled" else c.stride * (c.episodes - 1) + 1
+        shortest = min(map(len, histories), default=needed)
+        if shortest < needed:
             raise UsageError(
-                f"An example needs {needs} episodes of a history, but one has only {min(short)}: record "
+                f"An example needs {needed} episodes of a history, but one has only {shortest}: record "
                 "longer histories, or set fewer episodes or a smaller stride."
             )
         env = world.copy().unwrapped if c.labels == "best" and world.copy else None
         best = env.best if isinstance(env, HasBest) else None
-        if c.labels == "best" and found and best is None:
+        if c.labels == "best" and histories and best is None:
             raise UsageError(
                 "The labels 'best' need an environment that knows its best action, as dark rooms do."
             )
-        return [
-            [
-                self.vocabulary.life(*own)
-                for own in zip(history, labelled(history, c.labels, best), strict=True)
-            ]
-            for history in found
-        ]
+        lives = []
+        for history in histories:
+            labels = labelled(history, c.labels, best)
+            lives.append([self.vocabulary.life(*pair) for pair in zip(history, labels, strict=True)])
+        return lives
 
     def _make(self, vocabulary: Vocabulary) -> None:
         """Make the network for a vocabulary."""
@@ -128,7 +138,8 @@ class AlgorithmDistillation(InContext):
 
         from hunch.rl.sequence import SequenceModel  # loads torch
 
-        c, self.vocabulary = self.config, vocabulary
+        c = self.config
+        self.vocabulary = vocabulary
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.model: SequenceModel = SequenceModel(
@@ -154,7 +165,9 @@ class AlgorithmDistillation(InContext):
         if not self.lives:
             return {}
         *steps, labels = self._examples()
-        targets, logits = torch.from_numpy(labels), self.model(Steps.of(*steps))
+        targets = torch.from_numpy(labels)  # (n, T), -1 for padding
+        logits = self.model(Steps.of(*steps))  # (n, T, actions)
+        # loss = - mean log p(a_t | o_1, a_1, r_1, ..., o_t), over all steps of all examples
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -168,9 +181,13 @@ class AlgorithmDistillation(InContext):
 
     def _examples(self) -> tuple[Any, ...]:
         """Draw the examples of an update, as arrays."""
-        c, rng = self.config, self.rng
-        chosen = [self.lives[int(rng.integers(len(self.lives)))] for _ in range(c.batch_size)]
-        return batch([[h[i] for i in drawn(len(h), c.episodes, c.stride, c.histories, rng)] for h in chosen])
+        c = self.config
+        chosen = [self.lives[int(self.rng.integers(len(self.lives)))] for _ in range(c.batch_size)]
+        examples = []
+        for history in chosen:
+            rows = drawn(len(history), c.episodes, c.stride, c.histories, self.rng)
+            examples.append([history[i] for i in rows])
+        return batch(examples)
 
     # ---- acting -------------------------------------------------------------------------------------
 
@@ -216,39 +233,44 @@ class Reader(Drawing):
             UsageError: if a state has words or actions that are not in the recorded data.
             HunchError: if a lifetime has more steps than the network can read.
         """
-        words = self.agent.vocabulary
-        if not words.actions:
+        vocabulary = self.agent.vocabulary
+        if not vocabulary.actions:
             return [np.full(len(state.options), 1 / len(state.options)) for state in states]
-        rows = [[words.action(action) - 1 for action in state.options] for state in states]
+        rows = [[vocabulary.action(action) - 1 for action in state.options] for state in states]
         if self.cache is None or self.cache.version != self.agent.updates:
             self._read_again()
         logits = self._read([state.stream for state in states], [state.observation for state in states])
-        return [softmax(own[row]) for own, row in zip(logits, rows, strict=True)]
+        return [softmax(logit[row]) for logit, row in zip(logits, rows, strict=True)]  # (options,) each
 
     def _read_again(self) -> None:
         """Read the lifetimes with new weights, all streams at once."""
         self.cache = self.agent.model.begin(self.agent.updates)
-        for i in range(max(map(len, self.lived.values()), default=0)):
-            own = {stream: steps for stream, steps in self.lived.items() if len(steps) > i}
-            self._read(list(own), [steps[i].observation for steps in own.values()], i)
+        longest = max(map(len, self.lived.values()), default=0)
+        for i in range(longest):
+            lived = {stream: steps for stream, steps in self.lived.items() if len(steps) > i}
+            self._read(list(lived), [steps[i].observation for steps in lived.values()], i)
 
     def _read(self, streams: Sequence[int], observations: Sequence[str], i: int | None = None) -> FloatArray:
         """Give the network step ``i`` of some streams, by default the next one; return its logits."""
         from hunch.rl.sequence import Steps  # loads torch
 
-        words, model = self.agent.vocabulary, self.agent.model
-        before = [steps if i is None else steps[:i] for steps in (self.lived.get(s, []) for s in streams)]
+        vocabulary = self.agent.vocabulary
+        model = self.agent.model
+        before = [self.lived.get(stream, []) for stream in streams]  # the steps so far, by stream
+        if i is not None:
+            before = [steps[:i] for steps in before]
         if max(map(len, before)) >= model.length:
             raise HunchError(
                 f"A lifetime has more than {model.length} steps, the most that the network was trained on: "
                 "evaluate with a smaller --lifetime."
             )
-        places = [since(lived) for lived in before]
+        # One step of each stream, with the action and the reward before it: T = 1.
+        places = [min(since(steps), vocabulary.places - 1) for steps in before]
         steps = Steps.of(
-            np.stack([words.observation(text) for text in observations])[:, None],
-            np.array([[words.actions.get(steps[-1].action, 0) if steps else 0] for steps in before]),
+            np.stack([vocabulary.observation(text) for text in observations])[:, None],  # (n, 1, P)
+            np.array([[vocabulary.actions.get(steps[-1].action, 0) if steps else 0] for steps in before]),
             np.array([[steps[-1].reward if steps else 0.0] for steps in before]),
-            np.array([[min(place, words.places - 1)] for place in places]),
+            np.array(places)[:, None],
         )
         assert self.cache is not None
         return model.step(steps, self.cache, streams).double().numpy()

@@ -72,13 +72,16 @@ class WorldCoder(WritingAgent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all steps except recorded ones, and all programs."""
-        self.seed, self.written, self.attempted = seed, 0, 0
+        self.seed = seed
+        self.written = 0  # programs
+        self.attempted = 0  # evaluations of programs, by which they are numbered
         self.seen = Seen()
-        self.settled: dict[str, bool] = {}
-        self.acted: dict[int, int] = {}
-        self.ways: dict[tuple[str, Any], list[str] | None] = {}
+        self.settled: dict[str, bool] = {}  # by mission: whether its programs explain everything
+        self.acted: dict[int, int] = {}  # steps so far, by stream; they seed the random choices
+        # Paths to a reward by mission and state, until the programs change; None where there is none.
+        self.paths: dict[tuple[str, Any], list[str] | None] = {}
         self.transition: Piece | None = None
-        self.rewards: dict[str, Piece] = {}
+        self.rewards: dict[str, Piece] = {}  # by mission
         self._loaded: dict[tuple[str, str], Patient] = {}
         for episode in world.data:
             for t in episode:
@@ -93,36 +96,42 @@ class WorldCoder(WritingAgent):
     def _choose(self, state: State) -> str:
         rng = np.random.default_rng([self.seed, 0, state.stream, self.acted.get(state.stream, 0)])
         at_random = rng.random() < self.config.epsilon
-        way = None if at_random else self._planned(state)
-        if way and way[0] in state.options:
-            return way[0]
+        path = None if at_random else self._planned(state)
+        if path and path[0] in state.options:
+            return path[0]
         return state.options[int(rng.integers(len(state.options)))]
 
     def _planned(self, state: State) -> list[str] | None:
         """Return the path from a state; it is searched once until the programs change."""
         key = state.task, frozen(state.raw)
-        if key not in self.ways:
-            seen: list[Any] = []
-            self.ways[key] = self._plan(state, seen)
-            if self.ways[key] is None:  # then the states seen by the planner have no path either
-                self.ways |= dict.fromkeys([(state.task, other) for other in seen])
-        return self.ways[key]
+        if key not in self.paths:
+            visited: list[Any] = []
+            self.paths[key] = self._plan(state, visited)
+            if self.paths[key] is None:  # then the states that the planner visited have no path either
+                self.paths |= dict.fromkeys([(state.task, other) for other in visited])
+        return self.paths[key]
 
-    def _plan(self, state: State, seen: list[Any]) -> list[str] | None:
+    def _plan(self, state: State, visited: list[Any]) -> list[str] | None:
+        """Return the shortest path to a reward in the current model; None without a model or a path."""
         model = self._model(state.task)
-        return None if model is None else self._way(model, frozen(state.raw), seen)
+        return None if model is None else self._path(model, frozen(state.raw), visited)
 
     def _model(self, mission: str) -> CodedModel | None:
         """Return the current programs, if both can be run."""
-        pieces = self.transition, self.rewards.get(mission)
-        programs = [p.current for p in pieces if p is not None and p.current is not None]
-        if len(programs) < 2 or any(attempt.fitness is None for attempt in programs):
+        reward = self.rewards.get(mission)
+        if self.transition is None or self.transition.current is None:
+            return None
+        if reward is None or reward.current is None:
+            return None
+        if self.transition.current.fitness is None or reward.current.fitness is None:
             return None
         return CodedModel(
-            self._called(programs[0].program, "transition"), self._called(programs[1].program, "reward")
+            self._loaded_function(self.transition.current.program, "transition"),
+            self._loaded_function(reward.current.program, "reward"),
         )
 
-    def _called(self, program: str, function: str) -> Patient:
+    def _loaded_function(self, program: str, function: str) -> Patient:
+        """Return a function of a program, which is loaded once until the programs change."""
         if (program, function) not in self._loaded:
             self._loaded[program, function] = Patient(box().load(program, function))
         return self._loaded[program, function]
@@ -137,10 +146,11 @@ class WorldCoder(WritingAgent):
         """
         for t in sorted(transitions, key=lambda t: t.stream):
             self.acted[t.stream] = self.acted.get(t.stream, 0) + 1
-            mission, step = t.state.task, self.seen.take_in(t)
-            way = self.ways.get((mission, step.state))
-            if way and way[0] == step.action and way[1:] and not t.done:
-                self.ways.setdefault((mission, step.next_state), way[1:])
+            mission = t.state.task
+            step = self.seen.take_in(t)
+            path = self.paths.get((mission, step.state))
+            if path and path[0] == step.action and path[1:] and not t.done:
+                self.paths.setdefault((mission, step.next_state), path[1:])  # the rest of the plan
             self.seen.follow(t, step)
 
     # ---- writing --------------------------------------------------------------------------------------
@@ -149,38 +159,43 @@ class WorldCoder(WritingAgent):
         """Write and refine programs if new steps contradict them, or no path to a reward is known."""
         if len(self.seen) < self.config.warmup:
             return {}
-        for mission, own in self.seen.news().items():
-            if not self.settled.get(mission) or self._surprised(mission, own):
+        for mission, steps in self.seen.news().items():
+            if not self.settled.get(mission) or self._surprised(mission, steps):
                 self._explain(mission)
         settled = sum(self.settled.values()) / max(len(self.settled), 1)
         return {"programs": float(self.written), "explained_missions": settled}
 
     def _surprised(self, mission: str, steps: Sequence[Step]) -> bool:
+        """Return whether the current programs predict one of the steps wrongly."""
         model = self._model(mission)
         if model is None:
             return True
-        found = model.step([s.state for s in steps], [s.action for s in steps])
-        return not all(right(p, s) for p, s in zip(found, steps, strict=True))
+        predictions = model.step([step.state for step in steps], [step.action for step in steps])
+        return not all(right(prediction, step) for prediction, step in zip(predictions, steps, strict=True))
 
     def _explain(self, mission: str) -> None:
         """Refine both functions until they explain everything, or the limit is reached."""
-        self.ways.clear()
+        self.paths.clear()
         while self._loaded:
-            self._loaded.popitem()[1].program.close()
+            _, function = self._loaded.popitem()
+            function.program.close()
         self.transition = self.transition or Piece(self._problem("transition", mission))
         if mission not in self.rewards:
             self.rewards[mission] = Piece(self._problem("reward", mission))
         for piece in (self.transition, self.rewards[mission]):
             self._begin_anew(piece, mission)
         for _ in range(self.config.refinements):
-            if (wanting := self._wanting(mission)) is None:
+            wanting = self._wanting(mission)
+            if wanting is None:
                 break
             self._refine(wanting, mission)
         self.settled[mission] = self._wanting(mission) is None
 
     def _begin_anew(self, piece: Piece, mission: str) -> None:
         """Evaluate the current program on all steps so far."""
-        last, piece.current, piece.since = piece.current, None, len(piece.attempts)
+        last = piece.current
+        piece.current = None
+        piece.since = len(piece.attempts)
         piece.search = Thompson(self.config.beta_weight)
         if last is not None:
             again = self._judged(replace(last, number=self._number(), group=-1), piece, mission)
@@ -188,7 +203,8 @@ class WorldCoder(WritingAgent):
 
     def _wanting(self, mission: str) -> Piece | None:
         """Return the function to refine next; None if everything is explained."""
-        transition, reward = self.transition, self.rewards[mission]
+        transition = self.transition
+        reward = self.rewards[mission]
         assert transition is not None
         for piece in (transition, reward):
             if piece.current is None or not self._explains(piece.current):
@@ -202,8 +218,9 @@ class WorldCoder(WritingAgent):
         return attempt.components.get("explained") == 1.0
 
     def _refine(self, piece: Piece, mission: str) -> None:
+        """Let the writer refine a program of a function, or write the first one, and evaluate the result."""
         number = self._number()
-        (request,) = piece.search.ask(1, self._rng(number))
+        (request,) = piece.search.ask(1, self._rng(number))  # Thompson sampling chooses the parent
         parents = request.parents
         feedback = parents[-1].outcome_text() if parents else ""
         if piece is self.transition and parents and self._explains(parents[-1]):
@@ -211,7 +228,8 @@ class WorldCoder(WritingAgent):
         first = self.seed * SPACING + self.written
         (program,) = self.writer.write(piece.problem, parents, feedback, 1, first)
         self.written += 1
-        attempt = Attempt(number, program, None, parents=tuple(p.number for p in parents), shown=feedback)
+        ancestry = tuple(parent.number for parent in parents)
+        attempt = Attempt(number, program, None, parents=ancestry, shown=feedback)
         piece.add(self._judged(attempt, piece, mission), self._rng(number))
         reward = self.rewards[mission]
         if piece is self.transition and reward.current is not None:
@@ -219,32 +237,36 @@ class WorldCoder(WritingAgent):
 
     def _judged(self, attempt: Attempt, piece: Piece, mission: str) -> Attempt:
         """Return the attempt with its share of explained steps; a path to a reward counts as one step."""
-        of = [mission] if piece.problem.function == "reward" else list(self.seen.steps)
-        found = tried(attempt, piece.problem, self.seen.of(*of))
-        if piece is self.transition or found.fitness is None or not self.config.optimism:
-            return found
+        missions = [mission] if piece.problem.function == "reward" else list(self.seen.steps)
+        judged = tried(attempt, piece.problem, self.seen.of(*missions))
+        if piece is self.transition or judged.fitness is None or not self.config.optimism:
+            return judged
+        # Optimism: of n steps and the path, n + 1 in all, the fitness is the share that holds.
         n = len(self.seen.steps[mission])
-        if found.fitness < 1.0:
-            return replace(found, fitness=found.fitness * n / (n + 1))
-        if self._finds_a_way(found.program, mission):
-            return found
-        return replace(found, fitness=n / (n + 1), feedback=found.feedback + NO_WAY)
+        if judged.fitness < 1.0:
+            return replace(judged, fitness=judged.fitness * n / (n + 1))
+        if self._finds_a_path(judged.program, mission):
+            return judged
+        return replace(judged, fitness=n / (n + 1), feedback=judged.feedback + NO_WAY)
 
-    def _finds_a_way(self, reward: str, mission: str) -> bool:
+    def _finds_a_path(self, reward_program: str, mission: str) -> bool:
         """Return whether the planner finds a reward from the latest first states."""
-        now = self.transition.current if self.transition else None
-        if now is None or now.fitness is None:
+        current = self.transition.current if self.transition else None
+        if current is None or current.fitness is None:
             return False
-        with box().load(now.program, "transition") as transition, box().load(reward, "reward") as earned:
-            model = CodedModel(Patient(transition), Patient(earned))
-            ways = [self._way(model, start, []) for start in self.seen.starts.get(mission, [])]
-        return None not in ways
+        with (
+            box().load(current.program, "transition") as transition,
+            box().load(reward_program, "reward") as reward,
+        ):
+            model = CodedModel(Patient(transition), Patient(reward))
+            paths = [self._path(model, start, []) for start in self.seen.starts.get(mission, [])]
+        return None not in paths
 
-    def _way(self, model: CodedModel, state: Any, seen: list[Any]) -> list[str] | None:
-        """Return the shortest path to a reward in a model; visited states are added to ``seen``."""
+    def _path(self, model: CodedModel, state: Any, visited: list[Any]) -> list[str] | None:
+        """Return the shortest path to a reward in a model; visited states are added to ``visited``."""
 
         def actions(state: Any) -> tuple[str, ...]:
-            seen.append(state)
+            visited.append(state)
             return self.seen.actions
 
         def pays(step: Prediction) -> bool:
@@ -270,13 +292,14 @@ class WorldCoder(WritingAgent):
         twin = type(self)(self.writer, replace(self.config, epsilon=0.0))
         twin.begin(World(), seed)
         twin.load_state_dict(self.state_dict())
-        twin.seed, twin.acted = seed, {}
+        twin.seed = seed
+        twin.acted = {}
         return Planned(twin)
 
     def explain(self, state: State) -> Explanation:
         """Return the planned path as a note."""
-        way = self._plan(state, [])
-        return Explanation(note="no way to a reward is known" if way is None else " > ".join(way))
+        path = self._plan(state, [])
+        return Explanation(note="no way to a reward is known" if path is None else " > ".join(path))
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per program: its function, mission, text and result."""
@@ -296,7 +319,7 @@ class WorldCoder(WritingAgent):
             "seen": self.seen.state_dict(),
             "settled": list(self.settled.items()),
             "acted": list(self.acted.items()),
-            "ways": [(*key, way) for key, way in self.ways.items()],
+            "ways": [(*key, path) for key, path in self.paths.items()],  # the name in all checkpoints
             "transition": self.transition and self.transition.state(),
             "rewards": [(mission, piece.state()) for mission, piece in self.rewards.items()],
         }
@@ -305,16 +328,21 @@ class WorldCoder(WritingAgent):
         """Restore a state from :meth:`state_dict`."""
         self.written, self.attempted = state["counters"]
         self.seen.load_state_dict(state["seen"])
-        self.settled, self.acted = dict(state["settled"]), dict(state["acted"])
-        self.ways = {(mission, frozen(at)): way and list(way) for mission, at, way in state["ways"]}
-        self.transition, self.rewards = None, {}
+        self.settled = dict(state["settled"])
+        self.acted = dict(state["acted"])
+        self.paths = {}
+        for mission, place, path in state["ways"]:
+            self.paths[mission, frozen(place)] = path and list(path)
+        self.transition = None
         if state["transition"]:
             self.transition = self._piece("transition", next(iter(self.seen.steps)), state["transition"])
-        self.rewards = {m: self._piece("reward", m, saved) for m, saved in state["rewards"]}
+        self.rewards = {mission: self._piece("reward", mission, saved) for mission, saved in state["rewards"]}
 
     def _piece(self, function: str, mission: str, saved: Mapping[str, Any]) -> Piece:
+        """Return a function with its programs, from a checkpoint."""
         piece = Piece(self._problem(function, mission), search=Thompson(self.config.beta_weight))
-        piece.attempts, piece.since = [Attempt.read(line) for line in saved["attempts"]], saved["since"]
+        piece.attempts = [Attempt.read(line) for line in saved["attempts"]]
+        piece.since = saved["since"]
         piece.current = Attempt.read(saved["current"]) if saved["current"] else None
         piece.search.tell(piece.attempts[piece.since :], self._rng(0))
         return piece
@@ -389,11 +417,11 @@ class Seen:
 
     def news(self) -> dict[str, list[Step]]:
         """Return the steps since the last call, by mission."""
-        found: dict[str, list[Step]] = {}
+        by_mission: dict[str, list[Step]] = {}
         for mission, step in self.new:
-            found.setdefault(mission, []).append(step)
+            by_mission.setdefault(mission, []).append(step)
         self.new = []
-        return found
+        return by_mission
 
     def of(self, *missions: str) -> list[Step]:
         """Return the steps of the named missions."""
@@ -403,7 +431,7 @@ class Seen:
         """Return all steps and first states as plain values."""
         return {
             "actions": list(self.actions),
-            "steps": [(mission, [tuple(s) for s in own.values()]) for mission, own in self.steps.items()],
+            "steps": [(mission, list(map(tuple, steps.values()))) for mission, steps in self.steps.items()],
             "new": [(mission, tuple(step)) for mission, step in self.new],
             "starts": list(self.starts.items()),
             "running": sorted(self.running),
@@ -411,11 +439,14 @@ class Seen:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        known = [(mission, map(_step, own)) for mission, own in state["steps"]]
-        self.steps = {mission: {(s.state, s.action): s for s in own} for mission, own in known}
+        self.steps = {}
+        for mission, saved in state["steps"]:
+            steps = map(_step, saved)
+            self.steps[mission] = {(step.state, step.action): step for step in steps}
         self.new = [(mission, _step(step)) for mission, step in state["new"]]
         self.starts = {mission: [frozen(s) for s in starts] for mission, starts in state["starts"]}
-        self.actions, self.running = tuple(state["actions"]), set(state["running"])
+        self.actions = tuple(state["actions"])
+        self.running = set(state["running"])
 
 
 def _step(saved: Sequence[Any]) -> Step:

@@ -104,7 +104,15 @@ class AlphaProof(Agent):
 
     config_class: ClassVar[type[Any]] = AlphaProofConfig
     saved = (
-        *["round", "spent", "stored", "attempts", "given", "refuted", "unmeant", "failed", "extra"],
+        "round",
+        "spent",
+        "stored",
+        "attempts",
+        "given",
+        "refuted",
+        "unmeant",
+        "failed",
+        "extra",
         "network",
     )
 
@@ -118,8 +126,8 @@ class AlphaProof(Agent):
     ) -> None:
         self.config: AlphaProofConfig = configure(type(self), config, options)
         self.check(self.config, {"lm": "given"} if lm else {})
-        given = {"lm": lm, "formaliser": formaliser}
-        self.models = {role: model for role, model in given.items() if model}
+        models = {"lm": lm, "formaliser": formaliser}
+        self.models = {role: model for role, model in models.items() if model}
         self.formaliser = formaliser and Formaliser(formaliser, self.config.readings, self.config.returns)
 
     @classmethod
@@ -135,20 +143,22 @@ class AlphaProof(Agent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all proofs, and read the statements to prove."""
-        self.seed, self.round, self.spent = seed, 0, 0
+        self.seed = seed
+        self.round = 0
+        self.spent = 0  # expansions of the search
         self.texts = world.problem.texts if isinstance(world.problem, Statements) else ()
-        self.goals: dict[str, Goal | None] = {}
+        self.goals: dict[str, Goal | None] = {}  # by text: its formal statement
         # By goal: index of the first tactic, number of tactics, and the term that the kernel accepted.
         self.stored: dict[str, tuple[int, int, str]] = {}
-        self.attempts: dict[str, str] = {}
-        self.given: list[str] = []
-        self.refuted: dict[str, str] = {}
-        self.unmeant: list[str] = []
-        self.failed: list[str] = []
-        self.extra: list[str] = []
+        self.attempts: dict[str, str] = {}  # of this round, by text: the proof, or an empty text
+        self.given: list[str] = []  # texts for which a proof was asked in this round
+        self.refuted: dict[str, str] = {}  # by text: a counter-model
+        self.unmeant: list[str] = []  # texts whose proof is of another statement than was meant
+        self.failed: list[str] = []  # goals that were tried in vain in this round
+        self.extra: list[str] = []  # variants of open statements
         self.network: GuideNetwork | None = None
         self.guide = self._guide()
-        self.told: tuple[Any, str] = (None, "")
+        self.shown: tuple[Any, str] = (None, "")  # what files returned last, and for which state
 
     def _guide(self) -> Evaluator:
         c = self.config
@@ -168,21 +178,32 @@ class AlphaProof(Agent):
     def act(self, states: Sequence[State]) -> list[str]:
         """Return the proof of each statement; an empty text if none is known."""
         texts = [state.observation for state in states]
-        if due := [text for text in dict.fromkeys([*texts, *self.texts]) if text not in self.attempts]:
+        every = dict.fromkeys([*texts, *self.texts])
+        due = [text for text in every if text not in self.attempts]
+        if due:
             self._attempt(due)
         return [self.attempts[text] for text in texts]
 
     def _attempt(self, texts: Sequence[str]) -> None:
         """Disprove or prove statements, side by side with the variants of open ones."""
         goals = dict(zip(texts, self.statements(texts), strict=True))
-        for text, goal in goals.items():
-            if goal and not self.round and (world := counter_model(goal, self.config.disprove)):
-                self.refuted[text] = str(world)
+
+        # Disprove: a counter-model refutes a statement once and for all.
+        if self.round == 0:
+            for text, goal in goals.items():
+                world = counter_model(goal, self.config.disprove) if goal else None
+                if world:
+                    self.refuted[text] = str(world)
+
+        # Prove: one AND-OR search per statement, all side by side.
         due = [goal for text, goal in goals.items() if goal and text not in self.refuted]
         due = list(dict.fromkeys([*due, *map(read, self.extra)]))
         budget = self.config.budget
-        if self.config.curriculum and (open_ := [goal for goal in due if str(goal) not in self.stored]):
-            budget, due = budget * len(due) // len(open_), open_
+        if self.config.curriculum:
+            unproved = [goal for goal in due if str(goal) not in self.stored]
+            if unproved:  # they get the expansions of the others, too
+                budget = budget * len(due) // len(unproved)
+                due = unproved
         for tree in search(self.config, self.guide, due, (self.seed, self.round), budget):
             self.spent += tree.expansions
             self._keep(tree)
@@ -194,8 +215,8 @@ class AlphaProof(Agent):
         words = [text for text in new if self.formaliser and "|-" not in text]
         if not self.formaliser and any("Show that " in text for text in new):
             raise UsageError("Statements in English need a model that reads them: name one as --formaliser.")
-        found = self.formaliser.read(words) if self.formaliser and words else []
-        self.goals |= zip(words, found, strict=True)
+        formulas = self.formaliser.read(words) if self.formaliser and words else []
+        self.goals |= zip(words, formulas, strict=True)
         self.goals |= {text: read(text) for text in new if text not in self.goals}
         return [self.goals[text] for text in texts]
 
@@ -216,11 +237,14 @@ class AlphaProof(Agent):
     def _store(self, goal: Goal, proof: and_or.Proof) -> None:
         """Store the proof of a goal, if the kernel accepts it and it is the shortest."""
         known = self.stored.get(str(goal))
-        if known is not None and known[1] <= proof.size:
-            return
-        if written := accepted(goal, proof):
-            tactic = [own for own, _ in tactics(goal)].index(proof.action)
-            self.stored[str(goal)] = tactic, proof.size, written
+        if known is not None:
+            _, size, _ = known
+            if size <= proof.size:
+                return
+        term = accepted(goal, proof)
+        if term:
+            tactic = [action for action, _ in tactics(goal)].index(proof.action)
+            self.stored[str(goal)] = tactic, proof.size, term
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Record which statements were attempted, and which proofs prove another statement than intended."""
@@ -238,17 +262,26 @@ class AlphaProof(Agent):
         if len(set(self.given)) < max(1, len(self.texts)):
             return {}
         n = len(self.attempts)
-        told = {"proved": sum(map(bool, self.attempts.values())) / n, "refuted": len(self.refuted) / n}
-        told |= {"unfaithful": len(self.unmeant) / n} if self.formaliser else {}
-        told |= {"expansions": float(self.spent), "stored": float(len(self.stored))}
+        metrics = {
+            "proved": sum(map(bool, self.attempts.values())) / n,
+            "refuted": len(self.refuted) / n,
+        }
+        if self.formaliser:
+            metrics["unfaithful"] = len(self.unmeant) / n
+        metrics["expansions"] = float(self.spent)
+        metrics["stored"] = float(len(self.stored))
         self._check()
         if self.network is not None:
-            told |= self.network.learn(self._lessons(), self.config.updates, self.config.batch)
+            metrics |= self.network.learn(self._lessons(), self.config.updates, self.config.batch)
         self._vary()
-        self.round, self.attempts, self.given, self.failed = self.round + 1, {}, [], []
-        return told
+        self.round += 1
+        self.attempts = {}
+        self.given = []
+        self.failed = []
+        return metrics
 
     def _check(self) -> None:
+        """Let the kernel check every stored proof again."""
         for text, (_, _, proof) in self.stored.items():
             try:
                 kernel.check(read(text), proof)
@@ -259,12 +292,15 @@ class AlphaProof(Agent):
         """What the stored proofs teach, and at most half as many goals that were tried in vain."""
         from hunch.roles.guide_network import Lesson  # loads torch
 
-        rng, lessons = np.random.default_rng([self.seed, self.round]), list[Lesson]()
+        rng = np.random.default_rng([self.seed, self.round])
+        lessons: list[Lesson] = []
         for text, (tactic, size, _) in self.stored.items():
             goal = read(text)
             if self.config.targets == "shuffled":
                 tactic = int(rng.integers(len(tactics(goal))))
+            # policy target: the proof's first tactic; value target: gamma^(tactics - 1)
             lessons.append(Lesson(goal, tactic, self.config.gamma ** (size - 1)))
+        # value target 0, and no tactic, where the search found no proof
         failed = [text for text in dict.fromkeys(self.failed) if text not in self.stored]
         chosen = rng.permutation(len(failed))[: len(lessons) // 2]
         return lessons + [Lesson(read(failed[i]), -1, 0.0) for i in chosen]
@@ -277,8 +313,9 @@ class AlphaProof(Agent):
         for text, proof in self.attempts.items():
             (goal,) = self.statements([text])
             if not proof and goal and text not in self.refuted:
-                made = variants(goal, self.config.variants, rng)
-                self.extra += [str(v) for v in made if counter_model(v) is None]
+                for variant in variants(goal, self.config.variants, rng):
+                    if counter_model(variant) is None:
+                        self.extra.append(str(variant))
 
     def player(self, seed: int) -> Memoryless:
         """Return a player that searches for proofs with the current guide."""
@@ -295,9 +332,9 @@ class AlphaProof(Agent):
     def files(self) -> dict[str, str]:
         """Return :meth:`results` so far as the text of ``proofs.jsonl``, one line per statement."""
         now = self.round, len(self.attempts), len(self.unmeant)
-        if now != self.told[0]:
-            self.told = now, "".join(f"{json.dumps(line)}\n" for line in self.results())
-        return {"proofs.jsonl": self.told[1]}
+        if now != self.shown[0]:
+            self.shown = now, "".join(f"{json.dumps(line)}\n" for line in self.results())
+        return {"proofs.jsonl": self.shown[1]}
 
     def results(self) -> list[dict[str, Any]]:
         """Return the result of each statement: proved, refuted (with a counter-model), or open."""
@@ -308,7 +345,8 @@ class AlphaProof(Agent):
         read_as = {} if str(goal) == text else {"formula": str(goal) if goal else None}
         if text in self.refuted:
             return {**read_as, "result": "refuted", "witness": self.refuted[text]}
-        if not (proof := self._proof(goal)):
+        proof = self._proof(goal)
+        if not proof:
             return {**read_as, "result": "open"}
         result = "proved, but it is not what was meant" if text in self.unmeant else "proved"
         return {**read_as, "result": result, "proof": proof, "tree": kernel.outline(proof)}
