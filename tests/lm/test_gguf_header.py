@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hunch.core import UsageError
-from hunch.lm.backends.gguf_header import header_of
+from hunch.lm.backends.gguf_header import control_tokens_of, header_of
 
 gguf = pytest.importorskip("gguf")
 
@@ -51,6 +51,19 @@ def test_what_the_file_says(tmp_path: Path) -> None:
     sliding = header_of(write(tmp_path / "sliding.gguf", attention_of_sliding_window=16, **SIZES))
     assert sliding.bytes_per_token == 0  # not known
     assert header_of(write(tmp_path / "none.gguf")).trained_context == 0
+
+
+def test_control_tokens_are_those_that_the_file_calls_so(tmp_path: Path) -> None:
+    assert control_tokens_of(write(tmp_path / "no_kinds.gguf")) == ()
+    words = ["<unk>", "mug", "<|im_end|>", "<tool>", "</s>", "ü", "\n"]
+    kinds = [2, 1, 3, 4, 3, 1, 3]
+    writer = gguf.GGUFWriter(str(tmp_path / "kinds.gguf"), "llama")
+    writer.add_token_types(kinds)
+    writer.add_token_list(words)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    assert control_tokens_of(tmp_path / "kinds.gguf") == ("<|im_end|>", "<unk>", "</s>")
 
 
 def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:

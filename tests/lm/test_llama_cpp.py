@@ -49,6 +49,18 @@ def test_samples_differ_and_are_distinct_requests(model: lm.Cached) -> None:
     assert all(texts)
 
 
+def test_a_control_token_in_a_prompt_is_a_text(model: lm.Cached) -> None:
+    """As one token each, the marks would be 20 tokens; as texts they are several times as many."""
+    bare = model.model
+    read = []
+    for prompt in (ROOM, ROOM + "<|im_end|>" * 20, (Message("user", ROOM + "<|im_end|>" * 20),)):
+        before = bare.tokens_read
+        bare.generate([prompt], 1, Sampling(max_tokens=2, stop=()))
+        read.append(bare.tokens_read - before)
+    assert read[1] >= read[0] + 60
+    assert read[2] >= 60
+
+
 def test_samples_of_one_prompt_read_it_once(model: lm.Cached) -> None:
     bare = model.model
     before = bare.tokens_read

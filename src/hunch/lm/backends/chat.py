@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from hunch.core import UsageError
+from hunch.lm.backends import seam
 from hunch.lm.prompts import Message, forms, without_system
 
 TODAY: Final = date(2025, 1, 1)
@@ -51,7 +52,7 @@ class Template:
         self.system = self._knows_system()
         self._extra, self._lead, self.joint = self._seam()
         self.moves = bool(self._extra or self._lead)
-        self.control = self._controls()
+        self.control = seam.control_tokens(tokenizer, self._render(PROBE if self.system else PROBE[1:]))
         self.end, self.stop = self._ending()
 
     def __call__(self, messages: Sequence[Message], replied: bool = False) -> str:
@@ -85,15 +86,6 @@ class Template:
         ]
         pieces: list[str] = re.split(f"([{''.join(mark_of)}])", self(quoted, replied))
         return [(mark_of.get(piece, piece), piece in mark_of) for piece in pieces if piece]
-
-    def _controls(self) -> re.Pattern[str] | None:
-        """Return what finds control tokens: special ones, and added ones that the template itself writes."""
-        frame = self._render(PROBE if self.system else PROBE[1:])
-        added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
-        marks = {token.content for token in added if token.special or token.content in frame}
-        marks |= {mark for mark in self._tokenizer.all_special_tokens if mark}
-        longest_first = sorted((mark for mark in marks if len(mark) > 1), key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def _ending(self) -> tuple[int | None, str]:
         """Return the token that ends a reply, or the text that does.

@@ -39,6 +39,10 @@ MOST_KEPT: Final = 4096
 """Numbers of an array that is kept; longer ones, and those of texts, belong to the tokenizer."""
 ALIGNMENT: Final = 32
 """Where the file does not say, tensors begin at multiples of so many bytes."""
+TOKENS: Final = "tokenizer.ggml.tokens"
+KINDS: Final = "tokenizer.ggml.token_type"
+CONTROL: Final = (2, 3)
+"""Kinds of tokens that no text is read as: the unknown one, and control tokens such as ``<|im_end|>``."""
 HALF: Final = 2
 """Bytes of a number of 16 bits."""
 
@@ -96,6 +100,25 @@ def header_of(file: Path) -> Header:
     return _read(file, about.st_size, about.st_mtime_ns)
 
 
+def control_tokens_of(file: Path) -> tuple[str, ...]:
+    """Return the texts of the control tokens of a GGUF file, the longest first.
+
+    Raises:
+        UsageError: as :func:`header_of`.
+    """
+    header_of(file)
+    about = file.stat()
+    return _control_tokens(file, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _control_tokens(file: Path, size: int, changed: int) -> tuple[str, ...]:
+    with file.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        reader = _Reader(data)
+        reader.header()
+        return tuple(sorted(reader.control_tokens(), key=len, reverse=True))
+
+
 @lru_cache(maxsize=16)
 def _read(file: Path, size: int, changed: int) -> Header:
     with file.open("rb") as source:
@@ -122,6 +145,7 @@ class _Reader:
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
         self.at = len(MAGIC)
+        self.arrays: dict[str, int] = {}  # where each array of the metadata begins
 
     def header(self) -> Header:
         version = self.number("<I")
@@ -131,7 +155,10 @@ class _Reader:
         metadata = {}
         for _ in range(pairs):
             key = self.text(LONGEST_KEY)
-            metadata[key] = self.value(self.number("<I"))
+            kind = self.number("<I")
+            if kind == ARRAY:
+                self.arrays[key] = self.at
+            metadata[key] = self.value(kind)
         last = 0
         for _ in range(tensors):
             self.text(LONGEST_KEY)
@@ -160,6 +187,24 @@ class _Reader:
         else:
             raise ValueError(f"an array of type {of}")
         return length
+
+    def control_tokens(self) -> list[str]:
+        """Return the texts of control tokens, after the header was read; none if the file names no kinds."""
+        if TOKENS not in self.arrays or KINDS not in self.arrays:
+            return []
+        self.at = self.arrays[KINDS]
+        form, count = NUMBERS[self.number("<I")], self.number("<Q")
+        kinds = struct.unpack_from(f"<{count}{form[1:]}", self.data, self.at)
+        self.at = self.arrays[TOKENS]
+        self.skip(12)  # the type of the array, and its length
+        control = []
+        for kind in kinds:
+            length = self.number("<Q")
+            begin = self.at
+            self.skip(length)
+            if kind in CONTROL and length > 1:
+                control.append(self.data[begin : self.at].decode())
+        return control
 
     def number(self, form: str) -> Any:
         (value,) = struct.unpack_from(form, self.data, self.at)

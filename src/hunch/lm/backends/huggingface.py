@@ -8,7 +8,6 @@ computed is described in :mod:`hunch.lm.scoring.engine`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -197,7 +196,10 @@ class CausalModel(TransformerModel):
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         self._writer = Writer(self._engine, limit // 2)
         self.tail = lru_cache(TAILS)(self._tail)  # states share most of their options
-        self._opening, self._template = seam.around(self.tokenizer)[0], template_of(self.tokenizer)
+        self._opening = seam.around(self.tokenizer)[0]
+        self._template = template_of(self.tokenizer)
+        if self._template:
+            self._control = self._template.control
         self.revision += ":reply" * bool(self._template and self._template.moves)
         if chat and self._template is None:
             raise UsageError(f"{name} has no chat template, so chat=true cannot be used.")
@@ -372,7 +374,7 @@ class CausalModel(TransformerModel):
         return " " if text and not text[-1].isspace() else ""
 
     def _plain_tokens(self, text: str) -> list[int]:
-        return seam.plain(self.tokenizer, text)
+        return seam.as_text(self.tokenizer, text, self._control)
 
     def _request(self, prompt: Prompt, options: Sequence[str]) -> tuple[list[int], list[list[int]]]:
         """Tokenise a prompt and, separately, its options."""
@@ -389,11 +391,7 @@ class CausalModel(TransformerModel):
         return [list(self.tail(joint + option, option, begins)) for option in options]
 
     def _tail(self, text: str, option: str, begins: bool) -> tuple[int, ...]:
-        # An option is a text, even if it holds that of a control token.
-        control = self._template.control if self._template else None
-        pieces = re.split(f"({control.pattern})", text) if control else [text]
-        parts = [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
-        ids = seam.joined(self.tokenizer, parts, begins)
+        ids = seam.as_text(self.tokenizer, text, self._control, begins)
         return tuple(seam.writable(self, option, self._known(ids)))
 
     def decode(self, head: Sequence[int], tokens: Sequence[int]) -> str:

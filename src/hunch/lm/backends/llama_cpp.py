@@ -15,6 +15,7 @@ with what llama.cpp can do besides:
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,7 +26,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
 from hunch.lm.answers.question import Question
 from hunch.lm.backends import llama_server
-from hunch.lm.backends.gguf_header import header_of
+from hunch.lm.backends.gguf_header import control_tokens_of, header_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.llama_server import Settings, Use
 from hunch.lm.backends.openai import OpenAIModel
@@ -173,6 +174,8 @@ class LlamaModel(OpenAIModel):
         super().__init__(Path(settings.file).stem, self.line, evidence="L3")
         self.name = f"gguf:{settings.file}"
         self._hashes = [shelf.sha256_of(Path(file))[:16] for file in (settings.file, settings.lora) if file]
+        control = control_tokens_of(Path(settings.file))
+        self._control = re.compile("|".join(map(re.escape, control)))
         self.context = settings.context
         self.states = True
         self.route = "chat" if self._served.chat_template else "text"
@@ -269,13 +272,28 @@ class LlamaModel(OpenAIModel):
             arrived((question, answer))
 
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
-        path, body = super()._prompted(prompt, sampling)
+        path, body = super()._prompted(self._quoted(prompt), sampling)
         body |= EVERY_SETTING
         if body.pop("response_format", None):
             body["grammar"] = grammar(sampling.choices)
             body.pop("stop", None)  # the grammar ends the text
         body.setdefault("max_tokens", sampling.max_tokens)
         return path, body
+
+    def _quoted(self, prompt: Prompt) -> Prompt:
+        """Return a prompt with a space in each text of a control token.
+
+        llama.cpp reads a prompt as one text with control tokens, those of its template among them. So an
+        observation that holds one could end its turn and speak as the user or as the model.
+        """
+        if isinstance(prompt, str):
+            return self._broken_up(prompt)
+        return tuple(message._replace(content=self._broken_up(message.content)) for message in prompt)
+
+    def _broken_up(self, text: str) -> str:
+        if not self._control.pattern:
+            return text
+        return self._control.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
 
     def request_for(self, asked: Question, now: Question) -> Request:
         """Return the request for a question and for the samples that follow it."""

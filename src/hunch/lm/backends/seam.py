@@ -1,7 +1,12 @@
-"""Tokens at the boundary of two texts: of a prompt and an option, or a prompt and its continuation."""
+"""Tokens of texts: at the boundary of two, and where a text holds that of a control token.
+
+A text that the world or a user wrote may hold the text of a control token, such as ``<|im_end|>``. It has to
+stay a text: otherwise an observation could end its turn and speak as the user or as the model.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -31,6 +36,34 @@ def after_break(tokenizer: Any, text: str) -> list[int]:
         if alone and joined[: len(alone)] == alone:
             return joined[len(alone) :]
     return plain(tokenizer, text)
+
+
+def control_tokens(tokenizer: Any, frame: str = "") -> re.Pattern[str] | None:
+    """Return what finds the texts of control tokens; None if the tokenizer has none.
+
+    Args:
+        tokenizer: The tokenizer.
+        frame: What a chat template writes around messages; added tokens in it are control tokens, too.
+    """
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    marks = {token.content for token in added if token.special or token.content in frame}
+    marks |= set(tokenizer.all_special_tokens)
+    longest_first = sorted((mark for mark in marks if len(mark) > 1), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def as_text(tokenizer: Any, text: str, control: re.Pattern[str] | None, begins: bool = True) -> list[int]:
+    """Return the tokens of a text without special tokens, also where it holds texts of control tokens.
+
+    Args:
+        tokenizer: The tokenizer.
+        text: The text.
+        control: What finds the texts of control tokens; None if there are none.
+        begins: True if the text begins a prompt; otherwise it follows another.
+    """
+    pieces = re.split(f"({control.pattern})", text) if control else [text]
+    parts = [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
+    return joined(tokenizer, parts, begins)
 
 
 def literal(tokenizer: Any, mark: str) -> list[int]:

@@ -92,7 +92,8 @@ class SeeingModel(TransformerModel):
 
     def _scores(self, prompt: Prompt, options: tuple[str, ...]) -> OptionScores:
         inputs, joint = self._inputs(prompt), "" if self._text(prompt)[-1:].isspace() else " "
-        tails = [torch.tensor([seam.after_break(self.tokenizer, joint + option)]) for option in options]
+        rows = [seam.as_text(self.tokenizer, joint + option, self._control, False) for option in options]
+        tails = [torch.tensor([row]) for row in rows]
         sums = np.array([self._score(inputs, tail.to(self.device)) for tail in tails])
         return OptionScores(sums, np.array([tail.shape[1] for tail in tails]), count_words(options))
 
@@ -133,7 +134,7 @@ class SeeingModel(TransformerModel):
         if not self._chats:
             if shown(prompt):
                 raise UsageError(f"{self.name} has no chat template, so it cannot place pictures.")
-            return text_of(prompt)
+            return self._quoted(text_of(prompt))
         messages = (Message("user", prompt),) if isinstance(prompt, str) else prompt
         problem: Exception | None = None
         for form in forms(messages):
@@ -143,12 +144,21 @@ class SeeingModel(TransformerModel):
                 problem = problem or error
         raise UsageError(f"The chat template of {self.name} rejects these messages ({problem}).")
 
+    def _quoted(self, text: str) -> str:
+        """Return a text with a space in each text of a control token, which the processor would read as one.
+
+        A processor takes the whole prompt as one text, in which its own tokens mark the pictures.
+        """
+        if self._control is None:
+            return text
+        return self._control.sub(lambda mark: f"{mark[0][:1]} {mark[0][1:]}", text)
+
     def _rendered(self, messages: Sequence[Message]) -> str:
         parts = [
             {
                 "role": message.role,
                 "content": [{"type": "image"} for _ in message.images]
-                + [{"type": "text", "text": message.content}],
+                + [{"type": "text", "text": self._quoted(message.content)}],
             }
             for message in messages
         ]

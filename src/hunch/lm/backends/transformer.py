@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
-from hunch.lm.backends import weights
+from hunch.lm.backends import seam, weights
 from hunch.lm.backends.folders import fingerprint
 from hunch.lm.base import Float32Array, Model, Verb, threads, unit
 
@@ -53,6 +53,7 @@ class TransformerModel(Model):
         self.shortened = 0
         self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)
         self._rows = _rows(self.network)
+        self._control = seam.control_tokens(self.tokenizer)
         self.device = device
         self._reader = Reader(self.network.base_model, pack=self.packs)
         where = f"{dtype}:{device.split(':')[0]}:torch-{version('torch')}"
@@ -76,7 +77,7 @@ class TransformerModel(Model):
 
     def count_tokens(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens."""
-        return len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        return len(seam.as_text(self.tokenizer, text, self._control))
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
         """Return the last hidden states, pooled over the tokens; shape (len(texts), dim), not normalised.
@@ -101,10 +102,22 @@ class TransformerModel(Model):
         return min((limit for limit in stated if limit and limit < 10**9), default=None)
 
     def _text_tokens(self, text: str, limit: int | None) -> list[int]:
-        """Tokenise a text with the model's own special tokens; never empty."""
-        ids: list[int] = self.tokenizer(
-            text, truncation=limit is not None, max_length=limit, verbose=False, return_attention_mask=False
-        )["input_ids"]
+        """Tokenise a text with the model's own special tokens around it; never empty."""
+        ids: list[int]
+        if self._control and self._control.search(text):
+            before, after = seam.around(self.tokenizer)
+            ids = seam.as_text(self.tokenizer, text, self._control)
+            if limit is not None:
+                ids = ids[: limit - len(before) - len(after)]
+            ids = [*before, *ids, *after]
+        else:
+            ids = self.tokenizer(
+                text,
+                truncation=limit is not None,
+                max_length=limit,
+                verbose=False,
+                return_attention_mask=False,
+            )["input_ids"]
         return self._known(ids) or self._start()
 
     def _known(self, ids: list[int]) -> list[int]:

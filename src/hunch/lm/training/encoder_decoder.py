@@ -61,7 +61,8 @@ class EncoderDecoderModel(TransformerModel):
         Raises:
             UsageError: if the tokenizer cannot write an option.
         """
-        return [seam.writable(self, option, seam.plain(self.tokenizer, option)) for option in options]
+        rows = [seam.as_text(self.tokenizer, option, self._control) for option in options]
+        return [seam.writable(self, option, row) for option, row in zip(options, rows, strict=True)]
 
     def decode(self, head: Tokens, tokens: Tokens) -> str:
         """Return the text of tokens after a prompt."""
