@@ -43,9 +43,17 @@ _OF_STUDIES = (
 _FOREIGN = {
     "mcp": "hunch.envs.mcp:MCP",
     "openenv": "hunch.envs.openenv:OpenEnv",
+    "reasoning": "hunch.envs.reasoning:Reasoning",
     "textarena": "hunch.envs.textarena:TextArena",
 }
-"""Environments of others, named by kind and place: mcp:URL or mcp:COMMAND, openenv:URL, textarena:GAME."""
+"""Environments of others, named by kind and place: mcp:URL or mcp:COMMAND, openenv:URL, reasoning:TASK,
+textarena:GAME."""
+_SUCH = {
+    "mcp": "mcp:http://127.0.0.1:8000/mcp",
+    "openenv": "openenv:http://127.0.0.1:8000",
+    "reasoning": "reasoning:gcd",
+    "textarena": "textarena:TicTacToe-v0",
+}
 _HOMES = lazy.homes(
     {
         "base": "Outcome TextEnv",
@@ -232,8 +240,10 @@ _MODULES: dict[str, str] = {}
 def _spec(id: str) -> EnvSpec:
     if not isinstance(id, str):
         raise UsageError(f"An environment is named by its id, a text, not {id!r}.")
-    kind, _, place = id.partition(":")
-    if place and kind in _FOREIGN:
+    kind, colon, place = id.partition(":")
+    if colon and kind in _FOREIGN:
+        if not place:
+            raise UsageError(f"{id} names nothing: say which, as in {_SUCH[kind]}.")
         return _foreign(kind, place)
     module, _, name = id.rpartition(":")
     if module:
