@@ -1,15 +1,16 @@
 """A run's proposals at a llama.cpp server, against the bare server with the same requests (extra gguf).
 
-    python benchmarks/served.py                          # smollm2, four slots
-    python benchmarks/served.py "smollm2?threads=1" --steps 32 --rounds 2
+    python benchmarks/served.py                          # smollm2 with four slots, Household-Pick
+    python benchmarks/served.py "smollm2?threads=1" --env hunch/FrozenLake-v0 --steps 64
 
-DQN-Prior in Household-Pick: several streams, five proposals for each state, each restricted to the actions
-that are admissible there. The requests of the run are recorded, and a few lines of plain HTTP send them again
-to a fresh server, as many at once as there are slots. The two sides alternate, each on a server that has just
-been started, so that neither finds prompts that the other has left there. No other llama.cpp may run.
+DQN-Prior with several streams and five proposals for each state, each restricted to the actions that are
+admissible there, while Q is learnt. Two servers hold the same model. Whenever the run has got its answers
+from one of them, a few lines of plain HTTP send the same requests to the other, as many at once as there are
+slots, and the run goes on when they are answered. So the sides alternate every few seconds, each finds in its
+server the prompts that it has left there, and what else the machine does slows both alike.
 
-For each side: tokens written a second while requests are out. For the run also: the share of the time from
-the first question to the last answer in which no request is out, so that the model waits for us.
+For each side: tokens written a second while it asks. For the run also the share of its time in which it does
+not ask, so that the model waits for us; the time of the other side does not count.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import statistics
+import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,9 +35,8 @@ from hunch import lm
 from hunch.lm.backends import llama_server
 from hunch.lm.backends.http import Line
 from hunch.lm.backends.llama_cpp import LlamaModel
+from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.config import Streams
-
-ENV = "hunch/Household-Pick-v0"
 
 
 @dataclass
@@ -44,158 +44,124 @@ class Side:
     """What one side did.
 
     Attributes:
-        requests: Path and body of each request.
         words: The texts that were written.
-        spans: Beginning and end of each request.
+        spans: Beginning and end of each time in which it asked.
+        requests: Number of requests.
     """
 
-    requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     spans: list[tuple[float, float]] = field(default_factory=list)
+    requests: int = 0
 
     @property
     def busy(self) -> float:
-        """Seconds in which at least one request is out."""
-        total = until = 0.0
-        for begin, end in sorted(self.spans):
-            total += max(0.0, end - max(begin, until))
-            until = max(until, end)
-        return total
-
-    @property
-    def whole(self) -> float:
-        """Seconds from the first request to the last answer."""
-        return max(end for _, end in self.spans) - min(begin for begin, _ in self.spans)
+        """Seconds in which it asked."""
+        return sum(end - begin for begin, end in self.spans)
 
     def read(self, reply: Any) -> None:
         """Keep the texts of a reply."""
-        self.words += [choice["message"]["content"] for choice in reply["choices"]]
+        self.requests += 1
+        self.words += [choice.get("text") or choice["message"]["content"] for choice in reply["choices"]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("model", nargs="?", default="smollm2")
+    parser.add_argument("--env", default="hunch/Household-Pick-v0")
     parser.add_argument("--streams", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=48)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=64)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if llama_server.running_server() is not None:
         sys.exit("Another llama.cpp runs on this machine: wait until it ends.")
-    with tempfile.TemporaryDirectory() as private:
-        os.environ["XDG_RUNTIME_DIR"] = private  # the servers of this benchmark are nobody else's
-        compare(options)
-        end_server()
+    with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as theirs:
+        os.environ["XDG_RUNTIME_DIR"] = ours  # the servers of this benchmark are nobody else's
+        model = lm.load(options.model, cache=None)
+        bare = model.model
+        assert isinstance(bare, LlamaModel), f"{options.model} is not run by llama.cpp"
+        command = [sys.executable, "-m", "hunch", "models", "serve", bare.settings.file, "--port", "0"]
+        for name in ("context", "slots", "threads"):
+            command += [f"--{name}", str(getattr(bare.settings, name))]
+        environment = os.environ | {"XDG_RUNTIME_DIR": theirs}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, **pipes, text=True, env=environment) as other:
+            try:
+                assert other.stdout is not None
+                address = other.stdout.readline().split(" at ")[1].split()[0]
+                compare(options, model, address)
+            finally:
+                other.terminate()
 
 
-def compare(options: argparse.Namespace) -> None:
-    """Run both sides in turn, and print their ratio."""
-    ratios, waits = [], []
-    for round_ in range(options.rounds):
-        run = run_of(options.model, options.streams, options.steps, round_)
-        bare = bare_of(options.model, run.requests)
-        tokens, bare_tokens = (count(options.model, side.words) for side in (run, bare))
-        ours, theirs = tokens / run.busy, bare_tokens / bare.busy
-        ratios.append(ours / theirs)
-        waits.append(1 - run.busy / run.whole)
-        print(
-            f"round {round_ + 1}: {len(run.requests)} requests, {len(run.words)} texts, {tokens:,} tokens in "
-            f"{run.busy:.0f} s; run {ours:.1f} tokens/s, bare server {theirs:.1f}, ratio {ratios[-1]:.2f}; "
-            f"the model waits {waits[-1]:.1%} of the run",
-            flush=True,
-        )
-    print(
-        f"{options.model}, {options.streams} streams: ratio {statistics.median(ratios):.2f} "
-        f"({min(ratios):.2f} to {max(ratios):.2f}), the model waits {statistics.median(waits):.1%} of the run"
-    )
-
-
-def run_of(spec: str, streams: int, steps: int, seed: int) -> Side:
-    """Train on a fresh server, and return what was asked."""
-    end_server()
-    side = Side()
-    send = Line.send
+def compare(options: argparse.Namespace, model: lm.Cached, address: str) -> None:
+    """Train, send each batch of requests again to the bare server, and print the ratio."""
+    run, bare = Side(), Side()
+    asked: list[tuple[str, dict[str, Any]]] = []
+    paused = 0.0
+    stream, send = LlamaModel.stream, Line.send
+    pool = ThreadPoolExecutor(model.model.settings.slots)
 
     async def recorded(line: Line, request: Any, *more: Any, **named: Any) -> Any:
-        # Counted from the moment that the request is handed over; it may wait for a free slot.
-        begin = time.perf_counter()
+        asked.append((request.path, request.body))
         read = request.read
 
         def reading(reply: Any) -> Any:
-            side.read(reply)
+            run.read(reply)
             return read(reply)
 
-        side.requests.append((request.path, request.body))
-        try:
-            return await send(line, request._replace(read=reading), *more, **named)
-        finally:
-            side.spans.append((begin, time.perf_counter()))
+        return await send(line, request._replace(read=reading), *more, **named)
 
-    model = lm.load(spec, cache=None)
-    Line.send = recorded  # type: ignore[method-assign]
+    def alternating(llama: LlamaModel, *questions: Any) -> Iterator[Any]:
+        nonlocal paused
+        begin = time.perf_counter()
+        yield from stream(llama, *questions)
+        middle = time.perf_counter()
+        run.spans.append((begin - paused, middle - paused))
+        for reply in pool.map(lambda some: post(address, *some), asked):
+            bare.read(reply)
+        asked.clear()
+        end = time.perf_counter()
+        bare.spans.append((middle, end))
+        paused += end - middle
+
+    LlamaModel.stream, Line.send = alternating, recorded  # type: ignore[method-assign, assignment]
     try:
         with tempfile.TemporaryDirectory() as out:
             hunch.train(
                 "dqn-prior",
-                ENV,
-                steps=steps,
+                options.env,
+                steps=options.steps,
                 lm=model,
-                seed=seed,
-                streams=Streams(envs=streams),
+                streams=Streams(envs=options.streams),
                 out=Path(out) / "run",
-                warmup=streams,
-                **{"prior.way": "structured"},
+                warmup=options.streams,
+                prior=PriorConfig(way="structured"),
             )
     finally:
-        Line.send = send  # type: ignore[method-assign]
-    return side
+        LlamaModel.stream, Line.send = stream, send  # type: ignore[method-assign]
+        pool.shutdown()
+    whole = run.spans[-1][1] - run.spans[0][0]
+    rates = [count(address, side.words) / side.busy for side in (run, bare)]
+    print(
+        f"{model.name}, {options.env}, {options.streams} streams, {options.steps} steps: {run.requests} "
+        f"requests with {len(run.words)} texts in {len(run.spans)} batches\n"
+        f"run {rates[0]:.1f} tokens/s, bare server {rates[1]:.1f}, ratio {rates[0] / rates[1]:.2f}\n"
+        f"the model waits {1 - run.busy / whole:.1%} of the run ({whole - run.busy:.1f} of {whole:.0f} s)"
+    )
 
 
-def bare_of(spec: str, requests: list[tuple[str, dict[str, Any]]]) -> Side:
-    """Send requests to a fresh server, with nothing of ours in between."""
-    end_server()
-    model: LlamaModel = lm.load(spec, cache=None).model  # type: ignore[assignment]
-    address = model.line.account.base_url
-    side = Side()
-
-    def post(asked: tuple[str, dict[str, Any]]) -> None:
-        path, body = asked
-        begin = time.perf_counter()
-        request = urllib.request.Request(
-            address + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=3600) as reply:
-            said = json.load(reply)
-        side.spans.append((begin, time.perf_counter()))
-        side.read(said)
-
-    with ThreadPoolExecutor(model.settings.slots) as pool:
-        list(pool.map(post, requests))
-    return side
+def post(address: str, path: str, body: dict[str, Any]) -> Any:
+    """Send a request and return the reply."""
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=3600) as reply:
+        return json.load(reply)
 
 
-def count(spec: str, texts: list[str]) -> int:
+def count(address: str, texts: list[str]) -> int:
     """Return the number of tokens of texts by the model's own tokenizer, with their ends."""
-    model: LlamaModel = lm.load(spec, cache=None).model  # type: ignore[assignment]
-    address = model.line.account.base_url.removesuffix("/v1") + "/tokenize"
-    total = 0
-    for text in texts:
-        request = urllib.request.Request(
-            address, json.dumps({"content": text}).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=3600) as reply:
-            total += len(json.load(reply)["tokens"]) + 1
-    return total
-
-
-def end_server() -> None:
-    """End the server, if one runs, so that the next one starts without prompts."""
-    running = llama_server.running_server()
-    if running is None:
-        return
-    os.kill(running.process, signal.SIGTERM)
-    while llama_server.running_server() is not None:
-        time.sleep(0.05)
+    route = address.removesuffix("/v1")
+    return sum(len(post(route, "/tokenize", {"content": text})["tokens"]) + 1 for text in texts)
 
 
 if __name__ == "__main__":
