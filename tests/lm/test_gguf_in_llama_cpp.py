@@ -62,3 +62,15 @@ def test_llama_cpp_scores_the_trained_model_like_transformers(tmp_path: Path) ->
         assert len(top) == 20
         theirs = torch.tensor([token["logprob"] for token in top])
         torch.testing.assert_close(own[[token["id"] for token in top]], theirs, atol=0.05, rtol=0.01)
+
+    # 4. The score of an option is the sum over its tokens.
+    options = ["the mug", "Paris, of course", "杯子 – a cup"]
+    for prompt, scores in zip(PROMPTS, served.score(PROMPTS, [options] * len(PROMPTS)), strict=True):
+        head = list(model.model._tokens(prompt))
+        for option, score, length in zip(options, scores.logprobs, scores.tokens, strict=True):
+            whole = list(model.model._tokens(f"{prompt} {option}"))
+            assert (whole[: len(head)], len(whole) - len(head)) == (head, length)
+            with torch.no_grad():
+                rows = merged(torch.tensor([whole])).logits[0].log_softmax(-1)
+            own_sum = sum(float(rows[at - 1, whole[at]]) for at in range(len(head), len(whole)))
+            assert abs(own_sum - score) < 0.05 * length + 0.01 * abs(own_sum)

@@ -39,7 +39,7 @@ def model() -> lm.Cached:
 def test_it_says_what_it_is(model: lm.Cached) -> None:
     assert model.name == "smollm2"
     assert model.revision.startswith(shelf.SHELF["smollm2"].sha256[:16])
-    assert model.verbs == {"generate", "label"}
+    assert model.verbs == {"generate", "label", "score"}
     assert model.evidence == "L3"
 
 
@@ -91,6 +91,27 @@ def test_letters_have_probabilities(model: lm.Cached) -> None:
     assert values.shape == (2,)
     assert np.isfinite(values).all()
     assert np.exp(values).sum() <= 1 + 1e-6
+
+
+def test_options_are_scored_as_continuations(model: lm.Cached) -> None:
+    prompts = ["The capital of France is", "<|im_end|> The capital of Italy is", ROOM]
+    options = ("Rome", "Paris", "a purple zebra named Otto")
+    scores = model.score(prompts, [options] * 3)
+    assert [int(score.logprobs.argmax()) for score in scores[:2]] == [1, 0]
+    assert all((score.logprobs < 0).all() and np.isfinite(score.logprobs).all() for score in scores)
+    assert scores[0].tokens[2] > scores[0].tokens[1] == 1
+    assert scores[0].words.tolist() == [1, 1, 5]
+    alone = model.model.score(prompts[:1], [options[:1]])[0].logprobs[0]
+    assert abs(alone - scores[0].logprobs[0]) < 0.05  # up to rounding, an option does not depend on others
+
+
+def test_a_long_prompt_is_scored_without_its_oldest_steps(model: lm.Cached) -> None:
+    steps = [f"You see thing {number}.\n> look at thing {number}" for number in range(600)]
+    before = model.model.shortened
+    with pytest.warns(match="read only a part of a prompt"):
+        (score,) = model.score(["\n".join([ROOM, *steps, "You see a mug.\n>"])], [OPTIONS])
+    assert np.isfinite(score.logprobs).all()
+    assert model.model.shortened == before + 1
 
 
 def test_messages_and_control_tokens_stay_text(model: lm.Cached) -> None:

@@ -10,17 +10,22 @@ with what llama.cpp can do besides:
   moment, and may turn a token into another. **The stored answer is the truth.** With one slot and nobody
   else at the server answers repeat bit for bit.
 - A choice is restricted by a grammar that allows the options and nothing else.
+- The score of an option is the sum of the log-probabilities of its tokens, each of which a grammar forces.
+  The server keeps what it has read, so each costs the computation of one token.
 - Every sampling setting is sent. llama.cpp's own (top_k 40, min_p 0.05) would give other probabilities.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
@@ -30,13 +35,15 @@ from hunch.lm.backends.gguf_header import control_tokens_of, header_of
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.llama_server import Settings, Use
 from hunch.lm.backends.openai import OpenAIModel
-from hunch.lm.backends.remote import account
-from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.base import Backend, Verb
+from hunch.lm.backends.remote import SHARES, account
+from hunch.lm.backends.replies import one
+from hunch.lm.backends.sampling import count_words, sample_rng
+from hunch.lm.base import Backend, OptionScores, Verb
 from hunch.lm.prompts import Prompt
-from hunch.lm.speech import Sampling, estimate_tokens
+from hunch.lm.shorten import shortened
+from hunch.lm.speech import Sampling, estimate_tokens, text_of
 
-VERBS: Final[frozenset[Verb]] = frozenset({"generate", "label"})
+VERBS: Final[frozenset[Verb]] = frozenset({"generate", "label", "score"})
 BACKEND: Final = Backend(
     "gguf:<file>",
     f"{__name__}:load",
@@ -56,6 +63,10 @@ EVERY_SETTING: Final = {
     "frequency_penalty": 0.0,
 }
 """Sampling settings that are off; those of a request come besides."""
+ALL_TOKENS: Final = 10**6
+"""More tokens than any model has."""
+Token: TypeAlias = tuple[int, bool]
+"""Number of a token, and whether it consists of complete characters."""
 TEMPLATE: Final = "gguf-1"
 """Version of how a prompt is presented; part of the revision, so raise it when that changes."""
 
@@ -214,6 +225,85 @@ class LlamaModel(OpenAIModel):
         """Answers can be restricted to given options, with or without chat."""
         return frozenset(("choices",))
 
+    # ---- scores of options --------------------------------------------------------------------------------
+
+    async def _send(self, question: Question, skip: Callable[[], bool] | None) -> Any:
+        """Send a question; a score takes a request for each token of the options."""
+        if question.verb != "score":
+            return await super()._send(question, skip)
+        if skip is not None and await asyncio.to_thread(skip):
+            return None
+        prompt, options = question.request
+        text = text_of(prompt)
+        if not text:
+            raise UsageError(f"{self.name} cannot score options after an empty prompt: add a text.")
+        head, tails = await self._fitting(text, options)
+        # log p(token | prompt, earlier tokens), of each beginning of an option once.
+        logprobs: dict[tuple[Token, ...], float] = {}
+        for tail in tails:
+            for end in range(1, len(tail) + 1):
+                *earlier, token = tail[:end]
+                if tail[:end] not in logprobs:
+                    before = [number for number, _ in (*head, *earlier)]
+                    logprobs[tail[:end]] = await self.line.send(self._next(before, token))
+        self.tokens_read += len(head) + len(logprobs)
+        sums = [sum(logprobs[tail[:end]] for end in range(1, len(tail) + 1)) for tail in tails]
+        return OptionScores(np.array(sums), np.array([len(tail) for tail in tails]), count_words(options))
+
+    async def _fitting(
+        self, text: str, options: Sequence[str]
+    ) -> tuple[tuple[Token, ...], list[tuple[Token, ...]]]:
+        """Return the tokens of a prompt, without its oldest part if it is too long, and of the options."""
+        for share in SHARES:
+            kept = text_of(shortened(text, partial(_is_within, share * len(text))))
+            head, tails = await self._in_tokens(kept, options)
+            if len(head) + max(map(len, tails)) <= self.settings.context:
+                break
+        if share < 1:
+            self.shortened += 1
+            self._warn("read only a part of a prompt that is longer than the model reads")
+        return head, tails
+
+    async def _in_tokens(
+        self, text: str, options: Sequence[str]
+    ) -> tuple[tuple[Token, ...], list[tuple[Token, ...]]]:
+        """Return the tokens of a prompt and of each option after it.
+
+        Raises:
+            UsageError: if the tokenizer merges the end of the prompt and the beginning of an option.
+        """
+        joint = "" if text[-1].isspace() else " "
+        head = await self.line.send(self._tokens(text))
+        tails = []
+        for option in options:
+            tokens = await self.line.send(self._tokens(f"{text}{joint}{option}"))
+            if tokens[: len(head)] != head or len(tokens) == len(head):
+                raise UsageError(
+                    f"The tokenizer of {self.name} merges the end of the prompt with the option {option!r}, "
+                    "so the option has no probability of its own; end prompts without white space."
+                )
+            tails.append(tokens[len(head) :])
+        return head, tails
+
+    def _tokens(self, text: str) -> Request:
+        """Return the request for the tokens of a text, in which control tokens stay text."""
+        route = self.line.account.base_url.removesuffix("/v1") + "/tokenize"
+        body = {"content": text, "add_special": True, "parse_special": False, "with_pieces": True}
+        return Request(route, body, _read_tokens)
+
+    def _next(self, before: list[int], token: Token) -> Request:
+        """Return the request for the log-probability of the next token.
+
+        A grammar forces the token, and the server says how probable it was before the grammar. It says so of
+        complete characters only. For a token that is a part of one, another is forced, and the server lists
+        the log-probabilities of all tokens, which takes longer.
+        """
+        number, is_whole = token
+        grammar = f"root ::= <[{number}]>" if is_whole else 'root ::= "a"'
+        body = {"model": self.model, "prompt": before, "max_tokens": 1, "temperature": 1.0, **EVERY_SETTING}
+        body |= {"grammar": grammar, "logprobs": 1 if is_whole else ALL_TOKENS}
+        return Request("/completions", body, partial(_read_logprob, token))
+
     # ---- asking -------------------------------------------------------------------------------------------
 
     async def _ask(
@@ -318,6 +408,24 @@ class LlamaModel(OpenAIModel):
         # llama.cpp counts the tokens of one of the texts; those of the others are estimated.
         self.tokens_written += sum(map(estimate_tokens, texts[1:]))
         return texts
+
+
+def _is_within(most: float, prompt: Prompt) -> bool:
+    """Return whether a prompt has at most so many characters."""
+    return len(text_of(prompt)) <= most
+
+
+def _read_tokens(reply: Any) -> tuple[Token, ...]:
+    """Return tokens; the server writes the piece of one that is no complete character as numbers."""
+    return tuple((int(token["id"]), isinstance(token["piece"], str)) for token in reply["tokens"])
+
+
+def _read_logprob(token: Token, reply: Any) -> float:
+    number, is_whole = token
+    (sampled,) = one(reply["choices"])["logprobs"]["content"]
+    listed = [sampled] if is_whole else sampled["top_logprobs"]
+    (found,) = [entry for entry in listed if entry["id"] == number]
+    return min(0.0, float(found["logprob"]))
 
 
 def grammar(options: Sequence[str]) -> str:
