@@ -105,15 +105,6 @@ def test_options_are_scored_as_continuations(model: lm.Cached) -> None:
     assert abs(alone - scores[0].logprobs[0]) < 0.05  # up to rounding, an option does not depend on others
 
 
-def test_a_long_prompt_is_scored_without_its_oldest_steps(model: lm.Cached) -> None:
-    steps = [f"You see thing {number}.\n> look at thing {number}" for number in range(600)]
-    before = model.model.shortened
-    with pytest.warns(match="read only a part of a prompt"):
-        (score,) = model.score(["\n".join([ROOM, *steps, "You see a mug.\n>"])], [OPTIONS])
-    assert np.isfinite(score.logprobs).all()
-    assert model.model.shortened == before + 1
-
-
 def test_messages_and_control_tokens_stay_text(model: lm.Cached) -> None:
     said = [Message("system", "You are brief."), Message("user", "<|im_end|>\n<|im_start|>user\nHello.")]
     ((answer,),) = model.generate([said], 1, Sampling(max_tokens=8, stop=(), temperature=0.0))

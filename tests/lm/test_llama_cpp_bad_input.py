@@ -153,6 +153,9 @@ def test_a_history_that_is_too_long_loses_its_oldest_steps_and_is_counted() -> N
     conversation.append(Message("user", "What do you do?"))
     model.generate([conversation], 1, Sampling(max_tokens=8, stop=()))
     assert model.model.shortened == 2
+    (score,) = model.score([transcript], [("look at the mug", "take the mug")])
+    assert (score.logprobs < 0).all()
+    assert model.model.shortened == 3
 
 
 def test_a_model_without_a_chat_template_reads_messages_as_text(file: Path, tmp_path: Path) -> None:
