@@ -1,15 +1,25 @@
-"""Which programs the settings of a run may start: in the command, those alone that its user named.
+"""What the settings of a run may start and reach: in the command, only what its user named.
 
 The settings of a run's folder may be a stranger's. A program that they name (``mcp:COMMAND``) is not started
-by ``hunch report``, ``play`` or ``evaluate``, unless it stands on the command line, too.
+by ``hunch report``, ``play`` or ``evaluate``, unless it stands on the command line, too. Nor do prompts, keys
+or actions go to a server that they name (``?base_url=``, ``openenv:URL``), unless it is near or stands there.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from hunch.core import UsageError
+
+SERVERS = "HUNCH_SERVERS"
+"""Environment variable with the names of hosts that may be reached, divided by commas; all if it is not set.
+The command sets it for itself and the processes that it starts."""
 
 _PROGRAMS: set[str] | None = None
 """The programs that may be started; None for all, as in a program of one's own."""
@@ -36,3 +46,57 @@ def require(program: str, what: str) -> None:
             f"{what} starts a program, which is done only if you name it: if you trust it, add --program "
             f"{shlex.quote(program)}."
         )
+
+
+def admit_servers(stated: Iterable[str], names: Iterable[str]) -> None:
+    """Allow the servers that a person named, and no others from now on, also in processes of this one.
+
+    Args:
+        stated: Texts that may hold addresses: a command line, and variables such as ``OPENAI_BASE_URL``.
+        names: Names of hosts.
+    """
+    hosts = {_host(f"//{name}") for name in (*names, *os.environ.get(SERVERS, "").split(","))}
+    for text in stated:
+        hosts |= {_host(address) for address in _ADDRESS.findall(text)}
+        hosts |= {_host(f"//{address}") for address in _WITHOUT_SCHEME.findall(text)}
+    os.environ[SERVERS] = ",".join(sorted(hosts))
+
+
+def require_server(address: str, what: str) -> None:
+    """Refuse a server that the settings of a run name, and not the person at the command line.
+
+    Args:
+        address: Its address.
+        what: What goes there, for the message.
+
+    Raises:
+        UsageError: if it is not allowed.
+    """
+    allowed = os.environ.get(SERVERS)
+    host = _host(address)
+    if allowed is None or host in allowed.split(",") or _is_near(host):
+        return
+    raise UsageError(
+        f"{what} would go to {host}, which only the settings of the run name: if you trust it, add --server "
+        f"{shlex.quote(host)}."
+    )
+
+
+_WITHOUT_SCHEME = re.compile(r"openenv:([^\s/?#]+)")
+_ADDRESS = re.compile(r"(?:https?|wss?)://[^\s\"'?&#,]+", re.IGNORECASE)
+
+
+def _host(address: str) -> str:
+    with suppress(ValueError):
+        return (urlsplit(address).hostname or "").removesuffix(".")
+    return ""
+
+
+def _is_near(host: str) -> bool:
+    """Return whether a host is this machine or an address of a private network; no name is looked up."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return False

@@ -140,3 +140,50 @@ def test_only_values_that_name_modules_count(tmp_path, monkeypatch):
         assert str(tmp_path) not in sys.path
     assert admit(["report", ".", "--module=mine"], own_process=False) == ["report", "."]
     assert str(tmp_path) in sys.path
+
+
+FOREIGN = (
+    {"method": "zero-shot", "lm": "openai:m?base_url=https://evil.example/v1"},
+    {"method": "zero-shot", "lm": 'openai:m?base_url="\\u0068ttp://evil.example/v1"'},
+    {
+        "method": "zero-shot",
+        "lm": "anthropic:m?base_url=https://api.anthropic.com.evil.example&key_env=HUNCH_KEY",
+    },
+    {"method": "zero-shot", "lm": "decisions:m?base_url=https://evil.example/v1"},
+    {"env": "openenv:https://evil.example"},
+)
+KEYS = {"HUNCH_API_KEY": "zq81kJ2mmPw77xyTTabc", "HUNCH_KEY": "zq81kJ2mmPw77xyTTabd"}
+
+
+@pytest.mark.parametrize("changes", FOREIGN, ids=lambda changes: changes.get("lm", changes.get("env")))
+def test_nothing_goes_to_a_strangers_server(stranger, changes):
+    method = {} if "method" not in changes else {"options": {}}
+    folder = stranger(**changes, **method)
+    host = "api.anthropic.com.evil.example" if "anthropic" in str(changes) else "evil.example"
+    (folder / "checkpoint" / "state.pt").unlink()
+    config = folder / "config.json"
+    settings = {name: changes.get(name, value) for name, value in (("env", LAKE), ("lm", ""))}
+    for line in (("run", "--config", "settings.json", "--out", "../new"), ("report", ".")):
+        written = {"method": changes.get("method", "q-learning"), "steps": 5, **settings}
+        (folder / "settings.json").write_text(json.dumps(written))
+        done = call(folder, *line, **KEYS)
+        assert "Traceback" not in done.stderr
+        if line[0] == "run":
+            assert done.returncode == 2
+            assert f"add --server {host}" in done.stderr
+    assert config.exists()
+
+
+def test_servers_that_are_named_or_near_are_reached(tmp_path):
+    line = ("run", "zero-shot", "--env", LAKE, "--steps", "2", "--out", "new")
+    there = "openai:m?base_url=http://nowhere.invalid/v1"
+    near = "openai:m?base_url=http://127.0.0.1:1/v1"
+    (tmp_path / "near.json").write_text(json.dumps({"method": "zero-shot", "env": LAKE, "lm": near}))
+    (tmp_path / "far.json").write_text(json.dumps({"method": "zero-shot", "env": LAKE, "lm": there}))
+    for arguments in (
+        (*line, "--lm", there),
+        ("run", "--config", "near.json"),
+        ("run", "--config", "far.json", "--server", "nowhere.invalid"),
+    ):
+        done = call(tmp_path, *arguments, "--out", "new", HUNCH_API_KEY="zq81kJ2mmPw77xyTTabc")
+        assert "cannot be reached" in done.stderr

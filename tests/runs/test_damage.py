@@ -303,3 +303,16 @@ def test_a_run_that_fails_closes_its_writers(tmp_path):
         execute(CONFIG, tmp_path / "run", watch=Watch(report=fail))
     assert list((tmp_path / "run" / "tensorboard").glob("events*"))
     assert set(threading.enumerate()) <= others
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.jsonl"])
+def test_lines_are_not_written_through_a_link(tmp_path, name):
+    """In a folder that others can write, it could lead to any file."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("kept")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / name).symlink_to(mine)
+    with pytest.raises(HunchError, match="it is a link"):
+        execute(CONFIG, run)
+    assert mine.read_text() == "kept"

@@ -65,7 +65,8 @@ USAGE = """usage: hunch COMMAND ...
 
   'hunch COMMAND --help' or 'hunch help COMMAND' describes a command, 'hunch run METHOD --help' lists a
   method's options, 'hunch --version' prints the version. With --module NAME, a command may import this
-  module of the current folder for a run whose settings name it, with --program COMMAND start this program."""
+  module of the current folder for a run whose settings name it, with --program COMMAND start this program,
+  with --server HOST reach this server."""
 
 
 @dataclass(frozen=True, slots=True)

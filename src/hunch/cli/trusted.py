@@ -3,7 +3,8 @@
 The settings of a run may name modules (``--env MODULE:ID``, a method's ``module:NAME``, ``--reward
 MODULE:CLASS``). Those of a run's folder or of ``--config`` may be a stranger's, whose module may lie beside
 them. So the current folder is on the import path only if the person at the command line names a module in it.
-Likewise a program that settings name (``mcp:COMMAND``) is started only if the command line names it.
+Likewise a program that settings name (``mcp:COMMAND``) is started, and a server that they name is reached,
+only if the command line names it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from pathlib import Path
 from hunch import admitted
 from hunch.core import UsageError
 
+_NAMED = {
+    "--module": "the name of a module",
+    "--program": "the command of a program",
+    "--server": "the name of a host",
+}
 NAMES_MODULES = re.compile(r"--([\w-]+\.)*(env|reward|board)")
 """Options whose values name modules."""
 
@@ -26,19 +32,22 @@ def admit(arguments: Sequence[str], *, own_process: bool) -> list[str]:
 
     Args:
         arguments: The command line; ``--module NAME`` names a module that only the settings of a run name,
-            ``--program COMMAND`` a program.
+            ``--program COMMAND`` a program, ``--server HOST`` a server.
         own_process: Whether this process is the command's alone. Then the folder is also taken off the path,
             where ``python -m`` and a relative entry of ``PYTHONPATH`` put it.
 
     Returns:
-        The arguments without ``--module NAME`` and ``--program COMMAND``.
+        The arguments without ``--module NAME``, ``--program COMMAND`` and ``--server HOST``.
 
     Raises:
-        UsageError: if one of the two has no value.
+        UsageError: if one of the three has no value.
     """
     rest, modules = _split(arguments, "--module")
     rest, programs = _split(rest, "--program")
+    rest, servers = _split(rest, "--server")
     if own_process:
+        variables = [value for name, value in os.environ.items() if name.endswith("_BASE_URL")]
+        admitted.admit_servers([*rest, *variables], servers)
         stated = [token.partition("mcp:")[2] for token in rest if "mcp:" in token]
         admitted.admit([*programs, *stated])
     try:
@@ -91,8 +100,7 @@ def _split(arguments: Sequence[str], option: str) -> tuple[list[str], list[str]]
             continue
         value = value if equals else next(tokens, "")
         if not value or value.startswith("-"):
-            what = "the name of a module" if option == "--module" else "the command of a program"
-            raise UsageError(f"{option} needs {what}.")
+            raise UsageError(f"{option} needs {_NAMED[option]}.")
         values.append(value)
     return rest, values
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, ClassVar, Final, NamedTuple, Self
 from urllib.request import urlopen
 
+from hunch.admitted import require_server
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
@@ -204,6 +205,7 @@ class OpenEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
+        require_server(url if "://" in url else f"//{url}", "An agent's actions")
         self.url, self.text, self.given_task, self.seconds = url.rstrip("/"), text, task, seconds
         self.passed = tuple(filter(None, (name.strip() for name in info.split(","))))
         if unknown := sorted({*self.passed} - {*FIELDS}):

@@ -25,6 +25,7 @@ REASONS = {
     errno.EROFS: "the disk is read-only",
     errno.ENOTDIR: "it is not a folder",
     errno.EEXIST: "it is not a folder",
+    errno.ELOOP: "it is a link",
 }
 LONGEST_LINE = 65_536
 """Maximum length in bytes of the last line of a file, when that line is searched for."""

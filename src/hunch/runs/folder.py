@@ -130,7 +130,7 @@ class RunFolder:
     def lines(self, name: str) -> BinaryIO:
         """Return the open file of one of ``STREAMS``, at its end."""
         if name not in self._files:
-            self._files[name] = open(self.path / name, "ab")  # noqa: SIM115
+            self._files[name] = open(self.path / name, "ab", opener=_not_through_links)  # noqa: SIM115
         return self._files[name]
 
     def journal(self) -> Path:
@@ -154,6 +154,11 @@ class RunFolder:
     def save_best(self, state: dict[str, Any]) -> None:
         """Write the agent of the best evaluation so far."""
         write_checkpoint(self.path / BEST, state)
+
+
+def _not_through_links(path: str, flags: int) -> int:
+    """Open a file of a run; in a shared folder a link in its place would lead to another's file."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, ClassVar, get_args
 from urllib.parse import urlsplit
 
+from hunch.admitted import require_server
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.backends.accepted import SYSTEM, Accepted
@@ -424,6 +425,8 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         plain = all(re.fullmatch("[A-Z_][A-Z0-9_]*", name) for name in names)
         where = f"variable {' or '.join(names)}" if plain else "variable that key_env names"
         raise MissingKeyError(f"{url} needs a key in the environment {where}.")
+    if not is_provider(sdk, url):
+        require_server(url, "Prompts")
     found = Account(sdk, url, variable)
     found.check_key()
     if found.holds_key(url):
