@@ -134,8 +134,10 @@ def test_an_update_that_was_killed_halfway_is_made_again():
 class Cramped(PerceptronPolicy):
     """Has memory for four states at once."""
 
+    room = 4
+
     def logprobs(self, states):
-        if len(states) > 4:
+        if len(states) > self.room:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
         return super().logprobs(states)
 
@@ -151,9 +153,16 @@ def test_too_little_memory_names_settings_that_fit():
     assert len(small.act([ROOM] * 9)) == 9
     assert small.explain(ROOM).chosen.sum() == pytest.approx(1)
     lesson(small, 1)
-    for fails in (lambda: large.act([ROOM] * 9), lambda: lesson(large, 1)):
-        with pytest.raises(HunchError, match="smaller micro or batch_size, or train=lora"):
-            fails()
+    with pytest.raises(HunchError, match="smaller micro or batch_size, or train=lora"):
+        large.act([ROOM] * 9)
+    small, large = (CrampedPPO(horizon=8, micro=micro) for micro in (4, 128))
+    assert np.array_equal(lesson(small, 1), lesson(large, 1)), "an update halves micro until it fits"
+    assert large.learner.micro == 4
+    acts = large.act([ROOM])
+    large.observe([Transition(ROOM, acts[0], 1.0, END, True, False)] * 8)
+    large.policy.room = 0
+    with pytest.raises(HunchError, match="smaller micro or batch_size, or train=lora"):
+        large.learn()
 
 
 def test_settings_and_models_are_checked():

@@ -446,6 +446,46 @@ def test_equal_returns_are_reported_and_teach_nothing(model):
     assert all(torch.equal(model_now[name], model._first[name]) for name in before)
 
 
+def test_flat_groups_are_dropped_and_counted(model):
+    """Groups of odd number pay their texts alike; without a divergence, an update is that without them."""
+
+    class Half(Bed):
+        def _begin(self, options):
+            self.pays = self.episode % 2 == 0
+            return super()._begin(options)
+
+        def _move(self, action):
+            outcome = super()._move(action)
+            return outcome if self.pays else outcome._replace(reward=0.3)
+
+    lines = []
+    made = agent("grpo", model, group=4, episodes=8, max_tokens=4, drop_flat=True)
+    hunch.train(made, [Half() for _ in range(4)], steps=64, watch=hunch.Watch(report=lines.append))
+    shares = [line["flat_groups"] for line in lines if "flat_groups" in line]
+    assert len(shares) == 8
+    assert all(share >= 0.5 for share in shares)
+    assert made.learner.updates == sum(share < 1 for share in shares) > 0
+
+    class Same(Bed):
+        def _move(self, action):
+            return super()._move(action)._replace(reward=0.3)
+
+    with pytest.warns(HunchWarning, match="had equal rewards"):
+        hunch.train(made, [Same() for _ in range(4)], steps=80)
+    assert made.learner.updates == 0
+
+
+def test_a_run_that_drifts_is_stopped(model):
+    made = agent("grpo", model, group=4, episodes=8, max_tokens=4, stop_kl=1e-4, learning_rate=1e-2)
+    with pytest.raises(
+        HunchError, match=r"KL divergence from the reference is .* more than stop_kl, 0\.0001"
+    ):
+        hunch.train(made, [Bed() for _ in range(4)], steps=80)
+    made = agent("grpo", model, group=4, episodes=8, max_tokens=4, stop_entropy=100.0)
+    with pytest.raises(HunchError, match="less than stop_entropy, 100"):
+        hunch.train(made, [Bed() for _ in range(4)], steps=80)
+
+
 def test_a_text_that_does_not_fit_is_refused(model, tmp_path):
     """Also a prompt of a file that would come late in the run."""
     with pytest.raises(UsageError, match="max_tokens=100000 do not fit into the"):

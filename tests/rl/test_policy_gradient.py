@@ -321,6 +321,35 @@ def test_a_group_of_equal_returns_is_counted_and_moves_nothing():
     assert torch.equal(policy.scores, before)
 
 
+def test_a_policy_that_drifts_is_stopped_before_the_update():
+    """At a divergence or an entropy past the limit; the weights stay as they were."""
+    policy, rng = Letters(seed=3), np.random.default_rng(1)
+    drawn = [[answer(own)] for own in policy.sample([START] * 20, [rng] * 20)]
+    kept = replace(PRESETS["reinforce"], learning_rate=0.05)
+    surprise = PolicyGradient(policy, kept).collect(drawn).surprise
+    recorded = [logprob for [own] in drawn for logprob in own.decision.logprobs]
+    assert surprise == pytest.approx(-np.mean(recorded), abs=1e-5)
+    PolicyGradient(policy, replace(kept, stop_entropy=surprise - 0.01)).update(drawn, rng)
+    before = policy.scores.detach().clone()
+    with pytest.raises(HunchError, match=r"Before update 1 the entropy is .* so the run was stopped"):
+        PolicyGradient(policy, replace(kept, stop_entropy=surprise + 0.01)).update(drawn, rng)
+    assert torch.equal(policy.scores, before)
+
+
+def test_the_share_of_clipped_actions():
+    """None at first; some in later epochs of large steps. A small clip range clips more."""
+    shares = []
+    for clip in (0.01, 0.5):
+        policy, rng = Letters(seed=3), np.random.default_rng(1)
+        drawn = [[answer(own)] for own in policy.sample([START] * 20, [rng] * 20)]
+        once = replace(PRESETS["reinforce"], learning_rate=0.1, clip=clip)
+        assert PolicyGradient(policy, once).update(drawn, np.random.default_rng(0))["clipped"] == 0
+        policy.load_state_dict(Letters(seed=3).state_dict())
+        metrics = PolicyGradient(policy, replace(once, epochs=4)).update(drawn, np.random.default_rng(0))
+        shares.append(metrics["clipped"])
+    assert 1 > shares[0] > shares[1]
+
+
 def test_unfinished_episodes_and_groups_of_one_are_refused():
     rng, whole, open_ = np.random.default_rng(0), [EPISODES[0]], [replace_done(EPISODES[1])]
     learners = {name: PolicyGradient(Letters(), PRESETS[name]) for name in PRESETS}

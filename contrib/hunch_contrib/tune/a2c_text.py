@@ -61,6 +61,8 @@ def a2c(c: A2CTextConfig) -> UpdateConfig:
         kl=c.kl,
         kl_in=c.kl_in,
         kl_aim=c.kl_aim,
+        stop_kl=c.stop_kl,
+        stop_entropy=c.stop_entropy,
         # One step of Adam on all texts of the update.
         epochs=1,
         batch_size=0,

@@ -15,10 +15,12 @@ admissible actions are; earlier steps do not matter, as in the authors' code.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hunch.core import UsageError
 from hunch.methods.tune.grpo import GRPO, GRPOConfig
 from hunch.methods.tune.grpo import METHOD as GRPO_METHOD
 from hunch.ranges import NonNegativeFloat, Share
@@ -44,6 +46,15 @@ class GiGPO(GRPO):
     """The agent of GiGPO: GRPO with another advantage."""
 
     config_class: ClassVar[type[Any]] = GiGPOConfig
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Check before a model is loaded that no groups are dropped: equal states teach, too."""
+        super().check(config, specs)
+        if config.drop_flat:
+            raise UsageError(
+                "gigpo also learns from equal states of groups with equal returns: leave out drop_flat."
+            )
 
     def objective(self) -> UpdateConfig:
         """Return GRPO's objective, with the discount of the comparison of steps."""

@@ -68,6 +68,8 @@ class NLPO(WritingAgent):
             kl=c.kl,
             kl_in="reward",
             kl_aim=c.kl_aim,
+            stop_kl=c.stop_kl,
+            stop_entropy=c.stop_entropy,
             # Passes of Adam over the texts of the update.
             epochs=c.epochs,
             batch_size=c.batch_size,

@@ -80,6 +80,8 @@ class RLOO(WritingAgent):
             kl=c.kl,
             kl_in=c.kl_in,
             kl_aim=c.kl_aim,
+            stop_kl=c.stop_kl,
+            stop_entropy=c.stop_entropy,
             # Passes of Adam over the texts of the update.
             epochs=c.epochs,
             batch_size=c.batch_size,

@@ -60,6 +60,8 @@ class TRPOText(WritingAgent):
             kl=c.kl,
             kl_in="reward",
             kl_aim=c.kl_aim,
+            stop_kl=c.stop_kl,
+            stop_entropy=c.stop_entropy,
             # Passes of Adam on the value alone.
             clip_value=False,
             epochs=c.epochs,

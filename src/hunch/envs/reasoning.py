@@ -184,7 +184,7 @@ class Task:
 
 
 def only_computes(answer: str) -> bool:
-    """Return whether an answer, read as Python, can only compute with numbers, texts and lists, and shortly."""
+    """Return whether an answer, read as Python, only computes with numbers, texts and lists, and shortly."""
     if _MORE.search(answer) or _LARGE.search(answer):
         return False
     return all(name in _FUNCTIONS for name in _CALL.findall(answer) if name)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -49,6 +49,9 @@ ADAPTS: Final = 0.1
 """Step size of the adaptation of ``kl_weight``, K_beta (Ziegler et al., 2019)."""
 
 
+Computed = TypeVar("Computed")
+
+
 class Batch(NamedTuple):
     """The n steps of an update, stream by stream, with the outputs of the policy that took them.
 
@@ -63,6 +66,8 @@ class Batch(NamedTuple):
             without reference.
         reference_log_ratio: Log-probability of each token under the policy before the update, minus that
             under the reference, shape (n, tokens); None without reference.
+        surprise: Mean of -log pi over the tokens, as they were drawn: an estimate of the entropy in nats per
+            token.
     """
 
     steps: list[Step]
@@ -73,6 +78,7 @@ class Batch(NamedTuple):
     mask: Tensor
     reference_logprobs: Tensor | None = None
     reference_log_ratio: Tensor | None = None
+    surprise: float = 0.0
 
 
 class PolicyGradient:
@@ -89,6 +95,7 @@ class PolicyGradient:
         updates: Number of updates so far.
         update_kl: KL divergence of the policy before the last update from the one after it, in nats per
             action, estimated by k3 from the first CHECKED steps.
+        micro: Steps per pass: that of the config, halved each time that a pass does not fit into memory.
         extra: Returns a loss that is added at each gradient step of the policy, such as that of texts against
             forgetting; None adds nothing.
     """
@@ -103,6 +110,7 @@ class PolicyGradient:
         self.kl_weight = config.kl
         self.updates = 0
         self.update_kl = 0.0
+        self.micro = config.micro
 
         # One group of weights for the policy and one for what the value alone uses, with their rates.
         self.weights: list[nn.Parameter] = []
@@ -151,15 +159,16 @@ class PolicyGradient:
             kl_end = c.kl if c.kl_end is None else c.kl_end
             self.kl_weight = kl_end + (c.kl - kl_end) * left
 
-        with fitting(c.micro):  # a memory error then names the settings that need less
+        with fitting(c.micro):  # an error of memory for one step names the settings that need less
             # 1. Old log-probabilities, values, advantages and returns. No gradients.
-            batch = self.collect(streams, groups)
+            batch = self._fitted(lambda: self.collect(streams, groups))
+            self._check_drift(batch)
             # 2. Gradient steps: epochs x parts x minibatches, until target_kl is passed.
             if not self.critic:
                 parts = ("policy",)
             steps_metrics = self._gradient_steps(batch, rng, parts)
             # 3. Weights with outputs that are not finite must not act or reach a checkpoint.
-            self._check(batch, min(c.micro, CHECKED))
+            self._check(batch, min(self.micro, CHECKED))
         metrics = mean_metrics(steps_metrics)
 
         # 4. Move the KL weight, by at most 2 %, so that the KL approaches kl_aim
@@ -208,6 +217,7 @@ class PolicyGradient:
         c = self.config
         steps = [step for stream in streams for step in stream]  # n
         old, reference_logprobs, reference_log_ratio = self._old_outputs(steps)
+        surprise = float(-masked_mean(old.logprobs, old.mask))
         if c.unit == "text":
             old = old.whole()  # (n, tokens) -> (n, 1)
 
@@ -234,6 +244,7 @@ class PolicyGradient:
             old.mask,
             reference_logprobs,
             reference_log_ratio,
+            surprise,
         )
 
     def _old_outputs(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None, Tensor | None]:
@@ -245,7 +256,7 @@ class PolicyGradient:
         part: Part = "both" if self.critic else "policy"
         passes: list[Evaluated] = []
         references: list[Tensor] = []
-        for few in cut(steps, self.config.micro):
+        for few in cut(steps, self.micro):
             states, decisions = _states_and_decisions(few)
             reference = self.policy.reference_logprobs(states, decisions)  # (b, tokens of these)
             if reference is not None:
@@ -304,7 +315,7 @@ class PolicyGradient:
                 for i, (t, last) in enumerate(zip(transitions, last_of_stream, strict=True))
                 if not t.terminated and (t.truncated or last)
             ]
-            for few in cut(goes_on, c.micro):
+            for few in cut(goes_on, self.micro):
                 next_values[last_action[few]] = self.policy.values([transitions[i].next_state for i in few])
 
         if not groups:
@@ -357,17 +368,7 @@ class PolicyGradient:
         if c.whiten:
             advantages[mask] = standardised(advantages[mask])
 
-        # The minibatch in passes of at most `micro` steps. Each pass counts by its share of the actions,
-        # so that the sum of the gradients is that of the mean over the minibatch.
-        self.optimiser.zero_grad()
-        passes_metrics = []
-        total = int(mask.sum())
-        for start in range(0, len(rows), c.micro):
-            few = slice(start, start + c.micro)
-            loss, figures = self._loss(batch, rows[few], advantages[few], part)
-            share = int(mask[few].sum()) / total
-            (loss * share).backward()  # type: ignore[no-untyped-call]
-            passes_metrics.append(figures)
+        passes_metrics = self._fitted(lambda: self._passes(batch, rows, advantages, part))
         if self.extra is not None and part != "value":
             extra_loss = self.extra(rng)
             extra_loss.backward()  # type: ignore[no-untyped-call]
@@ -378,6 +379,45 @@ class PolicyGradient:
             raise HunchError(_INFINITE)
         self.optimiser.step()
         return mean_metrics(passes_metrics)
+
+    def _passes(self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part) -> list[dict[str, float]]:
+        """Compute the gradient of the loss over a minibatch in passes of at most ``micro`` steps.
+
+        Each pass counts by its share of the actions, so that the sum of the gradients is that of the mean
+        over the minibatch.
+
+        Args:
+            batch: All steps of the update.
+            rows: The steps of the minibatch, by their place in the batch, at most batch_size.
+            advantages: Their advantages, shape (batch_size, T).
+            part: The part to train.
+        """
+        mask = batch.mask[rows]  # (batch_size, T)
+        self.optimiser.zero_grad()
+        passes_metrics = []
+        total = int(mask.sum())
+        for start in range(0, len(rows), self.micro):
+            few = slice(start, start + self.micro)
+            loss, figures = self._loss(batch, rows[few], advantages[few], part)
+            share = int(mask[few].sum()) / total
+            (loss * share).backward()  # type: ignore[no-untyped-call]
+            passes_metrics.append(figures)
+        return passes_metrics
+
+    def _fitted(self, compute: Callable[[], Computed]) -> Computed:
+        """Return what passes of ``micro`` steps compute; where memory runs out, again with half as many.
+
+        The accelerator's memory is meant: where that of the machine runs out, the system ends the process.
+        """
+        while True:
+            try:
+                return compute()
+            except torch.cuda.OutOfMemoryError:
+                if self.micro == 1:
+                    raise
+            self.optimiser.zero_grad()  # outside the handler, whose error holds what the pass had computed
+            self.micro = (self.micro + 1) // 2
+            torch.cuda.empty_cache()
 
     def _loss(
         self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part
@@ -425,6 +465,9 @@ class PolicyGradient:
             loss = -masked_mean(surrogate, mask) - c.entropy * entropy
             figures["entropy"] = entropy
             figures["moved"] = masked_mean(ratio - 1 - log_ratio, mask)  # k3 of KL(old || new)
+            # Where the minimum takes the clipped term, an action has no gradient.
+            clipped = (clipped_ratio * advantages < ratio * advantages).to(ratio.dtype)
+            figures["clipped"] = masked_mean(clipped, mask)
 
             # Listed actions: the exact KL. Written tokens: k3, from those that were drawn.
             if new.kl is not None:
@@ -465,6 +508,29 @@ class PolicyGradient:
             log_ratio = reference[:, :width].to(new.logprobs) - new.logprobs  # log pi_ref - log pi
             new = new._replace(kl=k3(log_ratio) * new.mask)
         return new if self.config.unit == "token" else new.whole()
+
+    def _check_drift(self, batch: Batch) -> None:
+        """Stop a run whose policy has left its reference, or says always the same, before it gets worse.
+
+        The weights are then those from before this update.
+
+        Raises:
+            HunchError: if the KL divergence exceeds ``stop_kl``, or the entropy is below ``stop_entropy``.
+        """
+        c = self.config
+        advice = "Lower learning_rate, or raise kl or entropy; the last checkpoint and the best are kept."
+        if c.stop_kl and batch.reference_log_ratio is not None:
+            kl = float(batch.reference_log_ratio.sum(1).mean())  # (n, tokens) -> (n,) -> scalar
+            if kl > c.stop_kl:
+                raise HunchError(
+                    f"Before update {self.updates} the KL divergence from the reference is {kl:.3g} nats per "
+                    f"answer, more than stop_kl, {c.stop_kl:g}, so the run was stopped. {advice}"
+                )
+        if c.stop_entropy and batch.surprise < c.stop_entropy:
+            raise HunchError(
+                f"Before update {self.updates} the entropy is {batch.surprise:.3g} nats per token, less than "
+                f"stop_entropy, {c.stop_entropy:g}, so the run was stopped. {advice}"
+            )
 
     # ---- step 3, and checkpoints --------------------------------------------------------------------------
 

@@ -67,6 +67,12 @@ class UpdateConfig:
     """Final value of the weight kl, which falls linearly over the run; none keeps it constant."""
     target_kl: NonNegativeFloat = 0.0
     """Stop an update when the KL divergence from the old policy exceeds this value in nats; 0 for never."""
+    stop_kl: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Stop the run before an update where the KL divergence from the reference exceeds this value, in nats
+    per decision; 0 for never."""
+    stop_entropy: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Stop the run before an update where the entropy is below this value, in nats per token or choice; 0 for
+    never."""
     max_norm: PositiveFloat = 0.5
     """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
     scale: PositiveFloat = 1.0

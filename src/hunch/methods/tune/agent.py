@@ -47,6 +47,8 @@ DRAWN: Final = 32
 FAR: Final = 0.1
 """KL divergence of an update of a large model, in nats per token or choice, above which a warning is given
 (ours). Small models that learn to write from nothing move further."""
+ROUNDING: Final = 1e-6
+"""Relative difference of returns below which they count as equal."""
 FLAT: Final = 10
 """Number of first updates without different returns in any group, after which a warning is given (ours)."""
 
@@ -87,6 +89,11 @@ class RegularisedConfig(WritingConfig):
     kl_aim: NonNegativeFloat = field(default=0.0, metadata=LATER)
     """KL divergence per text, in nats, to which the weight kl is adapted after each update (Ziegler et al.,
     2019); 0 keeps the weight fixed."""
+    stop_kl: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Stop the run where the KL divergence from the reference exceeds this many nats per text; 0 for
+    never."""
+    stop_entropy: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Stop the run where the entropy falls below this many nats per token; 0 for never."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +102,15 @@ class GroupConfig:
 
     group: PositiveInt = 8
     """Answers to one prompt: this many parallel environments begin each episode with the same seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatConfig:
+    """The setting of groups whose answers all score alike."""
+
+    drop_flat: bool = field(default=False, metadata=LATER)
+    """Leave out of an update the groups whose returns are all equal: they teach nothing. Only the KL
+    divergence and the entropy of their answers would count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +164,7 @@ class WritingAgent(TextAgent):
         c = self.config
         self.group: int = c.group if isinstance(c, GroupConfig) else 1
         self.listed = c.listed if isinstance(c, ListedConfig) else True
+        self.drops_flat = c.drop_flat if isinstance(c, FlatConfig) else False
         self.shuffles = c.shuffle if isinstance(c, RewardConfig) else False
         spec = self.reference_spec()
         if spec == "none":
@@ -289,20 +306,38 @@ class WritingAgent(TextAgent):
         self.kept.clear()
         if self.shuffles:
             groups = shuffled(groups, self.rng)
+        texts = [episode for group in groups for episode in group]
+        flat = 0.0
+        if self.drops_flat:
+            teaching = [group for group in groups if not is_flat(group)]
+            flat = 1 - len(teaching) / len(groups)
+            groups = teaching
         episodes = [episode for group in groups for episode in group]
+        if not episodes:
+            return self._learnt_nothing(texts)
         group_of_episode: Sequence[int] = ()
         if self.group > 1:
             group_of_episode = [i for i, group in enumerate(groups) for _ in group]
         metrics = self.learner.update(episodes, self.rng, groups=group_of_episode)
+
+        if self.drops_flat:
+            metrics["flat_groups"] = flat  # of all groups, not of those that were left
 
         # Warn once if the answers to each prompt earned the same in all of the first updates.
         self.flat_updates = self.flat_updates + 1 if metrics.get("flat_groups") == 1 else 0
         if self.flat_updates == self.learner.updates == FLAT:
             warnings.warn(_FLAT, HunchWarning, stacklevel=2)
 
-        text_metrics = figures(episodes)
+        text_metrics = figures(texts)
         update_kl = self._update_kl(text_metrics["tokens"])
         return {**metrics, "update_kl": update_kl, **text_metrics}
+
+    def _learnt_nothing(self, texts: Sequence[Sequence[Step]]) -> dict[str, float]:
+        """Return the metrics of texts from which no update is made: all groups are flat; warn once."""
+        self.flat_updates += 1
+        if self.learner.updates == 0 and self.flat_updates == FLAT:
+            warnings.warn(_FLAT, HunchWarning, stacklevel=3)
+        return {"flat_groups": 1.0, **figures(texts)}
 
     def _update_kl(self, tokens: float) -> float:
         """Return the KL divergence of the last update; warn the first time that a large model moves far.
@@ -387,6 +422,12 @@ class Groups:
         self.over = {tuple(key): streams_of(episodes) for key, episodes in state["over"]}
 
 
+def is_flat(group: Sequence[Sequence[Step]]) -> bool:
+    """Return whether the returns of a group are all equal, so that comparing its episodes says nothing."""
+    returns = [sum(t.reward for t, _ in episode) for episode in group]
+    return max(returns) - min(returns) <= ROUNDING * max(1.0, *map(abs, returns))
+
+
 def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> list[list[list[Step]]]:
     """Shuffle the returns within each group; each return becomes the reward of an episode's last step.
 
@@ -408,7 +449,7 @@ def _with_return(episode: Sequence[Step], total: float) -> list[Step]:
 
 
 def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
-    """Return metrics of the texts of an update: tokens, and shares of distinct, cut and refused texts."""
+    """Return metrics of the texts of an update: tokens; shares of distinct, cut, empty and refused texts."""
     decisions = [step.decision for episode in episodes for step in episode]
     refused = [step.transition.event == REFUSED for episode in episodes for step in episode]
     metrics = {
@@ -416,6 +457,9 @@ def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
         "distinct": len({decision.text for decision in decisions}) / len(decisions),
         "cut": float(np.mean([not decision.finished for decision in decisions])),
     }
+    empty = [not decision.text.strip() for decision in decisions]
+    if any(empty):
+        metrics["empty"] = float(np.mean(empty))
     if any(refused):
         metrics["refused"] = float(np.mean(refused))
     return metrics

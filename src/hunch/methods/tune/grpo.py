@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.agent import (
+    FlatConfig,
     GroupConfig,
     ListedConfig,
     MixedTextsConfig,
@@ -38,7 +39,7 @@ from hunch.rl.settings import UpdateConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRPOConfig(MixedTextsConfig, ListedConfig, GroupConfig, RegularisedConfig):
+class GRPOConfig(MixedTextsConfig, ListedConfig, FlatConfig, GroupConfig, RegularisedConfig):
     """Settings of group-relative policy optimisation."""
 
     group: PositiveInt = 8
@@ -80,6 +81,8 @@ class GRPO(WritingAgent):
             kl=c.kl,
             kl_in=c.kl_in,
             kl_aim=c.kl_aim,
+            stop_kl=c.stop_kl,
+            stop_entropy=c.stop_entropy,
             # Passes of Adam over the texts of the update.
             epochs=c.epochs,
             batch_size=c.batch_size,
