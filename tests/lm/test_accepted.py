@@ -11,7 +11,13 @@ from server import Server
 
 from hunch import lm
 from hunch.core import HunchWarning, UsageError
-from hunch.lm import Cached, Message, Sampling
+from hunch.lm import AskConfig, Cached, Message, Sampling
+from hunch.lm.asking import Asking
+from hunch.lm.backends.accepted import EVERY_SETTING
+from hunch.lm.backends.account import Account
+from hunch.lm.backends.http import Line
+from hunch.lm.backends.openai import OpenAIModel
+from hunch.lm.ways import has_way
 
 ASK = (Message("system", "Be brief."), Message("user", "Where is the mug?"))
 WARM = Sampling(6, 0.7, 0.9, ("END",))
@@ -121,6 +127,69 @@ def test_other_fields_and_the_system_role_too(
             {"role": "user", "content": "Be brief.\n\nWhere is the mug?"}
         ]
         assert "instructions in the user's message" in model.model.prompting
+
+
+SETTINGS = {"top_k", "min_p", "repeat_penalty", "repetition_penalty"}
+
+
+def test_settings_of_the_server_are_turned_off_and_recorded(server: Server) -> None:
+    model, told = load(server)
+    assert told == []
+    assert model.revision.endswith(" chat-1 with min_p,repeat_penalty,repetition_penalty,top_k")
+    model.generate(["Pick."], 1, WARM)
+    sent = server.seen[-1][2]
+    assert {name: sent[name] for name in SETTINGS} == EVERY_SETTING
+
+
+@pytest.mark.parametrize(
+    ("refused", "says"),
+    [
+        (SETTINGS, "Bad request"),  # no field is named
+        (SETTINGS, "Extra inputs are not permitted: {}"),  # one after the other
+        ({"top_k"}, "top_k must be -1 (disable), or at least 1, got 0."),
+        ({"min_p", "repeat_penalty"}, "Unrecognized request argument supplied: {}"),
+    ],
+)
+def test_settings_that_a_server_refuses_are_named_and_change_nothing_else(
+    server: Server, refused: set[str], says: str
+) -> None:
+    server.rejects = lambda body: "".join(says.format(name) for name in sorted(refused & body.keys())[:1])
+    model, told = load(server)
+    assert len(told) == 1
+    for name in refused:
+        assert name in told[0]
+    taken = ",".join(sorted(SETTINGS - refused))
+    assert model.revision.endswith(" chat-1" + (f" with {taken}" if taken else ""))
+    assert len(model.generate(["Pick."], 1, WARM)[0]) == 1
+    assert SETTINGS & server.seen[-1][2].keys() == SETTINGS - refused
+
+
+def test_openai_itself_is_not_sent_settings_that_it_refuses() -> None:
+    for url, settings in (("https://api.openai.com/v1", {}), ("http://127.0.0.1:1/v1", EVERY_SETTING)):
+        line = Line(Account("openai", url), concurrency=1, timeout=1.0, retries=0, patience=1.0)
+        assert OpenAIModel("gpt", line, evidence="L0").accepted.settings == settings
+
+
+def test_a_server_without_restricted_answers_says_so_once(server: Server) -> None:
+    server.rejects = lambda body: "response_format is not supported" if "response_format" in body else ""
+    model, told = load(server)
+    assert len(told) == 1
+    assert "answers cannot be restricted" in told[0]
+    assert model.takes == {"effort"}
+    assert model.revision.endswith(" without response_format")
+    assert not has_way(model, "structured")
+    model.generate(["Pick."], 1, Sampling(4, choices=("a", "b")))
+    assert "response_format" not in server.seen[-1][2]
+
+
+def test_a_server_without_reasoning_effort_is_as_before_until_a_role_asks_for_it(server: Server) -> None:
+    server.rejects = lambda body: "Unknown parameter" if "reasoning_effort" in body else ""
+    model, told = load(server)
+    assert told == []
+    assert model.takes == {"choices"}
+    assert "without" not in model.revision
+    with pytest.raises(UsageError, match="does not support reasoning effort"):
+        Asking(model, AskConfig(effort="low"))
 
 
 def test_a_field_is_left_out_by_hand(server: Server) -> None:

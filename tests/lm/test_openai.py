@@ -22,6 +22,7 @@ from hunch.lm.backends.http import Request
 from hunch.lm.backends.remote import CONTINUE
 from hunch.lm.backends.replies import after_prompt, next_output, plain_token
 
+SETTINGS = "min_p,repeat_penalty,repetition_penalty,top_k"
 PROMPTS = [f"You are in room {i}. You see a mug {i}.\nYour task is to: take it.\nAction:" for i in range(5)]
 OPTIONS = [["go left", "take mug 3 from table 2", "look around", "café ß"][: 2 + i % 3] for i in range(5)]
 
@@ -197,7 +198,7 @@ def test_only_the_address_and_the_template_key_the_cache(
     path = tmp_path / "a.sqlite"
     first = lm.load(f"openai:gpt2?base_url={server.url}&concurrency=3&evidence=L0", cache=path)
     first.generate(PROMPTS)
-    assert (first.name, first.revision) == ("openai:gpt2", f"{server.url} chat-1")
+    assert (first.name, first.revision) == ("openai:gpt2", f"{server.url} chat-1 with {SETTINGS}")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/")
     second = lm.load("openai:gpt2?timeout=9&price_in=2.5&chat=true", cache=path)
     second.generate(PROMPTS)

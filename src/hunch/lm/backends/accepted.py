@@ -3,12 +3,15 @@
 Some models refuse ``temperature``, ``top_p``, ``seed`` or ``stop``, some a value (a temperature of 0, or any
 but 1), some two of them together, and some chat templates refuse a system message. What is refused is left
 out of every request. It is part of the model's revision, because the answers are then drawn otherwise.
+
+Servers of one's own draw with settings of their own unless told otherwise, such as a ``top_k`` of 40, so
+they are told (:data:`EVERY_SETTING`). Hosted services refuse such fields, and their requests have none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -18,6 +21,18 @@ from hunch.lm.speech import Sampling
 
 SYSTEM: Final = "system"
 """Left out, instructions are put into the user's turn."""
+EVERY_SETTING: Final[Mapping[str, float]] = {
+    "top_k": 0,
+    "min_p": 0.0,
+    "repeat_penalty": 1.0,
+    "repetition_penalty": 1.0,
+}
+"""Settings of servers of one's own, turned off. llama.cpp, Ollama and LM Studio call the last one
+``repeat_penalty``, vLLM and SGLang ``repetition_penalty``."""
+RESTRICTED: Final = "response_format"
+"""The field that restricts an answer to given texts."""
+EFFORT: Final = "reasoning_effort"
+"""The field that says how long a model may think."""
 FIELDS: Final = ("n", "seed", SYSTEM, "stop", "stop_sequences", "top_p", "temperature")
 """Fields that may be left out, what changes least first."""
 WORDS: Final = {
@@ -27,6 +42,8 @@ WORDS: Final = {
 }
 """How messages of servers name a field, where that is not its name alone."""
 REFUSED: Final = (400, 422)
+NOT_THERE: Final = (400, 404, 422, 500, 501)
+"""HTTP statuses of a request that has an optional field, if the server lacks what the field asks for."""
 QUESTION: Final = "The sky is"
 """What the small requests ask."""
 USUAL: Final = Sampling(4, 1.0, 1.0, ())
@@ -36,20 +53,31 @@ JUDGES: Final = Sampling(4, 0.0, 0.7, ("\n\n\n",))
 WARM: Final = Sampling(4, 0.5, 0.7, ("\n\n\n",))
 """As judges, with a temperature that is not 0."""
 
+OPTIONAL: Final = {
+    RESTRICTED: Sampling(8, 1.0, 1.0, (), choices=("blue", "red")),
+    EFFORT: Sampling(4, 1.0, 1.0, (), effort="low"),
+}
+"""The small request for each field that only some roles send."""
+
 Ask = Callable[[Sampling], Awaitable[Any]]
 """Sends a small request with a sampling; returns the answer, or the error as a value."""
 
 
-def chosen(without: str) -> frozenset[str]:
+def chosen(without: str, known: Sequence[str] = FIELDS) -> frozenset[str]:
     """Return the fields that an option of a spec leaves out, such as ``temperature,top_p``.
+
+    Args:
+        without: The option.
+        known: The fields that can be left out.
 
     Raises:
         UsageError: for a field that a request needs or does not have.
     """
     fields = frozenset(field.strip() for field in str(without).split(",") if field.strip())
-    if wrong := sorted(fields - {*FIELDS}):
-        known = ", ".join(field for field in FIELDS if field != "stop_sequences")
-        raise UsageError(f"without={wrong[0]} names no field that can be left out; there are {known}.")
+    wrong = sorted(fields - {*known})
+    if wrong:
+        listed = ", ".join(field for field in known if field != "stop_sequences")
+        raise UsageError(f"without={wrong[0]} names no field that can be left out; there are {listed}.")
     return fields | ({"stop_sequences"} if "stop" in fields else set())
 
 
@@ -79,10 +107,22 @@ class Accepted:
     Attributes:
         without: Fields that are left out, and fields with a value, as ``temperature=0``.
         found: Those of them that the server refused; the others were chosen.
+        settings: Settings of the server's own that requests turn off.
+
+    Args:
+        without: Fields to leave out, as an option of a spec names them.
+        settings: Settings to turn off, as far as the server knows them.
     """
 
-    def __init__(self, without: str = "") -> None:
-        self.without = self.chosen = chosen(without)
+    def __init__(self, without: str = "", settings: Mapping[str, float] | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._fields = (*FIELDS, *self._settings)
+        self.without = self.chosen = chosen(without, self._fields)
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """The settings that requests turn off, each with the value that does."""
+        return {name: value for name, value in self._settings.items() if name not in self.without}
 
     @property
     def found(self) -> list[str]:
@@ -91,8 +131,13 @@ class Accepted:
 
     @property
     def named(self) -> str:
-        """What is left out, for a revision; empty if nothing is."""
-        return " without " + ",".join(sorted(self.without)) if self.without else ""
+        """What is left out and what is turned off, for a revision; empty if nothing is.
+
+        What a server refuses to turn off is not named, as its requests are then those of before.
+        """
+        turned_off = " with " + ",".join(sorted(self.settings)) if self.settings else ""
+        left_out = sorted(self.without - {*self._settings, EFFORT})
+        return turned_off + (" without " + ",".join(left_out) if left_out else "")
 
     async def find(self, ask: Ask, answer: Any) -> Any:
         """Find out what the server refuses of what roles send.
@@ -124,11 +169,18 @@ class Accepted:
                 self.without = frozenset(own for own in self.without if not own.startswith(f"{field}="))
         return answer
 
+    async def find_optional(self, ask: Ask) -> None:
+        """Find out whether the server restricts answers and takes a reasoning effort."""
+        for field, sampling in OPTIONAL.items():
+            answer = await ask(sampling)
+            if isinstance(answer, RequestError) and answer.status in NOT_THERE:
+                self.without = self.without | {field}
+
     async def _adapt(self, ask: Ask, sampling: Sampling, answer: Any) -> Any:
         """Leave out fields as long as the server refuses the request and that helps."""
         while refused(answer):
-            before, others = self.without, [field for field in FIELDS if field not in self.without]
-            for fields, named in _suspects(answer.says, others):
+            before, others = self.without, [field for field in self._fields if field not in self.without]
+            for fields, named in _suspects(answer.says, others, frozenset(self.settings)):
                 self.without = before | fields
                 again = await ask(sampling)
                 # Another complaint is progress if this one named the field that is gone.
@@ -141,14 +193,24 @@ class Accepted:
         return answer
 
 
-def _suspects(says: str, fields: list[str]) -> Iterator[tuple[frozenset[str], bool]]:
-    """Yield fields that may be what a server refuses, and whether its message names them."""
+def _suspects(
+    says: str, fields: list[str], settings: frozenset[str]
+) -> Iterator[tuple[frozenset[str], bool]]:
+    """Yield fields that may be what a server refuses, and whether its message names them.
+
+    Args:
+        says: The server's words.
+        fields: The fields that may be left out.
+        settings: Those of them that not every server knows: likely, and all of them at once.
+    """
     named = [field for field in fields if _names(says, [field])]
     others = [field for field in fields if field not in named]
     for field in named:
         yield frozenset({field}), True
     if len(named) > 1:
         yield frozenset(named), True
+    if settings:
+        yield settings | frozenset(named), False
     # A message may name none of the fields, or not all of them.
     for group in chain(([field] for field in others), [others]):
         yield frozenset({*named, *group}), False

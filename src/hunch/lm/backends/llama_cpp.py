@@ -54,7 +54,7 @@ BACKEND: Final = Backend(
 HOSTED: Final = "http://127.0.0.1/v1"
 SHORT_ANSWER: Final = 64
 """Tokens for an answer of one line: small models do not think first, and ramble if they may."""
-EVERY_SETTING: Final = {
+EVERY_SETTING: Final[dict[str, float]] = {
     "top_k": 0,
     "min_p": 0.0,
     "typical_p": 1.0,
@@ -176,6 +176,7 @@ class LlamaModel(OpenAIModel):
     """
 
     verbs = VERBS
+    every_setting = EVERY_SETTING
     unnamed = OpenAIModel.unnamed | {"context", "slots", "threads", "gpu_layers"}
 
     def __init__(self, settings: Settings) -> None:
@@ -363,7 +364,6 @@ class LlamaModel(OpenAIModel):
 
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
         path, body = super()._prompted(self._quoted(prompt), sampling)
-        body |= EVERY_SETTING
         if body.pop("response_format", None):
             body["grammar"] = grammar(sampling.choices)
             body.pop("stop", None)  # the grammar ends the text

@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
 from hunch.lm.answers.question import Question
-from hunch.lm.backends.accepted import QUESTION, SYSTEM, USUAL, kept
+from hunch.lm.backends.accepted import EFFORT, EVERY_SETTING, QUESTION, RESTRICTED, SYSTEM, USUAL, kept
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import wait_for
 from hunch.lm.backends.remote import RemoteModel, account, formatted, one_of
@@ -153,6 +153,7 @@ class OpenAIModel(RemoteModel):
     """
 
     route: Route = "chat"
+    every_setting: ClassVar[Mapping[str, float]] = EVERY_SETTING
     verbs: frozenset[Verb] = frozenset({"generate", "score", "label", "embed"})  # until it is probed
 
     def __init__(
@@ -190,7 +191,10 @@ class OpenAIModel(RemoteModel):
     @property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
         """The supported optional settings: ``reasoning_effort`` and ``response_format`` with chat."""
-        return frozenset(("effort", "choices")) if self.route == "chat" else frozenset()
+        if self.route != "chat":
+            return frozenset()
+        fields = {"effort": EFFORT, "choices": RESTRICTED}
+        return frozenset(name for name, field in fields.items() if field not in self.accepted.without)
 
     @property
     def revision(self) -> str:  # type: ignore[override]
@@ -212,13 +216,13 @@ class OpenAIModel(RemoteModel):
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
         """Return the path and body of a request for one continuation of a prompt."""
         body: dict[str, Any] = {"model": self.model, "temperature": sampling.temperature}
-        body |= {"top_p": sampling.top_p, "n": 1}
+        body |= {"top_p": sampling.top_p, "n": 1, **self.accepted.settings}
         if sampling.stop:
             body["stop"] = list(sampling.stop[:STOPS])  # the rest is cut off here
         if sampling.effort:
-            body["reasoning_effort"] = sampling.effort
+            body[EFFORT] = sampling.effort
         if sampling.choices:
-            body["response_format"] = {"type": "json_schema", "json_schema": one_of(sampling.choices)}
+            body[RESTRICTED] = {"type": "json_schema", "json_schema": one_of(sampling.choices)}
         if self.route == "text":
             return "/completions", body | {"prompt": text_of(prompt), "max_tokens": sampling.max_tokens}
         body["messages"] = [sent(message) for message in self._messages(prompt)]
@@ -367,6 +371,8 @@ class OpenAIModel(RemoteModel):
                 return answer  # the same question is no faster by another route
             answer = await self.accepted.find(self._ask_text, answer)
             if not isinstance(answer, Exception):
+                if route == "chat":
+                    await self.accepted.find_optional(self._ask_text)
                 self._say_what_is_left_out(failures)
                 return answer
             failures.append(answer)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from hunch.admitted import require_server
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.accepted import SYSTEM, Accepted
+from hunch.lm.backends.accepted import EFFORT, RESTRICTED, SYSTEM, Accepted
 from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
 from hunch.lm.backends.http import ROLES, Line, Request, RequestError
 from hunch.lm.backends.loop import loop
@@ -71,6 +71,7 @@ class RemoteModel(Answering, Model):
         refusals: Number of answers so far that are empty or that the server marked as refused.
         shortened: Number of prompts so far that were longer than the model reads and lost a part.
         accepted: What the server accepts of a request, and what is left out.
+        every_setting: Settings of servers of one's own, each with the value that turns it off.
         states: True if the server states how many tokens a request cost.
         price_in: Price per million tokens read, in the currency of your bill.
         price_out: Price per million tokens written.
@@ -81,6 +82,7 @@ class RemoteModel(Answering, Model):
 
     messages = True
     states = True
+    every_setting: ClassVar[Mapping[str, float]] = {}
     unnamed: ClassVar[frozenset[str]] = TRANSPORT | BILLING
     context: int | None = None
 
@@ -99,7 +101,8 @@ class RemoteModel(Answering, Model):
         self.model, self.line, self.evidence = model, line, evidence
         self.name = f"{line.account.sdk}:{model}"
         self.price_in, self.price_out = checked_prices(price_in, price_out)
-        self.accepted = Accepted(without)
+        own_server = not is_provider(line.account.sdk, line.account.base_url)
+        self.accepted = Accepted(without, self.every_setting if own_server else None)
         self.told = ""
         self.refusals = 0
         self.shortened = 0
@@ -313,7 +316,10 @@ class RemoteModel(Answering, Model):
         found = self.accepted.found
         if SYSTEM in found:
             self._warn("refuses a system message, so instructions stand in the user's message")
-        if fields := [field for field in found if field != SYSTEM]:
+        if RESTRICTED in found:
+            self._warn(f"refuses {RESTRICTED}, so answers cannot be restricted to given texts")
+        fields = [field for field in found if field not in (SYSTEM, RESTRICTED, EFFORT)]
+        if fields:
             names = ", ".join(fields)
             self._warn(f"refuses {names}, so requests leave that out and the server's own setting holds")
 
