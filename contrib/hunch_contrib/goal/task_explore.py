@@ -117,17 +117,18 @@ class TaskExplore(Agent):
     # ---- tasks ----------------------------------------------------------------------------------------
 
     def _draw_up(self, target: Formula, seed: int) -> None:
-        """Return the target and the most similar tasks."""
-        named = propositions(target)
+        """Make the tasks: the target, and the formulas with the most similar objects in their places."""
+        objects = propositions(target)
         rng = np.random.default_rng([seed, 1])
-        choices = [self._swaps(name, rng) for name in named]
-        ranked = sorted(product(*choices), key=lambda chosen: sum(rank for _, rank in chosen))
+        candidates = [self._swaps(name, rng) for name in objects]
+        # All combinations, those with the smallest sum of ranks first.
+        combinations = sorted(product(*candidates), key=lambda chosen: sum(rank for _, rank in chosen))
         tasks = [target]
-        for chosen in ranked:
-            names = dict(zip(named, (thing for thing, _ in chosen), strict=True))
-            if len(set(names.values())) == len(named):  # one object in two roles would be another task
-                tasks.append(swapped(target, names))
-        self.tasks = {show(f): Automaton.of(f) for f in tasks[: 1 + self.config.tasks]}
+        for chosen in combinations:
+            things = [thing for thing, _ in chosen]
+            if len(set(things)) == len(objects):  # one object in two roles would be another task
+                tasks.append(swapped(target, dict(zip(objects, things, strict=True))))
+        self.tasks = {show(task): Automaton.of(task) for task in tasks[: 1 + self.config.tasks]}
 
     def _swaps(self, name: str, rng: np.random.Generator) -> list[tuple[str, int]]:
         """Return the candidates to replace an object, each with its rank; equals in random order."""
@@ -172,15 +173,19 @@ class TaskExplore(Agent):
 
     def _learn(self, name: str, automaton: Automaton, t: Transition) -> None:
         """Update a task for the formula that it had reached before the step, or for all of its formulas."""
-        now = self.left.get(t.stream, {}).get(name, automaton.start)
-        for left in automaton.open if self.config.counterfactual == "all" else {now} - {TRUE, FALSE}:
-            after = automaton.after(left, t.event)
-            over = after in (TRUE, FALSE)
+        reached = self.left.get(t.stream, {}).get(name, automaton.start)
+        formulas = tuple({reached} - {TRUE, FALSE})
+        if self.config.counterfactual == "all":
+            formulas = automaton.open
+        for formula in formulas:
+            # Q(task, place, formula; a) <- towards r + gamma max Q(task, place', formula'; .)
+            next_formula = automaton.after(formula, t.event)
+            over = next_formula in (TRUE, FALSE)
             self.table.update(
-                _row(name, t.state, left),
+                _row(name, t.state, formula),
                 t.action,
-                float(after == TRUE),
-                _row(name, t.next_state, after),
+                float(next_formula == TRUE),
+                _row(name, t.next_state, next_formula),
                 () if over else t.next_state.options,
             )
 
@@ -208,25 +213,31 @@ class TaskExplore(Agent):
 
     def state_dict(self) -> dict[str, Any]:
         """Return tasks, table, random state, and what remains of each task."""
-        left = {stream: {name: show(f) for name, f in own.items()} for stream, own in self.left.items()}
-        own = {"tasks": list(self.tasks), "rng": self.rng.bit_generator.state, "left": left}
-        return {**own, "table": self.table.state_dict()}
+        left = {}
+        for stream, formulas in self.left.items():
+            left[stream] = {name: show(formula) for name, formula in formulas.items()}
+        return {
+            "tasks": list(self.tasks),
+            "rng": self.rng.bit_generator.state,
+            "left": left,
+            "table": self.table.state_dict(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self.tasks = {name: Automaton.of(parse(name)) for name in state["tasks"]}
         self.table.load_state_dict(state["table"])
         self.rng.bit_generator.state = state["rng"]
-        self.left = {
-            stream: {name: parse(text) for name, text in own.items()} for stream, own in state["left"].items()
-        }
+        self.left = {}
+        for stream, texts in state["left"].items():
+            self.left[stream] = {name: parse(text) for name, text in texts.items()}
 
 
 def follow(lefts: Lefts, tasks: Mapping[str, Automaton], t: Transition) -> None:
     """Record what remains of each task after a transition."""
-    own = lefts.setdefault(t.stream, {})
+    formulas = lefts.setdefault(t.stream, {})
     for name, automaton in tasks.items():
-        own[name] = automaton.after(own.get(name, automaton.start), t.event)
+        formulas[name] = automaton.after(formulas.get(name, automaton.start), t.event)
     if t.done:
         del lefts[t.stream]
 
@@ -241,7 +252,8 @@ class TaskPlayer(Player):
     """A player that pursues the task of its states, and remembers what remains of it."""
 
     def __init__(self, agent: TaskExplore, seed: int) -> None:
-        self.agent, self.rng = agent, np.random.default_rng(seed)
+        self.agent = agent
+        self.rng = np.random.default_rng(seed)
         self.left: Lefts = {}
 
     def act(self, states: Sequence[State]) -> list[str]:

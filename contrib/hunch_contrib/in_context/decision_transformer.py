@@ -62,7 +62,7 @@ class Steps(NamedTuple):
 
     togo: FloatArray  # return to go, divided by the largest one recorded
     states: FloatArray  # shape (T, features)
-    actions: Any  # rows of the embedding; 0 for an action that is still to choose
+    actions: Any  # rows of the embedding, from 1; 0 for an action that is still to choose
     times: Any  # place in the episode
 
 
@@ -79,8 +79,9 @@ class Features:
     def of(cls, texts: Sequence[str]) -> Features:
         """Return the features of recorded texts; each number is divided by the largest value at its place."""
         largest: dict[str, float] = {}
-        for name, value in (part for text in dict.fromkeys(texts) for part in _valued(text)):
-            largest[name] = max(abs(value), largest.get(name, 0.0))
+        for text in dict.fromkeys(texts):
+            for name, value in _valued(text):
+                largest[name] = max(abs(value), largest.get(name, 0.0))
         return cls(sorted(largest), [largest[name] or 1.0 for name in sorted(largest)])
 
     def __call__(self, text: str) -> FloatArray:
@@ -90,12 +91,13 @@ class Features:
             UsageError: if it has a word that the recorded data never show.
         """
         if text not in self._known:
-            found = np.zeros(len(self.rows))
+            features = np.zeros(len(self.rows))
             for name, value in _valued(text):
                 if name not in self.rows:
                     raise UsageError(f"The recorded data never have {name!r} where {text!r} has it.")
-                found[self.rows[name]] = value / self.scales[self.rows[name]]
-            self._known[text] = found
+                row = self.rows[name]
+                features[row] = value / self.scales[row]
+            self._known[text] = features
         return self._known[text]
 
 
@@ -128,12 +130,15 @@ class DecisionTransformer(InContext):
 
     def begin(self, world: World, seed: int) -> None:
         """Start from the model's weights, and read the recorded episodes."""
-        self.rng, self.seed, self.updates = np.random.default_rng(seed), seed, 0
+        self.rng = np.random.default_rng(seed)
+        self.seed = seed
+        self.updates = 0
         self.lm = trainable(self.config.lm or SMALL, seed=seed)
         self.models = {"lm": self.lm}
         returns = [sum(t.reward for t in episode) for episode in world.data]
         steps = [t for episode in world.data for t in episode]
-        best, scale = max(returns, default=0.0), max(map(abs, returns), default=0.0) or 1.0
+        best = max(returns, default=0.0)
+        scale = max(map(abs, returns), default=0.0) or 1.0
         self.known: dict[str, Any] = {
             "actions": sorted({action for t in steps for action in t.state.actions or (t.action,)}),
             "longest": max(map(len, world.data), default=1),
@@ -141,8 +146,10 @@ class DecisionTransformer(InContext):
             "scale": scale,
         }
         self._make(Features.of([t.state.observation for t in steps]))
-        own = [[Lived(t.state.observation, t.action, t.reward, t.done) for t in e] for e in world.data]
-        self.episodes = [self.steps(e, total) for e, total in zip(own, returns, strict=True)]
+        self.episodes = []
+        for episode, total in zip(world.data, returns, strict=True):
+            lived = [Lived(t.state.observation, t.action, t.reward, t.done) for t in episode]
+            self.episodes.append(self.steps(lived, total))
         super().begin(world, seed)
 
     def _make(self, features: Features) -> None:
@@ -151,7 +158,8 @@ class DecisionTransformer(InContext):
 
         from hunch.lm.training import Learner  # loads torch
 
-        self.features, width = features, self.lm.dim
+        self.features = features
+        width = self.lm.dim
         self.row = {action: row for row, action in enumerate(self.known["actions"], 1)}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -175,12 +183,14 @@ class DecisionTransformer(InContext):
             lived: The steps, from the beginning of the episode.
             total: The return of the episode, or the target return.
         """
-        before = np.append(0.0, np.cumsum([step.reward for step in lived])[:-1]) if lived else np.zeros(0)
+        n = len(lived)
+        # R_t = R - (r_1 + ... + r_(t-1))
+        paid = np.append(0.0, np.cumsum([step.reward for step in lived])[:-1]) if lived else np.zeros(0)
         return Steps(
-            (total - before) / self.known["scale"],
-            np.array([self.features(step.observation) for step in lived]).reshape(len(lived), -1),
-            np.array([self.row.get(step.action, 0) for step in lived], dtype=np.int64),
-            np.minimum(np.arange(len(lived)), self.known["longest"] - 1),
+            togo=(total - paid) / self.known["scale"],
+            states=np.array([self.features(step.observation) for step in lived]).reshape(n, -1),
+            actions=np.array([self.row.get(step.action, 0) for step in lived], dtype=np.int64),
+            times=np.minimum(np.arange(n), self.known["longest"] - 1),
         )
 
     # ---- learning -----------------------------------------------------------------------------------
@@ -192,9 +202,11 @@ class DecisionTransformer(InContext):
 
         if not self.episodes:
             return {}
-        batch = [_part(*own, self.config.context) for own in self._drawn()]
-        logits = self.logits(batch)
-        targets = _padded([torch.from_numpy(steps.actions) - 1 for steps in batch], -1).to(logits.device)
+        batch = [_part(steps, last, self.config.context) for steps, last in self._drawn()]
+        logits = self.logits(batch)  # (n, T, actions)
+        targets = _padded([torch.from_numpy(steps.actions) - 1 for steps in batch], -1)
+        targets = targets.to(logits.device)  # (n, T), -1 for padding
+        # loss = - mean log p(a_t | R_1, s_1, a_1, ..., R_t, s_t)
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
         self.updates += 1
         rate = self.config.learning_rate * min(1.0, self.updates / self.config.warmup)
@@ -211,20 +223,32 @@ class DecisionTransformer(InContext):
         """Return the logits of the actions of each step, shape (n, steps, actions)."""
         import torch
 
-        togo, states, actions, times = (
-            _padded([torch.from_numpy(part) for part in parts]).to(self.lm.network.device)
-            for parts in zip(*batch, strict=True)
+        device = self.lm.network.device
+        togo = _padded([torch.from_numpy(steps.togo) for steps in batch]).to(device)  # (n, T)
+        states = _padded([torch.from_numpy(steps.states) for steps in batch]).to(device)  # (n, T, features)
+        actions = _padded([torch.from_numpy(steps.actions) for steps in batch]).to(device)  # (n, T)
+        times = _padded([torch.from_numpy(steps.times) for steps in batch]).to(device)  # (n, T)
+
+        # Three tokens per step, R_t, s_t, a_t, each plus the embedding of its time: (n, T, 3, width).
+        around = self.around
+        of_time = around["times"](times)
+        tokens = torch.stack(
+            [
+                around["togo"](togo.float()[..., None]) + of_time,
+                around["states"](states.float()) + of_time,
+                around["actions"](actions) + of_time,
+            ],
+            2,
         )
-        around, at = self.around, self.around["times"](times)
-        tokens = [around["togo"](togo.float()[..., None]), around["states"](states.float())]
-        three = torch.stack([own + at for own in [*tokens, around["actions"](actions)]], 2)
-        n, t, _, width = three.shape
+        n, t, _, width = tokens.shape
         with self.lm.counted(n, 3 * n * t):
             body = self.lm.network.base_model(
-                inputs_embeds=around["norm"](three).view(n, 3 * t, width), use_cache=False
+                inputs_embeds=around["norm"](tokens).view(n, 3 * t, width), use_cache=False
             )
-        found: Tensor = around["head"](body.last_hidden_state.view(n, t, 3, width)[:, :, 1])
-        return found
+        # The action is predicted at the state's token, which sees R_1, s_1, a_1, ..., R_t, s_t.
+        hidden = body.last_hidden_state.view(n, t, 3, width)[:, :, 1]
+        logits: Tensor = around["head"](hidden)
+        return logits
 
     # ---- acting -------------------------------------------------------------------------------------
 
@@ -259,7 +283,8 @@ class DecisionTransformer(InContext):
         self.lm.load_state_dict(state["body"])
         self.around.load_state_dict(state["around"])
         self.learner.load_state_dict(state["optimiser"])
-        self.rng.bit_generator.state, self.updates = state["rng"], state["updates"]
+        self.rng.bit_generator.state = state["rng"]
+        self.updates = state["updates"]
         self.acting = self.player(self.seed)
         self.acting.load_state_dict(state["acting"])
 
@@ -299,12 +324,17 @@ class Wanting(Drawing):
         agent = self.agent
         if not agent.row:
             return [np.full(len(state.options), 1 / len(state.options)) for state in states]
-        wanted = [agent.steps(self._episode(state), agent.known["target"]) for state in states]
-        parts = [_part(steps, len(steps.times) - 1, agent.config.context) for steps in wanted]
+        parts = []
+        for state in states:
+            steps = agent.steps(self._episode(state), agent.known["target"])
+            parts.append(_part(steps, len(steps.times) - 1, agent.config.context))
         with torch.no_grad():
-            logits = agent.logits(parts).double().cpu().numpy()
-        own = [row[len(part.times) - 1] for row, part in zip(logits, parts, strict=True)]
-        return [self._policy(row, state) for row, state in zip(own, states, strict=True)]
+            logits = agent.logits(parts).double().cpu().numpy()  # (n, T, actions)
+        policies = []
+        for state, part, logit in zip(states, parts, logits, strict=True):
+            last = len(part.times) - 1
+            policies.append(self._policy(logit[last], state))
+        return policies
 
     def _episode(self, state: State) -> list[Lived]:
         """Return the steps of the episode so far, and the one that is to come."""
@@ -312,6 +342,7 @@ class Wanting(Drawing):
         return [*lived[len(lived) - since(lived) :], Lived(state.observation, "", 0.0, False)]
 
     def _policy(self, logits: FloatArray, state: State) -> FloatArray:
+        """Return the probability of each admissible action, from the logits of all, shape (actions,)."""
         for action in state.options:
             if action not in self.agent.row:
                 raise UsageError(f"The action {action!r} is not in the recorded data.")

@@ -49,7 +49,8 @@ class Scripted:
     """
 
     def __init__(self, word: str, lies: float = 0.0) -> None:
-        self.word, self.lies = word, lies
+        self.word = word
+        self.lies = lies
 
     def probability(self, event: str) -> float:
         """Return the probability of the first message: 1 or 0, apart from errors."""
@@ -70,40 +71,49 @@ class WordReporter(Saved):
 
     def __init__(self, learning_rate: float = 0.5) -> None:
         self.learning_rate = learning_rate
-        self.weights: dict[str, float] = {}
-        self.counts: dict[str, int] = {}
-        self.bias = self.baseline = 0.0
-        self.events = self.episodes = 0
+        self.weights: dict[str, float] = {}  # w, by word
+        self.bias = 0.0  # b
+        self.baseline = 0.0  # mean return
+        self.counts: dict[str, int] = {}  # events with each word
+        self.events = 0
+        self.episodes = 0
 
     def features(self, event: str) -> dict[str, float]:
         """Return the feature of each known word in an event."""
-        own = set(words(event))
-        return {word: (word in own) - n / self.events for word, n in self.counts.items()}
+        present = set(words(event))
+        return {word: (word in present) - n / self.events for word, n in self.counts.items()}
 
     def probability(self, event: str) -> float:
-        """Return the probability of the first message."""
-        total = self.bias + sum(x * self.weights.get(word, 0.0) for word, x in self.features(event).items())
-        return float(1 / (1 + np.exp(-np.clip(total, -30, 30))))
+        """Return the probability of the first message, sigmoid(w . x + b)."""
+        logit = self.bias + sum(x * self.weights.get(word, 0.0) for word, x in self.features(event).items())
+        return float(1 / (1 + np.exp(-np.clip(logit, -30, 30))))
 
-    def learn(self, reports: Sequence[tuple[str, bool]], gained: float) -> None:
+    def learn(self, reports: Sequence[tuple[str, bool]], episode_return: float) -> None:
         """Make the sent messages more likely if the return exceeds the mean of earlier ones, else less.
 
         Args:
             reports: The events of one episode, and whether the first message was sent for each.
-            gained: The return of the episode.
+            episode_return: The return of the episode.
         """
         for event, _ in reports:
             self.events += 1
             for word in sorted(set(words(event))):
                 self.counts[word] = self.counts.get(word, 0) + 1
-        slopes = [(self.features(event), float(said) - self.probability(event)) for event, said in reports]
-        for features, slope in slopes:
-            move = self.learning_rate * (gained - self.baseline) * slope
-            self.bias += move
+
+        # d log p(message) / d logit = 1[first message] - p, at the weights before the update
+        gradients = []
+        for event, first in reports:
+            gradients.append((self.features(event), float(first) - self.probability(event)))
+
+        # REINFORCE: w <- w + rate (R - mean R) d log p / d w
+        advantage = episode_return - self.baseline
+        for features, gradient in gradients:
+            step = self.learning_rate * advantage * gradient
+            self.bias += step
             for word, x in features.items():
-                self.weights[word] = self.weights.get(word, 0.0) + move * x
+                self.weights[word] = self.weights.get(word, 0.0) + step * x
         self.episodes += 1
-        self.baseline += (gained - self.baseline) / min(self.episodes, 100)
+        self.baseline += advantage / min(self.episodes, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,14 +165,14 @@ class PlannerActorReporter(InnerMonologue):
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
         """Return the feedback of the channels, and the report of the event, if there is one."""
-        told = super().tell(plan, state, event, worked)
+        feedback = super().tell(plan, state, event, worked)
         if not event:
-            return told
+            return feedback
         p = self.reporter.probability(event)
         first = bool(self.rng_of(state.stream, 3).random() < p) if self._samples else p >= 0.5
         self.reports.setdefault(state.stream, []).append((event, first))
         message = self.config.messages[0 if first else 1]
-        return f"{told}\n{message}".strip()
+        return f"{feedback}\n{message}".strip()
 
     @property
     def _samples(self) -> bool:
@@ -176,9 +186,10 @@ class PlannerActorReporter(InnerMonologue):
         for t in transitions:
             self.returns[t.stream] = self.returns.get(t.stream, 0.0) + t.reward
             if t.done:
-                gained, reports = self.returns.pop(t.stream), self.reports.pop(t.stream, [])
+                episode_return = self.returns.pop(t.stream)
+                reports = self.reports.pop(t.stream, [])
                 if self.learns and self.config.reporter == "trained":
-                    self.trained.learn(reports, gained)
+                    self.trained.learn(reports, episode_return)
 
     def player(self, seed: int) -> PlannerActorReporter:
         """Return a player with the same planner, skills and reporter, which does not learn."""

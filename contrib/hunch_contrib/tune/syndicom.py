@@ -52,19 +52,21 @@ class SYNDICOM(SFT):
         Raises:
             UsageError: if a demonstration has no feedback.
         """
-        how, shown = self.config.feedback, world.examples
-        if any(len(texts) != 2 for _, texts in shown):
+        if any(len(texts) != 2 for _, texts in world.examples):
             raise UsageError("syndicom learns from demonstrations with two texts, feedback and repair.")
-        notes = [texts[0] for _, texts in shown]
-        if how == "shuffled":
+        notes = [feedback for _, (feedback, _) in world.examples]
+        if self.config.feedback == "shuffled":
             order = np.random.default_rng([seed, 5]).permutation(len(notes))
             notes = [notes[i] for i in order]
         self.both: list[Example] = []
-        for (request, (_, repair)), note in zip(shown, notes, strict=True):
+        for (request, (_, repair)), note in zip(world.examples, notes, strict=True):
             state = State(request, world.task)
-            if how != "none":
+            if self.config.feedback == "none":
+                self.both.append(Example(with_feedback(state, ""), repair))
+            else:
+                # (request, answer -> feedback), (request, answer, feedback -> repair)
                 self.both.append(Example(with_feedback(state, None), note))
-            self.both.append(Example(with_feedback(state, "" if how == "none" else note), repair))
+                self.both.append(Example(with_feedback(state, note), repair))
         super().begin(replace(world, data=(), examples=()), seed)
 
     def chosen(self, known: list[Example]) -> list[Example]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from hunch.core import IntArray
-from hunch.rl.q_learning import Batch, Candidates, Features, QLearner, forward
+from hunch.rl.q_learning import Batch, CandidateSets, Features, QLearner, forward
 
 
 class ConservativeLearner(QLearner):
@@ -37,7 +37,7 @@ class ConservativeLearner(QLearner):
         self.beta = beta
         self.floor = floor
 
-    def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
+    def loss(self, q: Tensor, batch: Batch, candidates: CandidateSets) -> Tensor:
         """Return the loss, the Bellman error plus the conservative term, as a scalar.
 
         Args:
@@ -50,13 +50,14 @@ class ConservativeLearner(QLearner):
             return bellman_loss
         sets = candidates(batch.state, batch.candidates)  # C(s) of each state
         if self.floor:  # C(s) and a
-            sets = [np.union1d(own, action) for own, action in zip(sets, batch.action, strict=True)]
+            sets = [np.union1d(indices, action) for indices, action in zip(sets, batch.action, strict=True)]
+        # beta mean [ log sum over a' in C(s) of exp Q(s, a')  -  Q(s, a) ]
         log_sum_exp = torch.logsumexp(self.padded(batch.state, sets), dim=1)  # (n,)
         return bellman_loss + self.beta * (log_sum_exp - q).mean()
 
     def padded(self, states: IntArray, candidates: Sequence[IntArray]) -> Tensor:
         """Return Q of each state's candidates, shape (n, max. candidates), padded with -inf."""
-        lengths = torch.tensor([len(own) for own in candidates])  # (n,)
+        lengths = torch.tensor([len(indices) for indices in candidates])  # (n,)
         mask = torch.arange(int(lengths.max())) < lengths[:, None]  # (n, max. candidates)
         q = forward(self.network, self.features, states, candidates)  # (total candidates,)
         return torch.full(mask.shape, -torch.inf).masked_scatter(mask, q)

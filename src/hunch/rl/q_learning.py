@@ -151,8 +151,11 @@ class Replay:
         self.rows[: len(filled)] = filled.numpy()
 
 
-Candidates: TypeAlias = Callable[[IntArray, IntArray], list[IntArray]]
-"""Function that returns C(s) as action indices, given state numbers and stored candidates."""
+CandidateSets: TypeAlias = Callable[[IntArray, IntArray], list[IntArray]]
+"""Function that returns C(s) of n states, each an array of action indices.
+
+Its arguments are the numbers of the states, shape (n,), and the sets that are stored with their transitions,
+shape (n, k)."""
 
 
 class QLearner(Saved):
@@ -203,7 +206,7 @@ class QLearner(Saved):
         self.target = copy.deepcopy(self.network).requires_grad_(False)
         self.optimiser = torch.optim.Adam(self.network.parameters(), lr=learning_rate, foreach=True)
 
-    def update(self, batch: Batch, candidates: Candidates) -> float:
+    def update(self, batch: Batch, candidates: CandidateSets) -> float:
         """Make one gradient step, and return the loss.
 
         Args:
@@ -230,7 +233,7 @@ class QLearner(Saved):
                 torch._foreach_lerp_(target_weights, weights, self.target_rate)
         return float(loss.detach())
 
-    def loss(self, q: Tensor, batch: Batch, candidates: Candidates) -> Tensor:
+    def loss(self, q: Tensor, batch: Batch, candidates: CandidateSets) -> Tensor:
         """Return the loss, 1/2 mean (Q(s, a) - y)^2, as a scalar; the sum with ``reduction="sum"``.
 
         Args:
@@ -242,7 +245,7 @@ class QLearner(Saved):
         return 0.5 * nn.functional.mse_loss(q, y, reduction=self.reduction)
 
     @torch.no_grad()
-    def _bellman_target(self, batch: Batch, candidates: Candidates) -> Tensor:
+    def _bellman_target(self, batch: Batch, candidates: CandidateSets) -> Tensor:
         """Return y = r + gamma max over a' in C(s') of Q_target(s', a'), r at a terminal s'; shape (n,)."""
         y = torch.from_numpy(batch.reward).float()
         alive = np.flatnonzero(batch.terminated == 0)  # (m,): the transitions with a future
@@ -264,7 +267,7 @@ class QLearner(Saved):
         if not states:
             return []
         q = forward(self.network, features, np.array(states), candidates).numpy().astype(np.float64)
-        ends = np.cumsum([len(own) for own in candidates])
+        ends = np.cumsum([len(indices) for indices in candidates])
         return np.split(q, ends[:-1])
 
 
@@ -280,7 +283,7 @@ def forward(
         candidates: Indices of actions, an array for each state; the output has the same order.
     """
     rows = features.rows(states, candidates)  # first, because it may replace the matrix by a larger one
-    owner = np.repeat(np.arange(len(states)), [len(own) for own in candidates])
+    owner = np.repeat(np.arange(len(states)), [len(indices) for indices in candidates])
     # Each distinct action once. The order of rows decides the last bits of a product. The order of appearance
     # belongs to the run, while the numbers of texts depend on what else the process has embedded.
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)

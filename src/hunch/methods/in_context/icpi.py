@@ -84,7 +84,8 @@ class Planner(EpisodicAgent):
         texts: Texts | None = None,
         **options: Any,
     ) -> None:
-        self.world_model, self.policy = world, policy
+        self.world_model = world
+        self.policy = policy
         super().__init__(config, texts=texts, **options)
 
     def begin(self, world: World, seed: int) -> None:
@@ -94,25 +95,26 @@ class Planner(EpisodicAgent):
 
     def ready(self, state: State) -> bool:
         """Return whether the memory has examples of every action and of a next state, and a success."""
-        return bool(self.experience.successes) and self.world_model(self.experience, self.words).ready(
-            state.options
-        )
+        if not self.experience.successes:
+            return False
+        return self.world_model(self.experience, self.words).ready(state.options)
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return Q(s, a) from one rollout per action and state; all rollouts run in parallel."""
-        shown = self.experience, self.words
         pairs = [(state.observation, action) for state in states for action in state.options]
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(pairs))]
-        values = roll_out(
-            self.world_model(*shown),
-            self.policy(*shown),
+        # Q(s, a) = sum_t gamma^t r_t, with a_0 = a and later actions from the policy
+        q = roll_out(
+            self.world_model(self.experience, self.words),
+            self.policy(self.experience, self.words),
             [state for state, _ in pairs],
             [action for _, action in pairs],
             rngs,
             depth=self.words.max_rollout_steps,
             gamma=self.words.gamma,
-        )
-        return np.split(values, np.cumsum([len(state.options) for state in states])[:-1])
+        )  # (pairs,)
+        ends = np.cumsum([len(state.options) for state in states])
+        return np.split(q, ends[:-1])
 
 
 class ICPI(Planner):
@@ -140,9 +142,11 @@ class ICPI(Planner):
         **options: Any,
     ) -> None:
         EpisodicAgent.__init__(self, config, texts=texts, **options)
-        self.models = {"lm": lm} | ({} if policy_lm is None else {"policy_lm": policy_lm})
-        self.completer = self.actor = Completer(lm, self.config)
+        self.models = {"lm": lm}
+        self.completer = Completer(lm, self.config)  # as the world model
+        self.actor = self.completer  # as the policy
         if policy_lm is not None:
+            self.models = {"lm": lm, "policy_lm": policy_lm}
             self.actor = Completer(policy_lm, self.config)
         self.world_model = partial(InContextWorldModel, self.completer)
         self.policy = partial(InContextPolicy, self.actor)
@@ -166,8 +170,10 @@ class ICPI(Planner):
 
     def learn(self) -> dict[str, float]:
         """Return statistics of the prompts as metrics; no weights are trained."""
-        own = {} if self.actor is self.completer else self.actor.metrics()
-        return self.completer.metrics() | {f"policy_{name}": share for name, share in own.items()}
+        metrics = self.completer.metrics()
+        if self.actor is not self.completer:
+            metrics |= {f"policy_{name}": share for name, share in self.actor.metrics().items()}
+        return metrics
 
 
 METHOD = Method(

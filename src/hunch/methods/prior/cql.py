@@ -7,7 +7,8 @@ Algorithm (Kumar et al., "Conservative Q-Learning for Offline Reinforcement Lear
         L     <- 0.5 (Q(s, a) - y)^2 + beta (log sum over all b of exp Q(s, b) - Q(s, a))
         descend on L;  Q_target <- Q_target + rate * (Q - Q_target)
 
-The code is that of :mod:`hunch.methods.prior.cql_prior`, with all admissible actions as candidates.
+The loss is :meth:`hunch.rl.conservative.ConservativeLearner.loss`; everything else is that of
+:mod:`hunch.methods.prior.cql_prior`, with all admissible actions as candidates.
 """
 
 from __future__ import annotations
