@@ -28,14 +28,17 @@ from hunch.lm import DecisionQuestion, choose, decide, load
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
+from hunch.lm.scoring.choose import way_of_choosing
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, PositiveInt, Share
+from hunch.ranges import LATER, NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.goal.goaled import Goaled, GoalSource
 from hunch.roles.reward.rewarded import Rewarded
 from hunch.roles.reward.similarity import Similarity
+
+GoalWay = Literal["auto", "decision", "likelihood", "label", "structured", "text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,11 @@ class SuggestionConfig(AskConfig):
     or no to each candidate (paper: closed); a decision model to all in one request. alike: candidates most
     similar to the observation (ours; for encoders). auto: list if the model generates, else alike if it
     embeds, else ask."""
+    way: Literal["auto", "decision", "likelihood", "label", "structured", "text"] = field(
+        default="auto", metadata=LATER
+    )
+    """With ask: way of asking for yes or no; auto takes the first of decision, likelihood, label, structured
+    and text that the model has."""
     goals: PositiveInt = 5
     """Maximum goals per state (our choice)."""
     samples: PositiveInt = 1
@@ -91,12 +99,18 @@ class Suggestions(GoalSource):
         self.lm = lm
         self.nonsense = tuple(nonsense)
         self.models = {"lm": lm}
-        kinds = {"list": {"generate"}, "alike": {"embed"}, "ask": {"score", "label", "decide"}}
+        kinds = {
+            "list": {"generate"},
+            "alike": {"embed"},
+            "ask": {"score", "label", "decide", "generate"},
+        }
         able = [kind for kind, verbs in kinds.items() if verbs & lm.verbs]
         self.how = self.config.how if self.config.how != "auto" else (able or ["list"])[0]
         if self.how not in able:
             needs = " or ".join(sorted(kinds[self.how]))
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
+        if self.how == "ask":
+            way_of_choosing(lm, self.config.way, "goal")  # refuses a way that the model lacks
         self._asking = Asking(lm, self.config, tokens=64, stop=(), role="goal")
         self.table = TextTable(lm) if self.how == "alike" else None
 
@@ -162,14 +176,15 @@ class Suggestions(GoalSource):
 
     def _approved(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates of each state to which a model says yes, the most likely first."""
-        if self.lm.verbs.isdisjoint({"score", "label"}):
+        way = way_of_choosing(self.lm, self.config.way, "goal")
+        if way == "decision":
             return self._decided(states)
         pairs = [(state, option) for state in states for option in state.options]
         prompts = [
             f"{s.observation}\n\nIs it sensible and useful to {option} here and now?\n- Yes\n- No\nAnswer:"
             for s, option in pairs
         ]
-        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts), role="goal"))
+        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts), way=way, role="goal"))
         return [
             self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
             for state in states

@@ -34,10 +34,10 @@ from hunch.lm.prompts import Prompt
 from hunch.methods.learners import LearnerConfig, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, PositiveInt, Share
+from hunch.ranges import LATER, NonNegativeFloat, PositiveInt, Share
 from hunch.rl.statistics import cycles
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.reward.comparer import CHOICES, TARGETS, Comparer
+from hunch.roles.reward.comparer import CHOICES, TARGETS, Comparer, CompareWay
 from hunch.roles.reward.comparer import read_preference as read_preference
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
@@ -71,6 +71,10 @@ class PreferenceConfig(AskConfig):
     or more for a chat model."""
     last: bool = False
     """Read the last verdict in an answer instead of the first, for models that explain before they decide."""
+    way: CompareWay = field(default="auto", metadata=LATER)
+    """Way of asking for a verdict: a written answer (text, paper), one restricted to 1, 2 or none
+    (structured), or the probability of each: of a decision model (decision), by letters (label) or as text
+    (likelihood). auto: decision, structured or text, the model's best of these; text with last."""
 
 
 class Pair(NamedTuple):
@@ -115,7 +119,7 @@ class Preference(RewardSource):
         self.table = TextTable(encoder)
         self.models = {"judge": lm, "encoder": encoder}
         asking = Asking(lm, self.config, tokens=16, top_p=0.95, stop=(), role="preference")
-        self.comparer = Comparer(lm, asking, self.config.last, PROGRESS)
+        self.comparer = Comparer(lm, asking, self.config.last, PROGRESS, self.config.way)
 
     @property
     def evidence(self) -> EvidenceLevel | None:

@@ -1,12 +1,13 @@
 """Asks a language model which of two things is better; the verdict is 1, 2 or none.
 
-A model that writes answers with one of these. A decision model returns the probability of each.
+A model that writes answers with one of these, in its own words or restricted to them. By other ways the
+probability of each is known: of a decision model, or by the likelihood of the answers or of letters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from hunch.lm.decision import DecisionQuestion
 from hunch.lm.hearing import show
 from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import decide, extended
-from hunch.lm.ways import best_way
+from hunch.lm.ways import Way, way_for
 
 CHOICES: Final = ("1", "2", "none")
 BETTER: Final = "Which of the two is better?"
@@ -29,36 +30,57 @@ TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 VERDICTS: Final = {"1": 1, "2": 2, "none": 0, "neither": 0}
 
 
+CompareWay = Literal["auto", "decision", "structured", "label", "likelihood", "text"]
+COMPARING: Final[tuple[Way, ...]] = ("decision", "structured", "label", "likelihood", "text")
+"""The ways of asking for a verdict."""
+WRITTEN: Final[tuple[Way, ...]] = ("decision", "structured", "text")
+"""The ways among which auto takes the model's best: a model that continues text goes on to be read."""
+
+
 class Comparer:
     """Asks a language model for verdicts: 1, 2 or none.
 
     Attributes:
-        decides: True if the model decides; its questions then need no list of answers at the end.
+        way: The way of asking.
+        decides: True if the probability of each answer is known; questions then need no list of answers at
+            the end.
         unread: Number of questions of the last call that have no readable verdict.
 
     Args:
-        lm: A model that writes, or a decision model.
+        lm: A model that writes, decides, scores or labels.
         asking: How the model is asked.
         last: Read the last verdict in an answer instead of the first, for models that explain first.
-        question: The question to a decision model.
+        question: The question where the probability of each answer is known.
+        way: The way of asking; auto takes the best of :data:`WRITTEN`, and free text with ``last``.
 
     Raises:
-        UsageError: if the model can do neither.
+        UsageError: if the model cannot be asked in this way.
     """
 
     unread = 0
 
-    def __init__(self, lm: LanguageModel, asking: Asking, last: bool = False, question: str = BETTER) -> None:
+    def __init__(
+        self,
+        lm: LanguageModel,
+        asking: Asking,
+        last: bool = False,
+        question: str = BETTER,
+        way: CompareWay = "auto",
+    ) -> None:
         self.lm = lm
         self.asking = asking
         self.last = last
         self.question = question
-        self.decides = best_way(lm, ("decision", "text"), needed_by="A judge of pairs") == "decision"
+        possible: tuple[Way, ...] = COMPARING
+        if way == "auto":
+            possible = ("decision", "text") if last else WRITTEN
+        self.way = way_for(lm, way, possible, role=asking.role, needed_by="A judge of pairs")
+        self.decides = self.way in ("decision", "label", "likelihood")
 
     def preferences(self, questions: Sequence[Prompt | None]) -> list[float]:
         """Return the preference for the first of the two in each question, from 0 to 1; 0.5 is a tie.
 
-        That of a model that writes is 0, 0.5 or 1. A decision model gives p(1) + p(none) / 2. A question
+        That of a model that writes is 0, 0.5 or 1. Known probabilities give p(1) + p(none) / 2. A question
         that is None, or that has no verdict, is a tie.
         """
         if not self.decides:
@@ -75,7 +97,7 @@ class Comparer:
             self.lm,
             asked,
             [[choice]] * len(asked),
-            way="decision",
+            way=self.way,
             patience=self.asking.patience,
             role=self.asking.role,
         )
@@ -88,7 +110,7 @@ class Comparer:
         """Return the verdict on each question, 1, 2 or 0 (a tie, also if a question is None), else None.
 
         A repeated question gets another sample. If an answer has no verdict, the question is asked again.
-        The verdict of a decision model is its most probable answer.
+        Where probabilities are known, the verdict is the most probable answer.
         """
         if self.decides:
             favourites = [None if p is None else int(p.argmax()) for p in self._decided(questions)]
@@ -124,7 +146,11 @@ class Comparer:
         for n in sorted(set(most.values())):
             own = [question for question in most if most[question] == n]
             shown = [extended(question, reminder) for question in own]
-            samples |= zip(own, self.asking.generate(shown, n + 1), strict=True)
+            if self.way == "structured":
+                texts = self.asking.restricted(shown, [CHOICES] * len(shown), n + 1)
+            else:
+                texts = self.asking.generate(shown, n + 1)
+            samples |= zip(own, texts, strict=True)
         return [samples[question][n] for _, question, n in due]
 
 

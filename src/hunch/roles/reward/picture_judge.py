@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hunch.lm import Message, picture, require
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.pictures import message
 from hunch.lm.prompts import Prompt
-from hunch.ranges import NonNegativeFloat
-from hunch.roles.reward.comparer import CHOICES, Comparer
+from hunch.ranges import LATER, NonNegativeFloat
+from hunch.roles.reward.comparer import CHOICES, Comparer, CompareWay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,8 @@ class PictureAsking(AskConfig):
     """Goal in the judge's prompt. Default: the environment's task."""
     describe: bool = True
     """First ask what both pictures show, and then ask for a verdict on this description alone (paper)."""
+    way: CompareWay = field(default="auto", metadata=LATER)
+    """Way of asking for a verdict; see :class:`hunch.roles.reward.comparer.Comparer`."""
     temperature: NonNegativeFloat | None = 0.1
     """Temperature of descriptions and verdicts (our choice)."""
 
@@ -50,7 +52,8 @@ class PictureJudge:
         self.lm, self.config = require(lm, "see", needed_by="A judge of pictures"), config
         self.writes = "generate" in lm.verbs
         if self.writes:
-            self.comparer = Comparer(lm, Asking(lm, config, tokens=16, stop=(), role="preference"))
+            asking = Asking(lm, config, tokens=16, stop=(), role="preference")
+            self.comparer = Comparer(lm, asking, way=config.way)
             own = replace(config, prompt=None)
             self.describing = Asking(lm, own, tokens=256, stop=(), role="preference")
         else:
