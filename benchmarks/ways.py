@@ -158,20 +158,21 @@ Answers = dict[str, dict[int, dict[str, Any]]]
 
 def table(lines: Sequence[dict[str, Any]]) -> None:
     """Print the weight of the right option by each way, and the differences to structured answers."""
+    ways = [way for way in WAYS if any(line["way"] == way for line in lines)]
     cells: dict[tuple[str, str, int], Answers] = {}
     for line in lines:
         cell = cells.setdefault((line["model"], line["bed"], line["size"]), {})
         cell.setdefault(line["way"], {})[line["number"]] = line
-    print(f"| model | environment | options | chance | states | {' | '.join(WAYS)} |")
-    print(f"|{'---|' * (5 + len(WAYS))}")
+    print(f"| model | environment | options | chance | states | {' | '.join(ways)} |")
+    print(f"|{'---|' * (5 + len(ways))}")
     for (model, bed, size), by_way in cells.items():
         rows = [row for answered in by_way.values() for row in answered.values()]
         chance = np.mean([1 / len(row["options"]) for row in rows])
-        states = "/".join(str(len(by_way.get(way, ()))) for way in WAYS)
-        weights = [estimate([*by_way.get(way, {}).values()]) for way in WAYS]
+        states = "/".join(str(len(by_way.get(way, ()))) for way in ways)
+        weights = [estimate([*by_way.get(way, {}).values()]) for way in ways]
         print(f"| {model} | {bed} | {size} | {chance:.2f} | {states} | {' | '.join(weights)} |")
     print()
-    others = [way for way in WAYS if way != "structured"]
+    others = [way for way in ways if way != "structured"]
     print(f"| model | {' | '.join(f'{way} - structured' for way in others)} |")
     print(f"|{'---|' * (1 + len(others))}")
     for model in dict.fromkeys(model for model, _, _ in cells):
@@ -181,7 +182,7 @@ def table(lines: Sequence[dict[str, Any]]) -> None:
     print("| model | way | recall of 5 | favourite right | names no option | median seconds |")
     print(f"|{'---|' * 6}")
     for model in dict.fromkeys(model for model, _, _ in cells):
-        for way in WAYS:
+        for way in ways:
             own_rows = [row for row in lines if (row["model"], row["way"]) == (model, way)]
             if own_rows:
                 figures = [np.mean([score(row) for row in own_rows]) for score in (recall, favours, unread)]
