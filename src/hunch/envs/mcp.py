@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as LateError
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Final
 
-from hunch.admitted import require
+from hunch.admitted import require, require_server
 from hunch.core import HunchError, UsageError
 from hunch.envs.tools import Tool, Tools
 from hunch.extras import library
@@ -38,7 +38,9 @@ class Server:
         self.place = place
         self.seconds = seconds
         self.remote = place.startswith(("http://", "https://"))
-        if not self.remote:
+        if self.remote:
+            require_server(place, "Calls of tools")
+        else:
             require(place, f"The environment mcp:{place}")
         self._loop = asyncio.new_event_loop()
         self._closing: asyncio.Event | None = None
