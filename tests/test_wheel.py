@@ -155,6 +155,17 @@ def test_the_command_runs_from_the_wheel(site):
 
 
 @pytest.mark.slow
+def test_rules_come_with_the_wheel(site):
+    """All but those that know worlds of the studies."""
+    load = "from hunch import lm; from hunch.lm.rules import HOMES; print(*HOMES)"
+    done = python(
+        site, "-c", f"{load}; [lm.load(f'scripted:{{name}}') for name in ('first', 'overlap', *HOMES)]"
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"frozenlake", "judge", "mutator"} <= set(done.stdout.split())
+
+
+@pytest.mark.slow
 def test_an_audition_needs_no_study(site):
     done = python(
         site, "-m", "hunch", "audition", "--lm", "bag-of-words", "--questions", "4", "--out", "heard"

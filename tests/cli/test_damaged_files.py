@@ -53,7 +53,11 @@ def sound(tmp_path_factory):
     execute(LEARNER, out / "learner", budget=Budget(calls=10_000))
     lines = []
     execute(LEARNER, out / "half", watch=Watch(report=lines.append, stop=lambda: len(lines) >= 40))
-    search = {"env": "hunch/Heuristic-CapSet-v0", "env_options": {"n": 2}, "lm": "scripted:mutator"}
+    search = {
+        "env": "hunch/Heuristic-BinPacking-v0",
+        "env_options": {"items": 10, "instances": 2},
+        "lm": "scripted:mutator",
+    }
     execute(RunConfig(method="funsearch", options=FunSearchConfig(), steps=4, **search), out / "search")
     for name, arguments in PREPARED.items():
         main([*arguments, "--out", str(out / name)])

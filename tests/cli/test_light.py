@@ -45,7 +45,7 @@ REFUSED = [
         for spec in ("pocket?corpus=nosuch", "scripted:nosuch", "replay:nowhere", "bag-of-words?dim=-1")
     ),
     f"compare dqn-prior {LAKE} --lm minilm?nosuch=1",
-    "run dqn-prior --env hunch/GameCode-v0",
+    "run dqn-prior --env hunch/PolicyCode-v0",
     f"run gif-mcts {LAKE}",
     f"run cql-prior {LAKE} --data nowhere --lm uniform",
     f"run bc-lm {LAKE} --data nowhere",

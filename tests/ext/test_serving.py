@@ -164,7 +164,7 @@ def test_only_this_machine_reaches_it_unless_told():
     ("arguments", "said"),
     [
         ([], "Name an environment"),
-        (["hunch/Heuristic-CapSet-v0"], "takes programs, which anyone who connects could run"),
+        (["hunch/Heuristic-BinPacking-v0"], "takes programs, which anyone who connects could run"),
         (["hunch/Nowhere-v0"], "There is no environment"),
         (["hunch/FrozenLake-v0", "--env.sise", "3"], "has no option 'sise'"),
         (["hunch/FrozenLake-v0", "--port", "99999"], "port"),

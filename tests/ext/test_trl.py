@@ -133,7 +133,7 @@ def test_the_tool_is_the_environment():
 
 def test_what_trl_cannot_use_is_said(tmp_path, tokenizer):
     with pytest.raises(UsageError, match="takes programs"):
-        ours.factory("hunch/Heuristic-CapSet-v0")
+        ours.factory("hunch/Heuristic-BinPacking-v0")
     with pytest.raises(ValueError, match="does not support tool calling"):
         trained(tmp_path, tokenizer, ours.chats(4), environment_factory=ours.factory("hunch/FrozenLake-v0"))
     with pytest.raises(UsageError, match="A prompt of the data set is the seed of an episode, not 'hello'"):

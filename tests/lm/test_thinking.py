@@ -82,6 +82,7 @@ def spec(server):
     return f"openai:m?base_url={server.url}&retries=2"  # a busy machine may break a connection
 
 
+GYM = "hunch/RewardDesign-Gymnasium-v0"
 RUNS = {
     "dqn-prior": (LAKE, "--steps", "12", "--k", "2"),
     "zero-shot": (LAKE, "--steps", "12"),
@@ -89,7 +90,7 @@ RUNS = {
     "icpi": ("hunch/Chain-v0", "--prompts", "per-episode", "--steps", "30"),
     "kwon": ("hunch/Ultimatum-v0", "--steps", "40"),
     "motif": (
-        "hunch/DoorKey-v0",
+        "hunch/Craft-v0",
         "--steps",
         "240",
         "--preference.collect",
@@ -97,7 +98,7 @@ RUNS = {
         "--preference.pairs",
         "40",
     ),
-    "eureka": ("hunch/RewardDesign-v0", "--env.world", "docking", "--steps", "2", "--population", "2"),
+    "eureka": (GYM, "--env.base", "FrozenLake-v1", "--env.steps", "200", "--steps", "2", "--population", "2"),
 }
 
 
@@ -248,11 +249,11 @@ HEURISTIC = "```python\ndef priority(el, n):\n    return 0.0\n```"
 ASKED = {
     "prior": (LAKE, "You are allowed to take", "I would go up: Go Up", "Go Up"),
     "judge": ("hunch/MatrixGame-v0", "The objective:", "Yes, it does.", "Yes"),
-    "preference": ("hunch/DoorKey-v0", "Which of the two shows more progress", "2", "2"),
+    "preference": ("hunch/Craft-v0", "Which of the two shows more progress", "2", "2"),
     "goal": ("hunch/Craft-v0", "sensible and useful to do", "- collect wood", "['collect wood']"),
     "policy": ("hunch/Craft-v0", "Which of these actions is the best", "collect wood", "collect wood"),
     "world-model": ("hunch/Chain-v0", "state", "assert not done", "False"),
-    "writer": ("hunch/Heuristic-CapSet-v0", "priority", HEURISTIC, "def priority"),
+    "writer": ("hunch/Heuristic-BinPacking-v0", "priority", HEURISTIC, "def priority"),
     "plan4mc": ("hunch/Craft-v0", "nearby afterwards", "unknown", "unknown"),
     "rl-adapter": ("hunch/Craft-v0", "should the player try next", "collect wood", "['collect wood']"),
 }
@@ -288,7 +289,7 @@ def test_the_command_shows_how_every_role_asks_and_how_an_answer_is_read(role, t
 
 def test_few_questions_are_enough_for_a_role_that_asks_much(thinker):
     thinker.decide = lambda prompt: "1"
-    main(["lm", spec(thinker), "--ask", "preference", "--env", "hunch/DoorKey-v0"])
+    main(["lm", spec(thinker), "--ask", "preference", "--env", "hunch/Craft-v0"])
     assert len(thinker.asked) < 40
 
 
@@ -330,7 +331,7 @@ def test_a_role_takes_the_options_of_its_method(thinker, tmp_path, capsys):
         (("--ask", "prior"), "--env is missing"),
         (("--ask", "king", "--env", LAKE), "--ask takes a role (prior, judge,"),
         (("--ask",), "--ask takes a role (prior, judge,"),
-        (("--ask", "goal", "--env", "hunch/Heuristic-CapSet-v0"), "chooses from listed actions"),
+        (("--ask", "goal", "--env", "hunch/Heuristic-BinPacking-v0"), "chooses from listed actions"),
         (("--ask", "prior", "--env", LAKE, "--kk", "3"), "There is no option --kk"),
     ],
 )

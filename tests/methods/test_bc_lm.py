@@ -1,33 +1,13 @@
 """Cloning with a language model: better than random within seconds, and runs that go on."""
 
-import numpy as np
 import pytest
 from tests.begun import begun
 
 import hunch
 from hunch.core import State, Transition, UsageError
 from hunch.methods.prior.bc_lm import BCLM
-from hunch.roles import UniformPrior
-from hunch.runs.record import collect, parse_mix
 
-TOMATO = "hunch/Overcooked-Tomato-v0"
 FAST = {"batch_size": 8, "learning_rate": 2e-3}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return collect(TOMATO, {}, parse_mix("oracle"), 30)
-
-
-def success(agent):
-    return np.mean([episode.success for episode in hunch.evaluate(agent, hunch.make(TOMATO), 40)])
-
-
-def test_it_clones_the_oracle(data):
-    agent = BCLM(**FAST)
-    hunch.train(agent, data=data, steps=60)
-    chance = success(hunch.methods.ZeroShot(UniformPrior()))
-    assert success(agent) > chance + 0.3
 
 
 def test_the_recorded_action_is_learnt_and_alpha_flattens():

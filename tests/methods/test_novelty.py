@@ -99,4 +99,4 @@ def test_the_bonus_does_not_depend_on_the_size_of_the_errors():
     ],
 )
 def test_novelty_keeps_the_contract(agent):
-    methods.check(agent(), hunch.make("hunch/DoorKey-v0"), steps=36)
+    methods.check(agent(), hunch.make("hunch/Craft-v0"), steps=36)

@@ -81,12 +81,6 @@ def test_a_prior_pulls_where_nothing_is_paid_and_proposals_bind():
     assert bound.act([ROOM] * 5) == bound.player(0).act([ROOM] * 5) == ["turn right"] * 5
 
 
-def test_proposals_are_those_of_a_run_and_a_player_draws_its_own():
-    room = hunch.make("hunch/BabyAI-GoToObj-v0", history=0, max_steps=4)
-    agent = GFlanPrior(UniformPrior(), k=2, space="proposals", **FAST)
-    hunch.methods.check(agent, room, steps=12)
-
-
 def test_ppo_learns_a_game_of_one_move():
     agent = PPO(hunch.roles.TextTable(lm.load("bag-of-words")), horizon=16, learning_rate=1e-2)
     assert lesson(agent, 12)[1] > 0.9

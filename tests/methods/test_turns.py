@@ -12,8 +12,6 @@ from hunch.core import UsageError
 from hunch.envs import check
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.wrappers import REFUSED, Written
-from hunch.rl.rollout import Rollout
-from hunch.roles.prior.language import prompt
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -22,7 +20,6 @@ pytest.importorskip("peft")
 from hunch.rl.advantages import Actions, anchored, group  # noqa: E402
 
 WALKS = 'pocket?corpus=walks&end="\\n"'
-BABY = "hunch/BabyAI-GoToObj-v0"
 MOVES = ("turn left", "turn right", "go forward", "drop")
 
 
@@ -78,8 +75,8 @@ def test_an_inadmissible_text_costs_a_step_and_changes_nothing():
 
 
 def test_what_cannot_be_written_says_so(capsys):
-    with pytest.raises(UsageError, match="Recipes-v0 accepts any text as it is: leave out written"):
-        hunch.make("hunch/Recipes-v0", written=True)
+    with pytest.raises(UsageError, match="BinPacking-v0 accepts any text as it is: leave out written"):
+        hunch.make("hunch/Heuristic-BinPacking-v0", written=True)
     with pytest.raises(UsageError, match="ppo-text writes any text, and hunch/FrozenLake-v0 takes listed"):
         hunch.train("ppo-text", "hunch/FrozenLake-v0", steps=5, lm="hf:/nowhere")
     with pytest.raises(SystemExit) as end:
@@ -94,32 +91,6 @@ def test_what_cannot_be_written_says_so(capsys):
 def test_the_contract_is_kept_in_many_turns(name, model):
     made = agent(name, model, group=2, episodes=4, max_tokens=5)
     methods.check(made, Written(Turning()), steps=16, streams=2)
-
-
-def test_a_choice_by_the_transcript_is_how_likely_the_text_is_to_be_written(model):
-    """Two routes: the tree of listed actions, and each action judged as a text with its end."""
-    made = agent("grpo", model, group=2, listed=False)
-    made.begin(hunch.core.World(streams=2, steps=10), 0)
-    [state] = Rollout([hunch.make(BABY, history=1)], 3).states
-    [shares] = made.policy.probabilities([state])
-    prompts = [prompt(state, False)] * len(state.options)
-    with torch.no_grad():
-        judged = model.judged(prompts, model.spelled(prompts, state.options))
-    np.testing.assert_allclose(shares, judged.logprobs.sum(1).softmax(0).numpy(), atol=1e-5)
-
-
-def test_a_run_resumes_where_it_was_stopped(tmp_path, model):
-    """A folder of transformers with adapters: stopped and resumed equals uninterrupted."""
-    model.restart()
-    spec = f'hf:{model.save(tmp_path / "model")}?train=lora&end="\\n"'
-    options = {"max_steps": 3, "written": True, "history": 1}
-    how = {"streams": hunch.Streams(envs=4, options=options), "lm": spec, "group": 2}
-    how |= {"episodes": 4, "max_tokens": 5, "seed": 3}
-    whole = hunch.train("gigpo", BABY, steps=24, out=tmp_path / "whole", **how)
-    again = hunch.train("gigpo", BABY, steps=12, out=tmp_path / "again", **how)
-    again = hunch.train("gigpo", BABY, steps=24, out=tmp_path / "again", **how)
-    assert [e.actions for e in whole.episodes] == [e.actions for e in again.episodes]
-    assert hunch.load(tmp_path / "whole").agent.evidence == "L1"
 
 
 # ---- equal states of a group ------------------------------------------------------------------------------

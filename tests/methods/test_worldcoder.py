@@ -114,7 +114,7 @@ def test_contradictory_steps_are_named():
 
 def test_states_that_are_no_numbers_are_refused_in_a_sentence():
     with pytest.raises(hunch.core.HunchError, match="numbers, texts and lists"):
-        trained(30, env="hunch/MiniCatch-v0")
+        trained(30, env="hunch/Ultimatum-v0")
 
 
 class Useless:

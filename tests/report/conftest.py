@@ -33,7 +33,11 @@ def runs(tmp_path_factory):
 def programs(tmp_path_factory):
     """A search for programs, and an agent that writes down hostile things."""
     out = tmp_path_factory.mktemp("programs")
-    small = {"env": "hunch/Heuristic-CapSet-v0", "env_options": {"n": 2}, "lm": "scripted:mutator"}
+    small = {
+        "env": "hunch/Heuristic-BinPacking-v0",
+        "env_options": {"items": 10, "instances": 2},
+        "lm": "scripted:mutator",
+    }
     execute(RunConfig(method="funsearch", steps=12, options=FunSearchConfig(), **small), out / "funsearch")
 
     class Diary(hunch.methods.ZeroShot):

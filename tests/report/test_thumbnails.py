@@ -8,7 +8,6 @@ import hunch
 from hunch.report.gather import collect
 from hunch.report.page import page
 
-pytest.importorskip("minigrid")
 pytest.importorskip("PIL")
 
 
@@ -17,7 +16,7 @@ def test_the_page_holds_the_pictures_of_states(drawn: bool, tmp_path: Path) -> N
     options = {"picture": drawn, "history": 0, "max_steps": 5}
     hunch.train(
         "q-learning",
-        "hunch/BabyAI-GoToObj-v0",
+        "hunch/FrozenLake-v0",
         steps=15,
         streams=hunch.Streams(options=options),
         out=tmp_path / "run",

@@ -216,18 +216,21 @@ RUNS = {
     "ellm": "--env hunch/Craft-v0 --encoder bag-of-words",
     "motif": "--env hunch/Craft-v0 --encoder bag-of-words --preference.collect 30 --preference.pairs 20",
     "kwon": "--env hunch/MatrixGame-v0",
-    "alpha-proof": "--env hunch/Proof-v0 --env.whole true --env.theorems 5 --guide lm --budget 10 "
-    "--formaliser scripted:formaliser",
 }
 
 
 @pytest.mark.parametrize("method", RUNS)
 def test_a_run_with_a_decision_model(method, tmp_path, monkeypatch):
+    runs_with_a_decision_model(method, RUNS[method], tmp_path, monkeypatch)
+
+
+def runs_with_a_decision_model(method, options, tmp_path, monkeypatch):
+    """Check that a run is complete, and asks a server of decisions."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
     with Running(MockConfig(faults=frozenset())) as server:
         spec = f"systemone:jev-latest?base_url={server.url}/v1"
-        main(["run", method, *RUNS[method].split(), "--lm", spec, "--steps", "60", "--out", "run"])
+        main(["run", method, *options.split(), "--lm", spec, "--steps", "60", "--out", "run"])
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["complete"]
     assert summary["usage"]["calls"] > 0

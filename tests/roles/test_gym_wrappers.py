@@ -82,15 +82,6 @@ def test_gymnasium_accepts_it_as_numbers():
     assert env.step(np.int64(1))[1] in (0.0, 1.5)
 
 
-def test_what_has_no_place_is_refused():
-    with pytest.raises(UsageError, match="recall"):
-        SourceReward(hunch.make("hunch/Ultimatum-v0"), Counts("event"), shaping=Shaping(recall=True))
-    env = Encoded(hunch.make("hunch/SaySelect-v0"), WORDS)
-    env.reset(seed=0)
-    with pytest.raises(UsageError, match="No action is admissible"):
-        env.step(0)  # then it is the partner's turn, whose actions are others
-
-
 def test_a_learner_of_stable_baselines3_gets_the_judges_rewards():
     """The program of the docs, shorter; needs stable-baselines3, which no extra of ours installs."""
     sb3 = pytest.importorskip("stable_baselines3")

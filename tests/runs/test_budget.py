@@ -286,7 +286,8 @@ def test_a_model_that_is_asked_every_step_is_estimated_exactly(tmp_path):
 def test_programs_that_stand_ins_do_not_write_end_no_estimate():
     config = RunConfig(
         method="eureka",
-        env="hunch/RewardDesign-v0",
+        env="hunch/RewardDesign-Gymnasium-v0",
+        env_options={"base": "FrozenLake-v1", "steps": 200},
         lm="scripted:writer",
         steps=12,
         options=EurekaConfig(give_up=4, retries=1, max_tokens=300),

@@ -61,7 +61,7 @@ def test_the_lexical_control_stands_beside_similarities_alone():
     """A rule that writes its answers, or a control itself, has none; a similarity that is asked for has."""
     mapped = RunConfig(method="dqn-prior", env=LAKE, lm="scripted:frozenlake", options=DQNPriorConfig())
     novelty = DQNPriorConfig(prior=PriorConfig(way="novelty"))
-    own = [replace(mapped, lm="words"), replace(mapped, lm="random-words?seed=3")]
+    own = [replace(mapped, lm="words"), replace(mapped, lm="bag-of-words")]
     for config in (mapped, replace(mapped, lm="minilm", options=novelty), *own):
         assert [arm.model for arm in arms([config])] == [config.lm, "uniform"]
     asked = replace(mapped, lm="hf:there", options=DQNPriorConfig(prior=PriorConfig(way="similarity")))

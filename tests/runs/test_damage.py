@@ -128,8 +128,8 @@ def test_what_was_evaluated_and_written_is_whole_or_not_read(tmp_path, name, sai
     """A file that lost its last lines is as sound, line by line, as the whole."""
     config = RunConfig(
         method="funsearch",
-        env="hunch/Heuristic-CapSet-v0",
-        env_options={"n": 2},
+        env="hunch/Heuristic-BinPacking-v0",
+        env_options={"items": 10, "instances": 2},
         lm="scripted:mutator",
         steps=4,
         eval_every=2,

@@ -243,8 +243,8 @@ def test_an_agent_has_methods_of_its_own():
 
 
 def test_streams_are_in_one_environment():
-    with pytest.raises(UsageError, match="in one environment, not in hunch/FrozenLake-v0 and hunch/Door"):
-        hunch.train(Plain(), [hunch.make(LAKE), hunch.make("hunch/DoorKey-v0")], 10)
+    with pytest.raises(UsageError, match="in one environment, not in hunch/FrozenLake-v0 and hunch/Craft"):
+        hunch.train(Plain(), [hunch.make(LAKE), hunch.make("hunch/Craft-v0")], 10)
 
 
 @pytest.mark.parametrize("verb", ["generate", "embed"])

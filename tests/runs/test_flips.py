@@ -31,8 +31,8 @@ SMALL = DQNPriorConfig(k=2, hidden=4, warmup=10, batch_size=4, encoder="bag-of-w
 LEARNER = {"method": "dqn-prior", "env": "hunch/FrozenLake-v0", "lm": "uniform", "options": SMALL}
 SEARCH = {
     "method": "funsearch",
-    "env": "hunch/Heuristic-CapSet-v0",
-    "env_options": {"n": 2},
+    "env": "hunch/Heuristic-BinPacking-v0",
+    "env_options": {"items": 10, "instances": 2},
     "lm": "scripted:mutator",
     "options": FunSearchConfig(),
 }

@@ -37,8 +37,8 @@ def test_a_failed_program_is_no_difference():
 def test_two_searches_with_failed_programs_are_one(tmp_path):
     config = RunConfig(
         method="funsearch",
-        env="hunch/Heuristic-CapSet-v0",
-        env_options={"n": 2},
+        env="hunch/Heuristic-BinPacking-v0",
+        env_options={"items": 10, "instances": 2},
         lm="scripted:mutator",
         steps=12,
         options=FunSearchConfig(),

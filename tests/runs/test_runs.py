@@ -285,17 +285,17 @@ def test_another_seed_is_not_taken_up(tmp_path):
 
 
 def test_a_run_that_is_refused_leaves_the_runs_beside_it_alone(tmp_path):
-    refused = RunFolder(tmp_path / "study" / "arm" / "seed-0")
-    beside = RunFolder(tmp_path / "study" / "arm" / "seed-1")
+    refused = RunFolder(tmp_path / "studied" / "arm" / "seed-0")
+    beside = RunFolder(tmp_path / "studied" / "arm" / "seed-1")
     refused.remove_unused()
-    assert [path.name for path in (tmp_path / "study" / "arm").iterdir()] == ["seed-1"]
+    assert [path.name for path in (tmp_path / "studied" / "arm").iterdir()] == ["seed-1"]
     assert (beside.path / "checkpoint").is_dir()
     refused.close()
     beside.close()
 
 
 def test_a_run_that_is_refused_leaves_no_empty_folders(tmp_path):
-    refused = RunFolder(tmp_path / "study" / "arm" / "seed-0")
+    refused = RunFolder(tmp_path / "studied" / "arm" / "seed-0")
     refused.remove_unused()
     refused.close()
     assert not list(tmp_path.iterdir())

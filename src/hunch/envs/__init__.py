@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GROUP = "hunch.envs"
 """Entry-point group of packages that provide environments; a name is an id, its value ``module:Class``."""
-_OF_STUDIES = (
+OF_STUDIES = (
     *("Attack", "BabyAI-GoToLocal", "BabyAI-GoToObj", "BabyAI-GoToRedBall", "BabyAI-GoToRedBallGrey"),
     *("BabyAI-GoToRedBallNoDists", "BabyAI-GoToRedBlueBall", "BabyAI-OneRoomS8", "BabyAI-PickupDist"),
     *("BabyAI-PickupLoc", "BabyAI-PutNextLocal", "Bandit", "Bargaining", "Blocksworld", "Bulbs"),
@@ -270,7 +270,7 @@ def _spec(id: str) -> EnvSpec:
                 return _registered(id)
             said = f"{module} has no class or function {name!r} and registers no such environment."
             raise UsageError(said) from None
-        if name.removeprefix("hunch/").removesuffix("-v0") in _OF_STUDIES:
+        if name.removeprefix("hunch/").removesuffix("-v0") in OF_STUDIES:
             raise of_studies(name) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
