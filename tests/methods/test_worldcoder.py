@@ -112,11 +112,6 @@ def test_contradictory_steps_are_named():
         agent.observe([Transition(here, "a", 0.0, here, False, False)])
 
 
-def test_states_that_are_no_numbers_are_refused_in_a_sentence():
-    with pytest.raises(hunch.core.HunchError, match="numbers, texts and lists"):
-        trained(30, env="hunch/Ultimatum-v0")
-
-
 class Useless:
     """Writes programs that fail, hang, or say odd things."""
 
