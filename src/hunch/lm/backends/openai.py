@@ -114,20 +114,20 @@ def load(
         retries=retries,
         patience=patience,
     )
-    found = OpenAIModel(
+    loaded = OpenAIModel(
         model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
     )
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
-    with waiting(f"{found.name}: trying what it can do"):
-        wait_for(found.probe(routes))
-    if (price_in or price_out) and not found.states:
+    with waiting(f"{loaded.name}: trying what it can do"):
+        wait_for(loaded.probe(routes))
+    if (price_in or price_out) and not loaded.states:
         raise UsageError(
-            f"{found.name} has a price, but its server states no token counts: leave the prices out."
+            f"{loaded.name} has a price, but its server states no token counts: leave the prices out."
         )
-    if see and found.route != "chat":
-        raise UsageError(f"{found.name} uses the completions route, which accepts no pictures.")
-    found.verbs |= {"see"} if see else set()
-    return found
+    if see and loaded.route != "chat":
+        raise UsageError(f"{loaded.name} uses the completions route, which accepts no pictures.")
+    loaded.verbs |= {"see"} if see else set()
+    return loaded
 
 
 def sent(message: Message) -> dict[str, Any]:
@@ -215,8 +215,13 @@ class OpenAIModel(RemoteModel):
 
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
         """Return the path and body of a request for one continuation of a prompt."""
-        body: dict[str, Any] = {"model": self.model, "temperature": sampling.temperature}
-        body |= {"top_p": sampling.top_p, "n": 1, **self.accepted.settings}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "n": 1,
+            **self.accepted.settings,
+        }
         if sampling.stop:
             body["stop"] = list(sampling.stop[:STOPS])  # the rest is cut off here
         if sampling.effort:
@@ -248,20 +253,27 @@ class OpenAIModel(RemoteModel):
 
     def _labelled(self, prompt: Prompt, labels: Sequence[str]) -> Request:
         path, body = self._prompted(prompt, Sampling(max_tokens=1, stop=()))
-        asked = (
-            {"logprobs": True, "top_logprobs": self._top} if self.route == "chat" else {"logprobs": self._top}
-        )
-        return Request(path, kept(body, self.accepted.without) | asked, partial(self._read_labels, labels))
+        body = kept(body, self.accepted.without)
+        if self.route == "chat":
+            body |= {"logprobs": True, "top_logprobs": self._top}
+        else:
+            body |= {"logprobs": self._top}
+        return Request(path, body, partial(self._read_labels, labels))
 
     def _read_labels(self, labels: Sequence[str], reply: Any) -> FloatArray:
-        told = one(reply["choices"]).get("logprobs")
-        if not told or not (told.get("content") or told.get("top_logprobs")):
+        """Return the log-probability of each label, shape (n_labels,).
+
+        Raises:
+            RequestError: if the reply has no log-probabilities.
+        """
+        log_probs = one(reply["choices"]).get("logprobs")
+        if not log_probs or not (log_probs.get("content") or log_probs.get("top_logprobs")):
             raise self._cannot("returns no log-probabilities of the next token")
-        if told.get("content"):
-            entries = told["content"][0]["top_logprobs"]
+        if log_probs.get("content"):  # of the chat route
+            entries = log_probs["content"][0]["top_logprobs"]
             pairs = [(plain_token(entry["token"], entry.get("bytes")), entry["logprob"]) for entry in entries]
         else:
-            pairs = list(told["top_logprobs"][0].items())
+            pairs = list(log_probs["top_logprobs"][0].items())
         if not pairs:
             raise self._cannot("lists no candidates for the next token")
         return next_output(pairs, labels)
@@ -271,25 +283,41 @@ class OpenAIModel(RemoteModel):
             raise UsageError(f"{self.name} cannot score options after an empty prompt: add a text.")
         joint = "" if prompt[-1].isspace() else " "
         texts = [prompt, *(f"{prompt}{joint}{option}" for option in options)]
-        body = {"model": self.model, "prompt": texts, "echo": True, "logprobs": 1, "max_tokens": self._echo}
-        body |= {"temperature": 1.0, "top_p": 1.0, "n": 1}
+        body = {
+            "model": self.model,
+            "prompt": texts,
+            "echo": True,
+            "logprobs": 1,
+            "max_tokens": self._echo,
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "n": 1,
+        }
         body = kept(body, self.accepted.without)
         return Request("/completions", body, partial(self._read_scores, texts, options))
 
     def _read_scores(self, texts: list[str], options: Sequence[str], reply: Any) -> OptionScores:
-        chosen = sorted(reply["choices"], key=lambda choice: int(choice["index"]))
-        if [choice["index"] for choice in chosen] != list(range(len(texts))):
+        """Return the scores of options, from the echo of the prompt and of the prompt with each option.
+
+        Raises:
+            RequestError: if the server does not echo prompts with log-probabilities.
+            ValueError: if the reply does not fit the request.
+        """
+        echoed = sorted(reply["choices"], key=lambda choice: int(choice["index"]))
+        if [choice["index"] for choice in echoed] != list(range(len(texts))):
             raise ValueError("the numbers of choices and prompts differ")
-        for text, choice in zip(texts, chosen, strict=True):
+        for text, choice in zip(texts, echoed, strict=True):
             if not choice.get("logprobs") or not str(choice["text"]).startswith(text):
                 raise self._cannot("does not return the log-probabilities of a prompt (echo)")
         if not reply.get("usage"):
             raise self._cannot("does not count the tokens of a prompt")
-        rows = [tokens_of(choice["logprobs"]) for choice in chosen]
+        rows = [tokens_of(choice["logprobs"]) for choice in echoed]
+        # Some servers write a token, since they refuse max_tokens=0: it is no part of the echo.
         written = sum(map(len, rows)) - reply["usage"]["prompt_tokens"]
         if written not in (0, len(rows) * self._echo):
             raise ValueError("the numbers of log-probabilities and tokens differ")
-        rows = [row[: len(row) - written // len(rows)] for row in rows]
+        written_each = written // len(rows)
+        rows = [row[: len(row) - written_each] for row in rows]
         return after_prompt(rows[0], rows[1:], options, self.name)
 
     def _read_vector(self, reply: Any) -> Float32Array:

@@ -50,11 +50,16 @@ class Reader:
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the last hidden states of each text, shape (number of tokens, width)."""
-        found: dict[int, Tensor] = {}
+        states: dict[int, Tensor] = {}  # by the place of a text: (tokens, width)
         with torch.inference_mode():
-            for own in passes([len(text) for text in texts]) if self.packs else []:
-                found |= dict(zip(own, self._together([texts[i] for i in own]), strict=True))
-            return [found[i] if i in found else self._alone(text) for i, text in enumerate(texts)]
+            if self.packs:
+                for places in passes([len(text) for text in texts]):
+                    together = self._together([texts[i] for i in places])
+                    states |= dict(zip(places, together, strict=True))
+            for i, text in enumerate(texts):
+                if i not in states:
+                    states[i] = self._alone(text)
+        return [states[i] for i in range(len(texts))]
 
     def _alone(self, text: Sequence[int]) -> Tensor:
         if self.packs:
@@ -65,18 +70,24 @@ class Reader:
     def _together(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
         """Read texts in one pass, shortest first, with a dummy text that fills it."""
         size = sum(map(len, texts))
-        free = next(most for most in PASSES if most >= size) - size
-        return self._pass([*texts, [0] * free] if free else texts)[: len(texts)]
+        length = next(length for length in PASSES if length >= size)
+        if length > size:
+            texts = [*texts, [0] * (length - size)]
+            return self._pass(texts)[:-1]
+        return self._pass(texts)
 
     def _pass(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
         """Read texts in one pass; texts of equal length must be adjacent."""
         lengths = [len(text) for text in texts]
-        places = [place for length in lengths for place in range(self._first, self._first + length)]
-        states: Tensor = self.network(
-            input_ids=self._row([token for text in texts for token in text]),
-            position_ids=self._row(places),
-            groups=[(length, len(list(same))) for length, same in groupby(lengths)],
-        ).last_hidden_state[0]
+        tokens = [token for text in texts for token in text]
+        positions = [place for length in lengths for place in range(self._first, self._first + length)]
+        groups = [(length, len(list(same))) for length, same in groupby(lengths)]
+        output = self.network(
+            input_ids=self._row(tokens),  # (1, tokens)
+            position_ids=self._row(positions),  # (1, tokens)
+            groups=groups,
+        )
+        states: Tensor = output.last_hidden_state[0]  # (tokens, width)
         return list(torch.split(states, lengths))
 
     def _row(self, numbers: Sequence[int]) -> Tensor:
@@ -91,8 +102,9 @@ class Reader:
                 wanted = [self._alone(text) for text in (short, long)]
                 self.network.set_attn_implementation(NAME)
                 for self._first in (0, padding + 1):  # RoBERTa counts positions from the padding's id
-                    pairs = zip(self._together([short, long]), wanted, strict=True)
-                    if all(torch.allclose(found, own, rtol=0, atol=TOLERANCE) for found, own in pairs):
+                    together = self._together([short, long])
+                    pairs = zip(together, wanted, strict=True)
+                    if all(torch.allclose(one, other, rtol=0, atol=TOLERANCE) for one, other in pairs):
                         return rowwise(self.network, PASSES)
         except Exception:  # an architecture may raise anything on inputs that it does not know
             return False
@@ -101,18 +113,19 @@ class Reader:
 
 def passes(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Yield the indices of the texts of each pass; texts too long to share a pass are left out."""
-    own: list[int] = []
-    size = 0
+    batch: list[int] = []
+    tokens = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if lengths[index] > LONGEST:
             break
-        if size + lengths[index] > PASSES[-1]:
-            yield own
-            own, size = [], 0
-        own.append(index)
-        size += lengths[index]
-    if own:
-        yield own
+        if tokens + lengths[index] > PASSES[-1]:
+            yield batch
+            batch = []
+            tokens = 0
+        batch.append(index)
+        tokens += lengths[index]
+    if batch:
+        yield batch
 
 
 def attend(
@@ -134,15 +147,20 @@ def attend(
     if groups is None:
         usual: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, mask, **options)
         return usual
-    parts: list[Tensor] = []
+    outputs: list[Tensor] = []
+    heads, head_size = query.shape[1], query.shape[3]
     start = 0
     for length, texts in groups:
-        end, shape = start + length * texts, (query.shape[1], texts, length, query.shape[3])
-        own = [part[0, :, start:end].view(shape).transpose(0, 1) for part in (query, key, value)]
-        seen, _ = sdpa_attention_forward(module, *own, None, **options)
-        parts.append(seen.flatten(0, 1))
+        end = start + length * texts
+        # The texts of a group become a batch: (texts, heads, length, head size).
+        q, k, v = (
+            part[0, :, start:end].view(heads, texts, length, head_size).transpose(0, 1)
+            for part in (query, key, value)
+        )
+        output, _ = sdpa_attention_forward(module, q, k, v, None, **options)  # (texts, length, heads, size)
+        outputs.append(output.flatten(0, 1))  # (texts * length, heads, size)
         start = end
-    return torch.cat(parts)[None], None
+    return torch.cat(outputs)[None], None
 
 
 AttentionInterface.register(NAME, attend)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
@@ -105,19 +104,23 @@ def choose(
     choices(prompts, options)
     way = way_of_choosing(lm, way, role)
     if way == "decision":
-        asked = [[DecisionQuestion("choice", DECIDE, tuple(own))] for own in options]
-        return [choice for [choice] in decide(lm, prompts, asked, patience=patience, role=role)]
+        questions = [[DecisionQuestion("choice", DECIDE, tuple(listed))] for listed in options]
+        return [choice for [choice] in decide(lm, prompts, questions, patience=patience, role=role)]
     if way == "likelihood":
-        found = _scored(lm, prompts, options, normalise)
+        chosen = _scored(lm, prompts, options, normalise)
     elif way == "label":
-        found = _labelled(lm, prompts, options, rotations)
+        chosen = _labelled(lm, prompts, options, rotations)
     else:
         restricted = way == "structured"
         return _voted(lm, prompts, options, samples, sampling, patience, role, restricted=restricted)
-    show_choices(lm, role, options, [choice.probabilities for choice in found])
-    told = [[("", False)] * choice.fallbacks + [("", True)] * (choice.answered > 0) for choice in found]
-    count_fallbacks(lm, chain.from_iterable(told), patience, role=role)
-    return found
+    show_choices(lm, role, options, [choice.probabilities for choice in chosen])
+    usable: list[tuple[str, bool]] = []  # nothing was written, so the texts are empty
+    for choice in chosen:
+        usable += [("", False)] * choice.fallbacks
+        if choice.answered > 0:
+            usable.append(("", True))
+    count_fallbacks(lm, usable, patience, role=role)
+    return chosen
 
 
 def decide(
@@ -151,12 +154,15 @@ def decide(
     way = way_of_choosing(lm, way, role)
     if way == "decision":
         return _decided(lm, states, questions, patience, role)
-    flat = [(state, question) for state, own in zip(states, questions, strict=True) for question in own]
-    prompts = [extended(state, f"\n\n{written(question)}") for state, question in flat]
-    options = [question.options for _, question in flat]
-    choices_made = choose(lm, prompts, options, way=way, normalise=normalise, patience=patience, role=role)
-    chosen = iter(choices_made)
-    return [[next(chosen) for _ in own] for own in questions]
+    prompts: list[Prompt] = []
+    options: list[tuple[str, ...]] = []
+    for state, of_state in zip(states, questions, strict=True):
+        for question in of_state:
+            prompts.append(extended(state, f"\n\n{written(question)}"))
+            options.append(question.options)
+    chosen = choose(lm, prompts, options, way=way, normalise=normalise, patience=patience, role=role)
+    in_order = iter(chosen)
+    return [[next(in_order) for _ in of_state] for of_state in questions]
 
 
 def written(question: DecisionQuestion) -> str:
@@ -174,22 +180,29 @@ def _decided(
     patience: int | None,
     role: str,
 ) -> list[list[Choice]]:
+    """Ask a decision model, and count the questions that it refuses."""
     answers = lm.decide(states, questions)
-    flat = [question for own in questions for question in own]
-    given = [answer for own in answers for answer in own]
-    known = [(q.options, answer) for q, answer in zip(flat, given, strict=True) if answer is not None]
-    show_choices(lm, role, [options for options, _ in known], [answer for _, answer in known])
-    heard = [("", False) if answer is None else ("decided", True) for answer in given]
-    count_fallbacks(lm, heard, patience, role=role)
+    heard: list[tuple[str, bool]] = []
+    shown_options: list[Sequence[str]] = []
+    shown_probabilities: list[FloatArray] = []
     chosen: list[list[Choice]] = []
-    for own, own_answers in zip(questions, answers, strict=True):
-        chosen.append([])
-        for question, answer in zip(own, own_answers, strict=True):
-            n = len(question.options)
-            refused = answer is None
-            probabilities = np.full(n, 1 / n) if answer is None else answer
+    for of_state, answers_of_state in zip(questions, answers, strict=True):
+        choices_of_state: list[Choice] = []
+        for question, probabilities in zip(of_state, answers_of_state, strict=True):
+            refused = probabilities is None
+            heard.append(("" if refused else "decided", not refused))
+            if probabilities is None:
+                n = len(question.options)
+                probabilities = np.full(n, 1 / n)
+            else:
+                shown_options.append(question.options)
+                shown_probabilities.append(probabilities)
             over = "the options, by the decision model"
-            chosen[-1].append(Choice(probabilities, "decision", over, float(not refused), int(refused)))
+            choice = Choice(probabilities, "decision", over, float(not refused), int(refused))
+            choices_of_state.append(choice)
+        chosen.append(choices_of_state)
+    show_choices(lm, role, shown_options, shown_probabilities)
+    count_fallbacks(lm, heard, patience, role=role)
     return chosen
 
 
@@ -225,22 +238,30 @@ def _labelled(
 
     :func:`hunch.lm.decision.joined` gives the probabilities of all options.
     """
-    groups = [grouped(len(own), len(LABELS)) for own in options]
-    flat = [(i, group) for i, own in enumerate(groups) for group in own]
-    heats = _rotated(
-        lm, [prompts[i] for i, _ in flat], [[options[i][j] for j in group] for i, group in flat], rotations
+    groups = [grouped(len(listed), len(LABELS)) for listed in options]  # of each prompt
+
+    # The groups of all prompts, asked together.
+    flat = [(i, group) for i, of_prompt in enumerate(groups) for group in of_prompt]
+    group_prompts = [prompts[i] for i, _ in flat]
+    group_options = [[options[i][j] for j in group] for i, group in flat]
+    heats: list[list[Choice]] = [[] for _ in prompts]
+    for (i, _), heat in zip(flat, _rotated(lm, group_prompts, group_options, rotations), strict=True):
+        heats[i].append(heat)
+
+    # The favourites of each prompt's groups, where there are several.
+    several = [i for i, of_prompt in enumerate(groups) if len(of_prompt) > 1]
+    if not several:
+        return [heat for [heat] in heats]
+    favourites: list[list[str]] = []
+    for i in several:
+        best = [
+            group[int(heat.probabilities.argmax())] for group, heat in zip(groups[i], heats[i], strict=True)
+        ]
+        favourites.append([options[i][j] for j in best])
+    finals = dict(
+        zip(several, _labelled(lm, [prompts[i] for i in several], favourites, rotations), strict=True)
     )
-    by_prompt: list[list[Choice]] = [[] for _ in prompts]
-    for (i, _), heat in zip(flat, heats, strict=True):
-        by_prompt[i].append(heat)
-    large = [i for i, own in enumerate(groups) if len(own) > 1]
-    favourites = [
-        [options[i][g[int(h.probabilities.argmax())]] for g, h in zip(groups[i], by_prompt[i], strict=True)]
-        for i in large
-    ]
-    finals = _labelled(lm, [prompts[i] for i in large], favourites, rotations) if large else []
-    joined = dict(zip(large, finals, strict=True))
-    return [_join(own, joined[i]) if i in joined else own[0] for i, own in enumerate(by_prompt)]
+    return [_join(heats[i], finals[i]) if i in finals else heats[i][0] for i in range(len(prompts))]
 
 
 def _join(heats: Sequence[Choice], final: Choice) -> Choice:
@@ -258,22 +279,30 @@ def _rotated(
     lm: LanguageModel, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], rotations: int
 ) -> list[Choice]:
     """Return the mean over ``rotations`` orders of each list, at most as many as it has options."""
-    shifts = [sorted({len(own) * r // rotations for r in range(rotations)}) for own in options]
-    asked = [(i, shift) for i, own in enumerate(shifts) for shift in own]
-    letters = [LABELS[: len(options[i])] for i, _ in asked]
-    texts = [lettered(prompts[i], [*options[i][shift:], *options[i][:shift]]) for i, shift in asked]
-    logprobs = _label(lm, texts, letters)
+    orders: list[tuple[int, int]] = []  # a prompt, and by how many places its list is turned
+    for i, listed in enumerate(options):
+        shifts = {len(listed) * rotation // rotations for rotation in range(rotations)}
+        orders += [(i, shift) for shift in sorted(shifts)]
+    letters = [LABELS[: len(options[i])] for i, _ in orders]
+    texts = [lettered(prompts[i], [*options[i][shift:], *options[i][:shift]]) for i, shift in orders]
+    log_probs = _label(lm, texts, letters)  # of each order, (options,)
     by_prompt: list[list[FloatArray]] = [[] for _ in prompts]
-    for (i, shift), values in zip(asked, logprobs, strict=True):
-        by_prompt[i].append(np.roll(np.exp(values), shift))
+    for (i, shift), of_letters in zip(orders, log_probs, strict=True):
+        of_options = np.roll(np.exp(of_letters), shift)
+        by_prompt[i].append(of_options)
     return [_labels(rows) for rows in by_prompt]
 
 
 def _labels(rows: Sequence[FloatArray]) -> Choice:
-    """Combine the log-probabilities of the letters in each order, arranged by option, into a choice."""
-    masses = [float(row.sum()) for row in rows]
+    """Combine the probabilities of the letters in each order into a choice.
+
+    Args:
+        rows: For each order the probabilities, arranged by option, shape (options,).
+    """
+    masses = [float(row.sum()) for row in rows]  # of all letters
     named = [row / mass for row, mass in zip(rows, masses, strict=True) if mass > 0]
-    shares = np.mean(named, axis=0) if named else np.full(len(rows[0]), 1 / len(rows[0]))
+    n = len(rows[0])
+    shares = np.mean(named, axis=0) if named else np.full(n, 1 / n)
     orders = f", mean over {len(rows)} orders of the list" if len(rows) > 1 else ""
     over = f"the letters that the model listed among its likeliest outputs{orders}"
     return Choice(shares, "label", over, float(np.mean(masses)), len(rows) - len(named))
@@ -305,19 +334,25 @@ def _voted(
     restricted: bool,
 ) -> list[Choice]:
     """Sample answers and count the votes; if ``restricted``, each answer is one of the options."""
-    texts = [_listed(prompt, own) for prompt, own in zip(prompts, options, strict=True)]
+    texts = [_listed(prompt, listed) for prompt, listed in zip(prompts, options, strict=True)]
     asking = Asking(lm, AskConfig(), role=role)
     if sampling is not None:
         asking.sampling = sampling
         asking.brief = None
     answers = asking.restricted(texts, options, samples) if restricted else asking.generate(texts, samples)
-    read = [[read_option(a, own) for a in each] for each, own in zip(answers, options, strict=True)]
-    named = [None if v is None else o[v] for own, o in zip(read, options, strict=True) for v in own]
-    show(lm, role, list(chain.from_iterable(answers)), named)
-    votes = [vote is not None for own in read for vote in own]
-    count_fallbacks(lm, zip(chain.from_iterable(answers), votes, strict=True), patience, role=role)
     way: Way = "structured" if restricted else "text"
-    return [_votes(own, len(listed), way) for own, listed in zip(read, options, strict=True)]
+    chosen: list[Choice] = []
+    written_answers: list[str] = []
+    named: list[str | None] = []  # the option that each answer names
+    for of_prompt, listed in zip(answers, options, strict=True):
+        votes = [read_option(answer, listed) for answer in of_prompt]
+        chosen.append(_votes(votes, len(listed), way))
+        written_answers += of_prompt
+        named += [None if vote is None else listed[vote] for vote in votes]
+    show(lm, role, written_answers, named)
+    usable = [(answer, option is not None) for answer, option in zip(written_answers, named, strict=True)]
+    count_fallbacks(lm, usable, patience, role=role)
+    return chosen
 
 
 def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:
@@ -328,6 +363,7 @@ def _listed(prompt: Prompt, options: Sequence[str]) -> Prompt:
 
 
 def _votes(answers: Sequence[int | None], n: int, way: Way) -> Choice:
+    """Count the votes of answers for n options; an answer that names none is None."""
     votes = [index for index in answers if index is not None]
     counts = np.bincount(votes, minlength=n)
     shares = counts / len(votes) if votes else np.full(n, 1 / n)
