@@ -7,7 +7,7 @@ import pytest
 from hunch.envs.design.code import extract
 from hunch.lm.answers.lines import as_json, read_line, spoken
 from hunch.lm.answers.reading import read_items, read_option
-from hunch.methods.prior.zero_shot import action_in
+from hunch.lm.speaker import action_in
 from hunch.roles.reward.comparer import read_preference
 
 ACTIONS = ("go left", "go right", "take apple 1", "take pear 2", "open in/on the table")
