@@ -48,42 +48,49 @@ class ExamplePrior(SimilarityPrior):
     def _compute(self, states: list[State]) -> list[FloatArray]:
         if not all(state.raw for state in states):
             return super()._compute(states)
-        self.table.add(text for s in states for text in (s.task, *(task for task, _ in s.raw)))
+        texts: list[str] = []
+        for state in states:
+            texts += [state.task, *(instruction for instruction, _ in state.raw)]
+        self.table.add(texts)  # one call of the model for all
         probabilities = [self._continued(state) for state in states]
         show_choices(self.table.lm, self.role, [state.options for state in states], probabilities)
         return probabilities
 
     def _continued(self, state: State) -> FloatArray:
+        """Return p(skill) by the examples, shape (skills,); the formula is that of the class."""
         task = self.table.encode([state.task])
-        likeness = cosines(self.table.encode([task for task, _ in state.raw]), task)[:, 0]
-        weights = softmax(likeness / self.sharpness)
-        place = {name: i for i, name in enumerate(state.options)}
+        instructions = self.table.encode([instruction for instruction, _ in state.raw])
+        likeness = cosines(instructions, task)[:, 0]  # (examples,)
+        weights = softmax(likeness / self.sharpness)  # w(e)
+        row = {name: i for i, name in enumerate(state.options)}
         done = _done(state)
-        p = [1e-6] * len(place)
+        p = [1e-6] * len(row)
         for weight, (_, plan) in zip(weights.tolist(), state.raw, strict=True):
-            due, strayed = _followed(plan, done)
+            due, lacking = _followed(plan, done)
             for step, name in enumerate(plan):
-                if name in place:
-                    p[place[name]] += weight * STRAY ** (abs(step - due) + strayed)
+                if name in row:
+                    p[row[name]] += weight * STRAY ** (abs(step - due) + lacking)
         return np.array(p) / sum(p)
 
 
 def _done(state: State) -> list[str]:
     """Return the skills that were done and not reported as failed."""
-    told = (*(text for text, _ in state.history[1:]), state.observation)
-    pairs = zip(state.history, told, strict=False)
-    return [skill for (_, skill), said in pairs if FAILED not in said.splitlines()]
+    skills = [skill for _, skill in state.history]
+    feedback = [*(text for text, _ in state.history[1:]), state.observation]  # after each skill
+    pairs = zip(skills, feedback, strict=False)
+    return [skill for skill, text in pairs if FAILED not in text.splitlines()]
 
 
 def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
     """Return which step of a plan is due after the skills done, and how many of these it lacks."""
-    due = strayed = 0
+    due = 0
+    lacking = 0
     for skill in done:
         if due < len(plan) - 1 and skill == plan[due]:
             due += 1
         elif skill not in plan:
-            strayed += 1
-    return due, strayed
+            lacking += 1
+    return due, lacking
 
 
 def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:

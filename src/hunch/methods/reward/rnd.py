@@ -1,6 +1,12 @@
 """Random network distillation, a baseline of methods with a model's reward.
 
-The bonus is the error of predicting a random network (Burda et al., ICLR 2019).
+Algorithm (Burda et al., "Exploration by Random Network Distillation", ICLR 2019)::
+
+    f   <- a random network that never changes;   f^ <- another one, which is trained
+    for each step to s', with x the standardised embedding of s'
+        r_int  <- |f^(x) - f(x)|^2 / (the running deviation of its discounted sums)
+        now and then: descend on the mean of |f^(x) - f(x)|^2, so that what was seen often pays little
+    learn from extrinsic * r_env + weight * r_int
 """
 
 from __future__ import annotations
@@ -60,16 +66,27 @@ class RandomDistillation(RewardSource):
         gamma: float = 0.99,
         scaled: Collection[str] = ("input", "errors"),
     ) -> None:
-        self.table, self.learning_rate, self.hidden = TextTable(encoder), learning_rate, hidden
-        self.batch, self.epochs, self.warmup = batch, epochs, warmup
-        self.gamma, self.scaled = gamma, scaled
+        self.table = TextTable(encoder)
+        self.learning_rate = learning_rate
+        self.hidden = hidden
+        self.batch = batch
+        self.epochs = epochs
+        self.warmup = warmup
+        self.gamma = gamma
+        self.scaled = scaled
         self.models = {"encoder": encoder}
 
     @property
     def settings(self) -> dict[str, Any]:
         """Encoder, sizes and learning rate."""
-        own = {"encoder": self.table.lm.name, "hidden": self.hidden, "batch": self.batch}
-        return {**own, "learning_rate": self.learning_rate, "epochs": self.epochs, "warmup": self.warmup}
+        return {
+            "encoder": self.table.lm.name,
+            "hidden": self.hidden,
+            "batch": self.batch,
+            "learning_rate": self.learning_rate,
+            "epochs": self.epochs,
+            "warmup": self.warmup,
+        }
 
     @property
     def warming(self) -> bool:
@@ -83,26 +100,31 @@ class RandomDistillation(RewardSource):
         from torch import nn
 
         def network() -> Any:
-            sizes = (self.table.dim, self.hidden, self.hidden)
-            layers = [nn.Linear(*sizes[:2]), nn.ReLU(), nn.Linear(*sizes[1:])]
-            return nn.Sequential(*layers)
+            return nn.Sequential(
+                nn.Linear(self.table.dim, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden)
+            )
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.target, self.predictor = network().requires_grad_(False), network()
+            self.target = network().requires_grad_(False)  # f, random and fixed
+            self.predictor = network()  # f^
         self.optimiser = torch.optim.Adam(self.predictor.parameters(), lr=self.learning_rate, foreach=True)
+        # Running mean and variance of the inputs, and of the discounted sums of errors.
         self.inputs: Any = RunningMeanStd(shape=(self.table.dim,))  # type: ignore[no-untyped-call]
         self.sums: Any = RunningMeanStd()  # type: ignore[no-untyped-call]
-        self.steps, self.due, self.ahead = 0, list[str](), dict[int, float]()  # discounted sums by stream
+        self.steps = 0
+        self.due: list[str] = []  # observations on which the predictor is not trained yet
+        self.ahead: dict[int, float] = {}  # discounted sum of errors, by stream
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the error at each step's next observation; the predictor is trained once per batch."""
         import torch
 
         texts = [t.next_state.observation for t in transitions]
-        first, self.steps = self.warming, self.steps + len(texts)
+        collecting = self.warming
+        self.steps += len(texts)
         self.inputs.update(self._vectors(texts))
-        if first:
+        if collecting:
             return [0.0] * len(texts)
         with torch.no_grad():
             errors: list[float] = self._errors(texts).double().tolist()
@@ -110,18 +132,22 @@ class RandomDistillation(RewardSource):
         return self._scaled(transitions, errors)
 
     def _train(self, texts: Sequence[str]) -> None:
+        """Descend on the mean of |f^(x) - f(x)|^2, once there is a batch of observations."""
         self.due += texts
-        if len(self.due) >= self.batch:
-            for _ in range(self.epochs):
-                self.optimiser.zero_grad()
-                self._errors(self.due).mean().backward()
-                self.optimiser.step()
-            self.due = []
+        if len(self.due) < self.batch:
+            return
+        for _ in range(self.epochs):
+            loss = self._errors(self.due).mean()
+            self.optimiser.zero_grad()
+            loss.backward()
+            self.optimiser.step()
+        self.due = []
 
     def _scaled(self, transitions: Sequence[Transition], errors: Sequence[float]) -> list[float]:
         """Return the errors divided by the deviation of their discounted sums."""
         if "errors" not in self.scaled:
             return list(errors)
+        # S_t = gamma S_(t-1) + error_t
         for t, error in zip(transitions, errors, strict=True):
             self.ahead[t.stream] = self.gamma * self.ahead.get(t.stream, 0.0) + error
         self.sums.update(np.array([self.ahead[t.stream] for t in transitions]))
@@ -131,28 +157,34 @@ class RandomDistillation(RewardSource):
         return [error / float(np.sqrt(self.sums.var) + 1e-8) for error in errors]
 
     def _vectors(self, texts: Sequence[str]) -> FloatArray:
-        found = [self.table.encode(text.splitlines() or [" "]).mean(axis=0) for text in texts]
-        return np.stack(found).astype(np.float64)
+        """Return the mean embedding of the lines of each text, shape (n, dim)."""
+        means = [self.table.encode(text.splitlines() or [" "]).mean(axis=0) for text in texts]
+        return np.stack(means).astype(np.float64)
 
     def _errors(self, texts: Sequence[str]) -> Any:
+        """Return mean (f^(x) - f(x))^2 over the outputs for each text, with gradients, shape (n,)."""
         import torch
 
-        x = self._vectors(texts)
+        vectors = self._vectors(texts)
         if "input" in self.scaled:
-            x = np.clip((x - self.inputs.mean) / np.sqrt(self.inputs.var + 1e-8), -5.0, 5.0)
-        y = torch.from_numpy(x.astype(np.float32))
-        return (self.predictor(y) - self.target(y)).pow(2).mean(dim=1)
+            standardised = (vectors - self.inputs.mean) / np.sqrt(self.inputs.var + 1e-8)
+            vectors = np.clip(standardised, -5.0, 5.0)
+        x = torch.from_numpy(vectors.astype(np.float32))
+        return (self.predictor(x) - self.target(x)).pow(2).mean(dim=1)
 
     def state_dict(self) -> dict[str, Any]:
         """Return networks, optimiser, and statistics of inputs and errors."""
-        figures = [[s.mean.tolist(), s.var.tolist(), float(s.count)] for s in (self.inputs, self.sums)]
+        running = (self.inputs, self.sums)
+        figures = [[each.mean.tolist(), each.var.tolist(), float(each.count)] for each in running]
         return {**super().state_dict(), "figures": figures}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         for running, (mean, var, count) in zip((self.inputs, self.sums), state["figures"], strict=True):
-            running.mean, running.var, running.count = np.asarray(mean), np.asarray(var), count
+            running.mean = np.asarray(mean)
+            running.var = np.asarray(var)
+            running.count = count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,8 +232,16 @@ class RND(Rewarded):
         c: RNDConfig = configure(type(self), config, options)
         self.config = c
         embeds = load(c.encoder) if encoder is None else encoder
-        own = {name: getattr(c, f"rnd_{name}") for name in ("hidden", "batch", "epochs", "warmup", "gamma")}
-        source = RandomDistillation(embeds, learning_rate=c.rnd_learning_rate, scaled=c.rnd_scaled, **own)
+        source = RandomDistillation(
+            embeds,
+            learning_rate=c.rnd_learning_rate,
+            hidden=c.rnd_hidden,
+            batch=c.rnd_batch,
+            epochs=c.rnd_epochs,
+            warmup=c.rnd_warmup,
+            gamma=c.rnd_gamma,
+            scaled=c.rnd_scaled,
+        )
         super().__init__(learner(c, embeds), source, weight=c.weight, extrinsic=c.extrinsic)
 
     def begin(self, world: World, seed: int) -> None:
