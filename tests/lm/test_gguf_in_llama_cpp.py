@@ -7,6 +7,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hunch import lm
@@ -74,3 +75,51 @@ def test_llama_cpp_scores_the_trained_model_like_transformers(tmp_path: Path) ->
                 rows = merged(torch.tensor([whole])).logits[0].log_softmax(-1)
             own_sum = sum(float(rows[at - 1, whole[at]]) for at in range(len(head), len(whole)))
             assert abs(own_sum - score) < 0.05 * length + 0.01 * abs(own_sum)
+
+
+def test_an_adapter_in_a_file_changes_the_model_as_it_says(tmp_path: Path) -> None:
+    # An adapter of the values of each layer, W + (alpha / rank) B A, written as llama.cpp reads it.
+    gguf = pytest.importorskip("gguf")
+    network = lm.trainable("smollm2?train=all").network
+    rng = np.random.default_rng(0)
+    rank, alpha = 4, 8.0
+    file = tmp_path / "adapter.gguf"
+    writer = gguf.GGUFWriter(str(file), "llama")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", alpha)
+    for number, layer in enumerate(network.model.layers):
+        values = layer.self_attn.v_proj
+        a = rng.normal(0, 0.1, (rank, values.in_features)).astype(np.float32)
+        b = rng.normal(0, 0.1, (values.out_features, rank)).astype(np.float32)
+        writer.add_tensor(f"blk.{number}.attn_v.weight.lora_a", a)
+        writer.add_tensor(f"blk.{number}.attn_v.weight.lora_b", b)
+        with torch.no_grad():
+            values.weight += alpha / rank * torch.tensor(b @ a)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+    options = ["Paris", "the mug", "a purple zebra"]
+    prompt = "The capital of France is"
+    tokenizer = lm.trainable("smollm2").model
+    head = list(tokenizer._tokens(prompt))
+    wanted = []
+    for option in options:
+        whole = list(tokenizer._tokens(f"{prompt} {option}"))
+        with torch.no_grad():
+            rows = network(torch.tensor([whole])).logits[0].log_softmax(-1)
+        wanted.append(sum(float(rows[at - 1, whole[at]]) for at in range(len(head), len(whole))))
+    scores = {}
+    revisions = set()
+    for lora in ("", f"&lora={file}"):
+        model = lm.load(f"smollm2?threads=1&slots=1&context=256{lora}", cache=None)
+        (score,) = model.score([prompt], [options])
+        scores[bool(lora)] = score.logprobs
+        revisions.add(model.revision)
+        model.model._use.close()  # type: ignore[attr-defined]
+    assert len(revisions) == 2
+    # llama.cpp computes with the weights as they are packed, in 8 bits for what is multiplied.
+    np.testing.assert_allclose(scores[True], wanted, rtol=0.05, atol=0.3)
+    assert np.abs(scores[True] - scores[False]).max() > 1
