@@ -41,6 +41,8 @@ def test_it_says_what_it_is(model: lm.Cached) -> None:
     assert model.revision.startswith(shelf.SHELF["smollm2"].sha256[:16])
     assert model.verbs == {"generate", "label", "score"}
     assert model.evidence == "L3"
+    assert model.thinks is False
+    assert model.answer_tokens == 64
 
 
 def test_samples_differ_and_are_distinct_requests(model: lm.Cached) -> None:

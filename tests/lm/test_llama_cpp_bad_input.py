@@ -172,6 +172,17 @@ def test_a_model_without_a_chat_template_reads_messages_as_text(file: Path, tmp_
     assert answer in ("Paris", "Rome")
 
 
+def test_a_model_whose_template_has_thoughts_gets_room_for_them(file: Path, tmp_path: Path) -> None:
+    thinker = tmp_path / "thinker.gguf"
+    data = file.read_bytes()
+    assert data.count(b"You are a helpful") == 1
+    thinker.write_bytes(data.replace(b"You are a helpful", b"<think> a helpful"))
+    model = lm.load(f"gguf:{thinker}?threads=1", cache=None)
+    assert model.thinks is True
+    assert model.answer_tokens > 1000
+    assert model.verbs == {"generate", "score"}
+
+
 # ---- a server that dies -----------------------------------------------------------------------------------
 
 

@@ -43,6 +43,8 @@ TOKENS: Final = "tokenizer.ggml.tokens"
 KINDS: Final = "tokenizer.ggml.token_type"
 CONTROL: Final = (2, 3)
 """Kinds of tokens that no text is read as: the unknown one, and control tokens such as ``<|im_end|>``."""
+THOUGHTS: Final = ("<think", "<reason", "<thought", "[THINK", "<|channel")
+"""Marks of thoughts in templates of conversations."""
 HALF: Final = 2
 """Bytes of a number of 16 bits."""
 
@@ -63,6 +65,12 @@ class Header:
     def has_chat_template(self) -> bool:
         """True if the file says how conversations are written."""
         return bool(self.metadata.get("tokenizer.chat_template"))
+
+    @property
+    def thinks(self) -> bool:
+        """True if the model may think before it answers: its template has a mark for thoughts."""
+        template = str(self.metadata.get("tokenizer.chat_template", ""))
+        return any(mark in template for mark in THOUGHTS)
 
     @property
     def trained_context(self) -> int:

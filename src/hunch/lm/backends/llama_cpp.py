@@ -37,7 +37,7 @@ from hunch.lm.backends.llama_server import Settings, Use
 from hunch.lm.backends.openai import OpenAIModel
 from hunch.lm.backends.remote import SHARES, account
 from hunch.lm.backends.replies import one
-from hunch.lm.backends.sampling import count_words, sample_rng
+from hunch.lm.backends.sampling import count_words, room_to_think, sample_rng
 from hunch.lm.base import Backend, OptionScores, Verb
 from hunch.lm.prompts import Prompt
 from hunch.lm.shorten import shortened
@@ -53,7 +53,7 @@ BACKEND: Final = Backend(
 )
 HOSTED: Final = "http://127.0.0.1/v1"
 SHORT_ANSWER: Final = 64
-"""Tokens for an answer of one line: small models do not think first, and ramble if they may."""
+"""Tokens for an answer of one line by a model that does not think first: small ones ramble if they may."""
 EVERY_SETTING: Final[dict[str, float]] = {
     "top_k": 0,
     "min_p": 0.0,
@@ -191,6 +191,10 @@ class LlamaModel(OpenAIModel):
         self.context = settings.context
         self.states = True
         self.route = "chat" if self._served.chat_template else "text"
+        if self.route == "chat":
+            self.thinks = header_of(Path(settings.file)).thinks
+        if self.thinks:  # the next token begins a thought, and is no letter
+            self.verbs = VERBS - {"label"}
 
     def _connect(self) -> None:
         """Find or start the server; also after a copy of the model has reached another process."""
@@ -218,8 +222,10 @@ class LlamaModel(OpenAIModel):
 
     @property
     def answer_tokens(self) -> int:  # type: ignore[override]
-        """Tokens for an answer of one line by a chat model; 0 for one that continues text."""
-        return SHORT_ANSWER if self.route == "chat" else 0
+        """Tokens for an answer of one line by a chat model, and for its thoughts; 0 if it continues text."""
+        if self.route == "text":
+            return 0
+        return room_to_think(self.context) if self.thinks else SHORT_ANSWER
 
     @property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
