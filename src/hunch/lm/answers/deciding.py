@@ -45,8 +45,6 @@ _LABEL: Final = re.compile(
     r"(?:(?:option|letter|number|choice|action)\s*)?[#(\[{*]*([a-z]|\d{1,2})[)\]}.:,!*]*\W*",
     _I,
 )
-
-
 _ORDINAL_LABEL: Final = re.compile(rf"\b({'|'.join(english.ORDINALS)}) (?:option|choice|action|one)\b", _I)
 _COUNTS: Final = re.compile(r"\b(?:option|letter|choice|action)\b|[#(\[]\s*\d", _I)
 """What says that a number is the place of an option."""
@@ -60,12 +58,12 @@ class Reader(Names):
     def read(self, text: str) -> int | None:
         """Return the option that a text without thoughts decides on."""
         text = english.STRUCK.sub("", plain(text))
-        found = self.exact(text)
-        if found is not None or not text.strip():
-            return found
-        held = as_json(text)
-        if isinstance(held, (dict, list)) and held:
-            return self._held(held)
+        option = self.exact(text)
+        if option is not None or not text.strip():
+            return option
+        value = as_json(text)
+        if isinstance(value, (dict, list)) and value:
+            return self._in_json(value)
         text = bounded(text)
         text = english.OTHER.sub("", text)
         if _MARK.search(text):
@@ -75,8 +73,9 @@ class Reader(Names):
             return self.short(text)
         marked = [_after(text, mark.end()) for mark in marks]
         last = self.short(marked[-1])
-        if last is None and not self.mentions(marked[-1]) and len(marked[-1].split()) >= 8:
-            return self.short(text)  # a long text after the mark that is about something else
+        is_long = len(marked[-1].split()) >= 8
+        if last is None and is_long and not self.mentions(marked[-1]):
+            return self.short(text)  # what follows the mark is about something else
         agree = len({self.short(part) for part in marked}) == 1
         return last if agree else self._last(text)
 
@@ -85,37 +84,47 @@ class Reader(Names):
         mark = list(_MARK.finditer(text))[-1]
         return self.short(_after(text, mark.end())) if "answer" in mark[0].lower() else None
 
-    def _held(self, held: Any) -> int | None:
-        """Return the option in an object or list: under a key that means a choice, or the only one."""
-        if not isinstance(held, (dict, list)):
-            return None if held is None else self.short(bounded(str(held)))
-        if isinstance(held, dict):
-            named = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
-            meant = [key for key in named if not english.OTHER.match(key)]
-            key = next((key for end in _KEYS for key in meant if key.endswith(end)), None)
-            if key:
-                choice = self._held(named[key])
-                return None if choice is not None and self._adds_number(choice, named, key) else choice
-            held = [named[key] for key in meant]
-        if len(held) > MOST_VALUES:
+    def _in_json(self, value: Any) -> int | None:
+        """Return the option in a JSON value: under a key that means a choice, or the only one."""
+        if value is None:
             return None
-        values = {self._held(value) for value in held} - {None}
-        return values.pop() if len(values) == 1 else None
+        if not isinstance(value, (dict, list)):
+            return self.short(bounded(str(value)))
+        if isinstance(value, list):
+            values = value
+        else:
+            by_key = {str(key).lower().replace(" ", "_"): part for key, part in value.items()}
+            keys = [key for key in by_key if not english.OTHER.match(key)]  # not "rejected_action"
+            choice_keys = [key for end in _KEYS for key in keys if key.endswith(end)]
+            if choice_keys:
+                choice = self._in_json(by_key[choice_keys[0]])
+                if choice is not None and self._adds_number(choice, by_key, choice_keys[0]):
+                    return None
+                return choice
+            values = [by_key[key] for key in keys]
+        if len(values) > MOST_VALUES:
+            return None
+        options = {self._in_json(part) for part in values} - {None}
+        return options.pop() if len(options) == 1 else None
 
-    def _adds_number(self, choice: int, held: Mapping[str, Any], key: str) -> bool:
+    def _adds_number(self, choice: int, by_key: Mapping[str, Any], choice_key: str) -> bool:
         """Return whether an object says a number beside its choice, such as ``"amount": 3``."""
         numbers = self.numbers[choice]
         if not numbers:
             return False
-        beside = [str(value) for name, value in held.items() if name != key and name.endswith(_AMOUNTS)]
-        return any(word.number and word.text not in numbers for value in beside for word in words_of(value))
+        for key, value in by_key.items():
+            if key == choice_key or not key.endswith(_AMOUNTS):
+                continue
+            if any(word.number and word.text not in numbers for word in words_of(str(value))):
+                return True
+        return False
 
     def short(self, text: str) -> int | None:
         """Return the option that a text without marks decides on."""
         for decide in (self.exact, self.label, self.brief, self._line, self._first, self._prose):
-            found = decide(text)
-            if found is not None:
-                return found
+            option = decide(text)
+            if option is not None:
+                return option
         return None
 
     def label(self, text: str) -> int | None:
@@ -126,10 +135,10 @@ class Reader(Names):
         if ordinal:
             place = english.ORDINALS.index(ordinal[1].lower())
             text = f"{text[: ordinal.start()]}option {place + 1}{text[ordinal.end() :]}"
-        found = _LABEL.fullmatch(text)
-        if not found:
+        label = _LABEL.fullmatch(text)
+        if not label:
             return None
-        sign = found[1].upper()
+        sign = label[1].upper()
         if self.letters:
             return next((i for i, option in enumerate(self.options) if option.upper() == sign), None)
         if any(len(option) < 2 or option.lstrip("-")[:1].isdigit() for option in self.options):
@@ -142,17 +151,17 @@ class Reader(Names):
 
     def _counts_options(self, text: str, number: str, place: int) -> bool:
         """Return whether a number is the place of an option, and not the number that options hold."""
-        said = [word.text for word in words_of(text) if word.number]
-        if said != [str(int(number))]:  # such as "-3" or "3%"
+        numbers = [word.text for word in words_of(text) if word.number]
+        if numbers != [str(int(number))]:  # such as "-3" or "3%"
             return False
-        if any(said[0] in amounts for amounts in self.amounts):
-            return said[0] in self.amounts[place]
+        if any(numbers[0] in amounts for amounts in self.amounts):
+            return numbers[0] in self.amounts[place]
         return not self.numeric or bool(_COUNTS.search(text))
 
     def _line(self, text: str) -> int | None:
         """Return the only option that fills a line of a text."""
-        found = {self.exact(line) for line in text.splitlines()} - {None}
-        return found.pop() if len(found) == 1 else None
+        options = {self.exact(line) for line in text.splitlines()} - {None}
+        return options.pop() if len(options) == 1 else None
 
     # ---- prose --------------------------------------------------------------------------------------------
 
@@ -166,8 +175,10 @@ class Reader(Names):
             or english.DENIED.match(text, named[0].end)
         ):
             return None
-        new_line = "\n" in text[named[0].end :][:2]
-        return None if self._goes_on(text, named) or new_line else named[0].option
+        line_ends = "\n" in text[named[0].end :][:2]
+        if line_ends or self._goes_on(text, named):
+            return None
+        return named[0].option
 
     @staticmethod
     def _goes_on(text: str, named: Sequence[Mention]) -> bool:
@@ -176,18 +187,19 @@ class Reader(Names):
         if other is None:
             return False
         gap = text[named[0].end : other.start]
-        bare = not re.search(r"\w", gap + text[other.end :])
-        return bare or bool(english.JOINT.fullmatch(gap.replace("\n", ",")) or english.SEQUENCE.match(gap))
+        if not re.search(r"\w", gap + text[other.end :]):
+            return True  # no words but the two options
+        return bool(english.JOINT.fullmatch(gap.replace("\n", ",")) or english.SEQUENCE.match(gap))
 
     def _prose(self, text: str) -> int | None:
         """Return the only option that sentences name and do not deny, or that the last ones conclude on."""
-        sentences = [(s, self._meant(s)) for s in _SENTENCE.split(text) if s]
-        every = {option for _, meant in sentences for option in meant}
-        if len(every) < 2:
-            return every.pop() if every else None
-        stressed = self._stressed(text) & every
-        if len(stressed) == 1:
-            return stressed.pop()
+        sentences = [(sentence, self._meant(sentence)) for sentence in _SENTENCE.split(text) if sentence]
+        options = {option for _, meant in sentences for option in meant}
+        if len(options) < 2:
+            return options.pop() if options else None
+        emphasised = self._stressed(text) & options
+        if len(emphasised) == 1:
+            return emphasised.pop()
         for sentence, meant in reversed(sentences):
             if meant and english.concludes(sentence):
                 if english.SEQUENCE.match(sentence):
@@ -199,51 +211,72 @@ class Reader(Names):
         """Return the options that a sentence means; of several, the one in the clause that concludes."""
         if sentence.rstrip(QUOTES).endswith("?"):
             return set()
-        named = self._upheld(sentence)
-        every = {mention.option for mention in named}
-        if len(every) < 2 or english.THEN.search(sentence[named[-2].end : named[-1].start]):
-            return every  # one, or one after the other
+        mentions = self._upheld(sentence)
+        options = {mention.option for mention in mentions}
+        if len(options) < 2:
+            return options
+        if english.THEN.search(sentence[mentions[-2].end : mentions[-1].start]):
+            return options  # one after the other
+
+        # The options of each clause, and its text.
         cuts = [0, *(pause.start() for pause in english.PAUSE.finditer(sentence)), len(sentence)]
-        clauses = dict[int, set[int]]()  # options by the number of their clause
-        for mention in named:
+        clauses: dict[int, set[int]] = {}  # by the number of the clause, from 1
+        for mention in mentions:
             clauses.setdefault(bisect_right(cuts, mention.start), set()).add(mention.option)
         texts = {n: sentence[cuts[n - 1] : cuts[min(n, len(cuts) - 1)]] for n in clauses}
-        main = {option for n, own in clauses.items() if not english.ASIDE.match(texts[n]) for option in own}
+
+        # The last clause that concludes decides; else the only option outside of asides.
         for n in sorted(clauses, reverse=True):
             if len(clauses[n]) == 1 and english.concludes(texts[n]):
                 return clauses[n]
-        return main if len(main) == 1 else every
+        main: set[int] = set()
+        for n, of_clause in clauses.items():
+            if not english.ASIDE.match(texts[n]):
+                main |= of_clause
+        return main if len(main) == 1 else options
 
     def _upheld(self, sentence: str) -> list[Mention]:
         """Return the mentions that a sentence neither denies nor puts off until later or into a reason."""
-        found = list[Mention]()
-        before, denied, put_off = 0, False, False
+        upheld: list[Mention] = []
+        is_unreal = bool(english.UNREAL.match(sentence))
+        denied = put_off = False
+        end_before = 0  # of the mention before
         for mention in self.mentions(sentence):
-            gap = sentence[before : mention.start]
+            gap = sentence[end_before : mention.start]
             lead = english.clause(gap)
-            denied = (denied and bool(english.JOINT.fullmatch(gap))) or bool(english.DENIES.search(lead))
-            if not found:  # the first one is meant if somebody does it, or if nothing is said before it
-                one = not self.letters and len(self.words[mention.option]) == 1
-                leads = english.LEADS_TO_ONE if one else english.LEADS
+            turns = bool(english.TURN.search(gap))
+
+            # Denied: by a word of the clause, or with the mention before ("neither left nor right").
+            goes_on = denied and bool(english.JOINT.fullmatch(gap))
+            denied = goes_on or bool(english.DENIES.search(lead))
+            if not upheld:  # the first one is meant if somebody does it, or if nothing is said before it
+                is_word = not self.letters and len(self.words[mention.option]) == 1
+                leads = english.LEADS_TO_ONE if is_word else english.LEADS
                 denied = denied or not leads.fullmatch(lead) or bool(english.PAST.search(lead))
-            denied = denied or (bool(english.UNREAL.match(sentence)) and not english.TURN.search(gap))
-            put_off = bool(found) and (
-                (put_off and not english.TURN.search(gap))
-                or bool(english.REASON.search(gap))
-                or bool(english.THEN.search(gap) and english.FIRST.search(sentence[: mention.start]))
-            )
+            denied = denied or (is_unreal and not turns)
+
+            # Put off: "because then I can go left", "first go right, then left".
+            if not upheld:
+                put_off = False
+            else:
+                is_later = english.THEN.search(gap) and english.FIRST.search(sentence[: mention.start])
+                put_off = (put_off and not turns) or bool(english.REASON.search(gap)) or bool(is_later)
+
             if not (denied or put_off or english.DENIED.match(sentence, mention.end)):
-                found.append(mention)
-            before = mention.end
-        return found
+                upheld.append(mention)
+            end_before = mention.end
+        return upheld
 
     def _stressed(self, text: str) -> set[int]:
         """Return the options that are set in bold, in code or in quotes."""
-        found = {self.exact(span) for span in stressed(text)}
-        return {option for option in found if option is not None}
+        options = {self.exact(passage) for passage in stressed(text)}
+        return {option for option in options if option is not None}
 
 
 def _after(text: str, place: int) -> str:
     """Return the rest of a line, or the next line with words if nothing is left of it."""
-    lines = (_LEAD.sub("", line).rstrip(QUOTES + "$]})") for line in text[place:].split("</")[0].splitlines())
-    return next((line for line in lines if re.search(r"\w", line)), "")
+    for line in text[place:].split("</")[0].splitlines():
+        said = _LEAD.sub("", line).rstrip(QUOTES + "$]})")
+        if re.search(r"\w", said):
+            return said
+    return ""
