@@ -91,15 +91,16 @@ class GIFMCTS(ProgramAgent):
         top = best(self.attempts)
         if top is None or top.fitness is None or top.fitness < 1.0:
             return super()._written(requests, number)
-        again = range(number, number + len(requests))
-        return [Attempt(n, top.program, None, parents=(top.number,), group=-1) for n in again]
+        numbers = range(number, number + len(requests))
+        return [Attempt(n, top.program, None, parents=(top.number,), group=-1) for n in numbers]
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
         """Return the prompt of the operation, which depends on the parent: generate, improve or fix."""
         if not parents or (not feedback and parents[-1].fitness is not None):
             return chat_prompt(problem, parents, feedback)
-        last, ask = parents[-1], f"{problem.requested_functions} in one block of Python code"
+        last = parents[-1]
+        ask = f"{problem.requested_functions} in one block of Python code"
         code = f"```python\n{last.program.strip()}\n```"
         if last.fitness is None and not last.error:
             return (
@@ -179,6 +180,7 @@ class Expectation:
         return min(max(self._mixed(siblings), 0.0), 1.0)
 
     def _mixed(self, siblings: Sequence[Node]) -> float:
+        """Return (a E + b S) / (a + b): E is the mean over all children of the kind, S that over siblings."""
         everywhere = self.total / self.count
         if not siblings:
             return everywhere
@@ -189,11 +191,17 @@ class Expectation:
     def learn(self, siblings: Sequence[Node], value: float) -> None:
         """Update weights and mean with the value of a child; ``siblings`` are the earlier children."""
         if siblings:
-            everywhere, mixed = self.total / self.count, self._mixed(siblings)
-            here, (a, b) = float(np.mean([node.value for node in siblings])), self.weights
+            # One step down the gradient of (mixed - value)^2, with rate 1 / n:
+            #     d mixed / d a = (E - mixed) / (a + b),   d mixed / d b = (S - mixed) / (a + b)
+            everywhere = self.total / self.count
+            here = float(np.mean([node.value for node in siblings]))
+            mixed = self._mixed(siblings)
+            a, b = self.weights
             slope = 2 * (mixed - value) / (a + b) / self.n
-            self.weights = a - slope * (everywhere - mixed), b - slope * (here - mixed)
-        self.total, self.count, self.n = self.total + value, self.count + 1, self.n + 1
+            self.weights = (a - slope * (everywhere - mixed), b - slope * (here - mixed))
+        self.total += value
+        self.count += 1
+        self.n += 1
 
 
 class ProgramTree:
@@ -213,8 +221,13 @@ class ProgramTree:
         fixes: int = 3,
         initial: tuple[float, float, float] = (0.5, 0.55, 0.5),
     ) -> None:
-        self.lines, self.c, self.fixes = lines, c, fixes
-        self.expected = {kind: Expectation(2 * v, 2, 3) for kind, v in zip(KINDS, initial, strict=True)}
+        self.lines = lines
+        self.c = c
+        self.fixes = fixes
+        self.expected = {
+            kind: Expectation(total=2 * value, count=2, n=3)
+            for kind, value in zip(KINDS, initial, strict=True)
+        }
         self.root = Node(visits=1, fixes=fixes)
         self.nodes = {ROOT: self.root}
 
@@ -224,15 +237,18 @@ class ProgramTree:
         return [self._request(*self._select(asked, rng)) for _ in range(n)]
 
     def _request(self, node: Node, kind: str) -> Request:
+        """Return the request of an operation; to generate, the parent is the first lines of the program."""
         group = KINDS.index(kind)
         if node.attempt is None:
             return Request(group=group)
         if kind != "generate":
             return Request((node.attempt,), group)
-        first = "\n".join(node.attempt.program.splitlines()[: node.lines])
-        return Request((replace(node.attempt, program=first, fitness=None, error="", feedback=""),), group)
+        first_lines = "\n".join(node.attempt.program.splitlines()[: node.lines])
+        beginning = replace(node.attempt, program=first_lines, fitness=None, error="", feedback="")
+        return Request((beginning,), group)
 
     def _select(self, asked: Counter[tuple[Node, str]], rng: np.random.Generator) -> tuple[Node, str]:
+        """Descend by the upper confidence bound until it chooses a new child; return its parent and kind."""
         node: Node = self.root
         while True:
             options = self._options(node, asked)
@@ -246,17 +262,18 @@ class ProgramTree:
 
     def _options(self, node: Node, asked: Counter[tuple[Node, str]]) -> list[tuple[float, Node | str]]:
         """Return children, and kinds of new children, with their upper confidence bounds."""
-        found: list[tuple[float, Node | str]] = [
-            (child.value + self._bonus(node, child.visits), child)
-            for child in node.children
-            if not child.closed
+        going_on = [child for child in node.children if not child.closed]
+        options: list[tuple[float, Node | str]] = [
+            (child.value + self._bonus(node, child.visits), child) for child in going_on
         ]
         for kind in self._kinds(node):
-            same, pending = node.of(kind), asked[node, kind]
-            if kind != "fix" or not pending:
-                bonus = self._bonus(node, len(same) + pending)
-                found.append((self.expected[kind](same) + bonus, kind))
-        return found
+            siblings = node.of(kind)
+            pending = asked[node, kind]
+            if kind == "fix" and pending:
+                continue
+            bonus = self._bonus(node, len(siblings) + pending)
+            options.append((self.expected[kind](siblings) + bonus, kind))
+        return options
 
     def _kinds(self, node: Node) -> tuple[str, ...]:
         """Return the operations that can be tried at a node."""
@@ -268,6 +285,7 @@ class ProgramTree:
         return ("improve",) if whole else ("generate", "improve")
 
     def _bonus(self, node: Node, visits: int) -> float:
+        """Return c sqrt(ln N / (n + 1)), the exploration term of UCT."""
         return self.c * sqrt(log(max(node.visits, 1)) / (visits + 1))
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
@@ -277,11 +295,19 @@ class ProgramTree:
                 self._add(attempt, KINDS[attempt.group])
 
     def _add(self, attempt: Attempt, kind: str) -> None:
+        """Add the node of a program, and the value of the program to the nodes above."""
         parent = self.nodes.get(attempt.parents[-1] if attempt.parents else ROOT, self.root)
-        failed, siblings = attempt.fitness is None, parent.of(kind)
-        self.expected[kind].learn(siblings, attempt.fitness or 0.0)
-        left = parent.fixes - 1 if failed and kind == "fix" else self.fixes
-        node = Node(attempt, kind, parent, parent.lines + self.lines, max(left, 0), failed)
+        failed = attempt.fitness is None
+        self.expected[kind].learn(parent.of(kind), attempt.fitness or 0.0)
+        fixes_left = parent.fixes - 1 if failed and kind == "fix" else self.fixes
+        node = Node(
+            attempt,
+            kind,
+            parent,
+            lines=parent.lines + self.lines,
+            fixes=max(fixes_left, 0),
+            failed=failed,
+        )
         node.closed = failed and node.fixes == 0
         parent.children.append(node)
         self.nodes[attempt.number] = node
@@ -292,8 +318,11 @@ class ProgramTree:
     def _back_up(self, node: Node) -> None:
         """Add a fitness on the whole path; a failure only counts as a visit."""
         assert node.attempt is not None
+        node.visits = 1
+        node.total = node.attempt.fitness or 0.0
+        if node.failed:
+            node.total = self._hope(node.fixes)
         above: Node | None = node.parent
-        node.visits, node.total = 1, node.attempt.fitness or (self._hope(node.fixes) if node.failed else 0.0)
         while above is not None:
             above.total += above.value if node.failed else node.total
             above.visits += 1
@@ -307,8 +336,10 @@ class ProgramTree:
         """Pass the value of a fix on to the programs that it fixed."""
         node: Node | None = failed
         while node is not None and node.attempt is not None:
-            node.failed, node.closed = False, fix.closed
-            node.total = (0.0 if fix.closed else fix.value) * node.visits
+            node.failed = False
+            node.closed = fix.closed
+            value = 0.0 if fix.closed else fix.value
+            node.total = value * node.visits
             if node.kind != "fix":
                 return
             node = node.parent
