@@ -16,7 +16,7 @@ from hunch.report.page import page
 from hunch.roles import PriorConfig, build_prior
 from hunch.runs.callbacks import Watch
 from hunch.runs.execute import RunConfig, execute
-from hunch.runs.first_answers import FILE, first_answers, kept_in
+from hunch.runs.first_answers import FILE, FirstAnswers, first_answers, kept_in
 
 LAKE = "hunch/FrozenLake-v0"
 
@@ -120,3 +120,11 @@ def test_a_dry_run_and_an_uninformed_control_say_nothing(tmp_path):
     config = RunConfig(env=LAKE, method="dqn-prior", lm="uniform", steps=8, options=DQNPriorConfig())
     execute(config, tmp_path / "run", watch=Watch(progress=False, say=said.append))
     assert not [text for text in said if "uniform" in text]
+
+
+def test_a_program_as_an_answer_is_one_short_line() -> None:
+    program = "def act(observation):\n" + "    observation += 1\n" * 40 + "    return 0"
+    told = str(FirstAnswers("lm", "coder", "writer", "", False, ((f"```\n{program}\n```", program),)))
+    assert "\n" not in told
+    assert "(read as 42 lines)" in told
+    assert len(told) < 260

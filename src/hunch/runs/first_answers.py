@@ -53,16 +53,22 @@ class FirstAnswers:
 
 
 def _read(answer: str, meaning: str | None) -> str:
-    """Return an answer in words, with what was read in it unless that is the same."""
+    """Return an answer in one short line, with what was read in it unless that is the same."""
     said = answer.strip()
-    short = said if len(said) <= SHOWN else said[: SHOWN - 3] + "..."
+    short = _shortened(said)
     if not said:
         return "an empty answer"
     if meaning is None:
         return f"{short!r} (read as nothing)"
     if meaning == said or said.startswith(f"{meaning} "):
         return repr(short)
-    return f"{short!r} (read as {printable(meaning)})"
+    if "\n" in meaning:  # a program; the answer shows how it begins
+        return f"{short!r} (read as {len(meaning.splitlines())} lines)"
+    return f"{short!r} (read as {printable(_shortened(meaning))})"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
 class Listening:
