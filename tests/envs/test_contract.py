@@ -26,9 +26,13 @@ FREE = (
     "hunch/Recipes",
     "hunch/Prompt",
     "hunch/Compression",
+    "hunch/Constraints",
+    "hunch/Reviews",
     "hunch/Attack",
     "hunch/Repair",
-)  # test_design_problems, test_transition_file, test_prompting, methods/test_tune, tests of the studies
+)
+# These are tested in test_design_problems, test_transition_file, test_prompting, test_requests,
+# methods/test_tune and the tests of the studies.
 # They need an extra and have tests of their own.
 EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]

@@ -467,9 +467,7 @@ def test_flat_groups_are_dropped_and_counted(model):
 
 def test_a_run_that_drifts_is_stopped(model):
     made = agent("grpo", model, group=4, episodes=8, max_tokens=4, stop_kl=1e-4, learning_rate=1e-2)
-    with pytest.raises(
-        HunchError, match=r"KL divergence from the reference is .* more than stop_kl, 0\.0001"
-    ):
+    with pytest.raises(HunchError, match=r"KL divergence from the reference is .* more than stop_kl"):
         hunch.train(made, [Bed() for _ in range(4)], steps=80)
     made = agent("grpo", model, group=4, episodes=8, max_tokens=4, stop_entropy=100.0)
     with pytest.raises(HunchError, match="less than stop_entropy, 100"):

@@ -86,6 +86,8 @@ _ENTRY_POINTS = {
     "hunch/Blackjack-v0": "hunch.envs.describers:Blackjack",
     "hunch/Craft-v0": "hunch.envs.craft:Craft",
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
+    "hunch/Constraints-v0": "hunch.envs.constraints:Constraints",
+    "hunch/Reviews-v0": "hunch.envs.reviews:Reviews",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",

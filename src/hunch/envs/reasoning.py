@@ -16,12 +16,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
-from hashlib import sha256
 from textwrap import shorten
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.parts import Part, check_part, in_part
 from hunch.envs.textarena import OwnChance
 from hunch.extras import library
 from hunch.lm.registry import split
@@ -29,8 +29,6 @@ from hunch.ranges import NonNegativeInt, PositiveInt, Share
 from hunch.sandbox import Program, ProgramError, Sandbox
 from hunch.suggest import suggest
 
-Part: TypeAlias = Literal["train", "held-out", "all"]
-"""Questions for training, those that no training sees, or both."""
 Reading: TypeAlias = Literal["all", "last-line", "tags"]
 """Where the answer stands in a text: all of it, its last line that is not empty, or between the last
 ``<answer>`` and ``</answer>``."""
@@ -293,8 +291,7 @@ class Reasoning(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(1, render_mode)
-        if part not in ("train", "held-out", "all"):
-            raise UsageError(f"part must be train, held-out or all, not {part!r}.")
+        check_part(part)
         if answer not in ("all", "last-line", "tags"):
             raise UsageError(f"answer must be all, last-line or tags, not {answer!r}.")
         self.tasks = [_task(each, questions, draw) for each in _JOINED.split(tasks)]
@@ -314,11 +311,7 @@ class Reasoning(TextEnv):
 
     def in_part(self, question: Question) -> bool:
         """Return whether a question belongs to the environment's part."""
-        if self.part == "all":
-            return True
-        digest = sha256(f"{self.draw}\n{question.text}".encode("utf-8", "replace")).digest()
-        held_out = int.from_bytes(digest[:8], "big") < self.held_out * 2**64
-        return held_out == (self.part == "held-out")
+        return in_part(question.text, self.part, self.held_out, self.draw)
 
     def of_part(self, task: Task) -> Any:
         """Yield the different questions of a task that belong to the part, by their numbers."""
