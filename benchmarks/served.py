@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -142,10 +143,14 @@ def compare(options: argparse.Namespace, model: lm.Cached, address: str) -> None
         pool.shutdown()
     whole = run.spans[-1][1] - run.spans[0][0]
     rates = [count(address, side.words) / side.busy for side in (run, bare)]
+    # The requests of a batch are the same, so the seconds of both sides can be compared.
+    seconds = [[end - begin for begin, end in side.spans] for side in (run, bare)]
+    by_batch = [theirs / ours for ours, theirs in zip(*seconds, strict=True)]
     print(
         f"{model.name}, {options.env}, {options.streams} streams, {options.steps} steps: {run.requests} "
         f"requests with {len(run.words)} texts in {len(run.spans)} batches\n"
-        f"run {rates[0]:.1f} tokens/s, bare server {rates[1]:.1f}, ratio {rates[0] / rates[1]:.2f}\n"
+        f"run {rates[0]:.1f} tokens/s, bare server {rates[1]:.1f}, ratio {rates[0] / rates[1]:.2f}; by batch "
+        f"{statistics.median(by_batch):.2f} ({min(by_batch):.2f} to {max(by_batch):.2f})\n"
         f"the model waits {1 - run.busy / whole:.1%} of the run ({whole - run.busy:.1f} of {whole:.0f} s)"
     )
 
