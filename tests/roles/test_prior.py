@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hunch import lm
 from hunch.core import State, UsageError
+from hunch.lm.base import Model
 from hunch.lm.scoring.choose import project
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
@@ -230,3 +231,21 @@ def test_ways_that_a_model_lacks_are_refused_with_those_it_has(minilm):
         build_prior(PriorConfig(way="decision"), lm.load("scripted:first"))
     with pytest.raises(UsageError, match="similarity"):
         build_prior(PriorConfig(way="structured"), minilm)
+
+
+def test_the_setting_of_rotations_reaches_the_prior():
+    """Each action stands once at each place, so that a liking for a place cancels."""
+
+    class First(Model):
+        """Likes the first letter, whatever it stands for."""
+
+        name, revision, verbs = "first", "1", frozenset({"label"})
+
+        def label(self, prompts, labels):
+            return [np.log(np.array([0.7] + [0.3 / (len(own) - 1)] * (len(own) - 1))) for own in labels]
+
+    n = len(STATE.options)
+    biased = build_prior(PriorConfig(way="label"), First()).probabilities([STATE])[0]
+    fair = build_prior(PriorConfig(way="label", rotations=n), First()).probabilities([STATE])[0]
+    assert biased[0] == pytest.approx(0.7)
+    assert fair == pytest.approx(np.full(n, 1 / n))

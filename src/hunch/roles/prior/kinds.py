@@ -28,7 +28,7 @@ from hunch.core import UsageError
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.settings import AskConfig, ask_config
 from hunch.lm.ways import way_for
-from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat
+from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import DistributionPrior, UniformPrior
 from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
@@ -72,6 +72,9 @@ class PriorConfig(AskConfig):
     """With likelihood: divide log-probabilities by nothing (sum), tokens or words (TWOSOME compares all)."""
     read: Literal["decided", "named"] = field(default="decided", metadata=LATER)
     """With text: read the action that an answer decides on, or names most often (named, released code)."""
+    rotations: PositiveInt = field(default=1, metadata=LATER)
+    """With label: number of orders of the list of actions to average over, each of them a request. Small
+    models choose by the place in the list; as many orders as actions put each at each place (ours)."""
 
     @staticmethod
     def current(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +131,7 @@ def build_prior(
     if way == "decision":
         return DecisionPrior(lm, temperature=temperature, asks=asks, role=role)
     if way == "label":
-        return LabelledPrior(lm, temperature=temperature, asks=asks, role=role)
+        return LabelledPrior(lm, temperature=temperature, rotations=config.rotations, asks=asks, role=role)
     if way == "similarity":
         embeddings = table if table is not None and table.lm is lm else lm
         return SimilarityPrior(
