@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE := .venv-engine
+DECISIONS := .venv-decisions
 # Pools of games of the demo, and steps in each. One pool takes 2,500 steps, enough for the picture within two
 # minutes on two cores; the table of the README has five pools with 9,000 steps.
 SEEDS ?= 1
@@ -14,7 +15,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served test-models lint check study docs bench clean
+.PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served test-decisions test-models lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +56,13 @@ test-models: setup
 test-served: setup
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[serve]"
 	$(BIN)/python -m pytest -m served tests/lm/test_served.py
+
+# A packaged model behind a decision server of others, in an environment of its own: several gigabytes.
+test-decisions: setup
+	$(PYTHON) -m venv $(DECISIONS)
+	$(DECISIONS)/bin/pip install $(PIP_FLAGS) -c constraints.txt "jev-compatible-server[transformers]==0.1.1"
+	$(BIN)/hunch models get smollm2
+	HUNCH_DECISION_SERVER=$(DECISIONS)/bin/python $(BIN)/python -m pytest -m decisions tests/lm/test_decision_server.py
 
 lint: setup
 	$(BIN)/ruff check src pocket contrib studies tests benchmarks examples
