@@ -59,6 +59,7 @@ _MODULES = {
     "gflan-prior": "policies",
     "instruct-rl": "instruct_rl",
     "likelihood-value": "likelihood_value",
+    "decision-models": "decision_models",
     "audition": "audition",
     "frontiers": "frontiers",
     "task-explore": "task_explore",
