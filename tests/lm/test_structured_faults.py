@@ -1,4 +1,4 @@
-"""Servers that have no structured output, ignore it, or answer 501: what is said, and what is read instead."""
+"""Servers that have no structured output, ignore it, or answer 501: what is said, and what is read."""
 
 from __future__ import annotations
 
