@@ -22,7 +22,7 @@ from hunch.lm import Usage
         ("script:first", "did you mean 'scripted:<rule>'"),
         (
             "gpt-9",
-            "there are anthropic:<model>, bag-of-words, decisions:<model>, eyes, gemma3",
+            "there are anthropic:<model>, bag-of-words, decisions:<model>, ",
         ),
         ("Qwen/Qwen2.5-0.5B", "did you mean 'hf:Qwen/Qwen2.5-0.5B'"),
         ("", "there are anthropic"),
