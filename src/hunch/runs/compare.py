@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch import lm, methods
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm.backends.secret import without_keys
 from hunch.lm.budget import Budget
 from hunch.methods import Method
@@ -343,8 +343,12 @@ def attempt(
         return
     except Exception as error:  # any failure of a run is reported in its folder
         reason = str(error) if isinstance(error, HunchError) else f"{type(error).__name__}: {error}"
-        path.mkdir(parents=True, exist_ok=True)
-        write_atomically(path / "failure.txt", printable(without_keys(reason)).encode())
+        reason = printable(without_keys(reason))
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            write_atomically(path / "failure.txt", reason.encode())
+        except (HunchError, OSError):  # the disk may be full
+            warnings.warn(f"The run in {path} failed: {reason}", HunchWarning, stacklevel=2)
 
 
 def outcome(job: Job, exitcode: int | None = None) -> Outcome:
