@@ -103,7 +103,7 @@ def interrupt(whole, tmp_path, number):
     return wrong
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_signals_are_sentences_and_lose_nothing(whole, tmp_path):
     wrong = [each for number in range(5) for each in interrupt(whole, tmp_path, number)]
     assert not wrong, "\n".join(wrong)
