@@ -633,3 +633,20 @@ def test_a_policy_writes_where_any_text_is_an_action():
     assert writes.gain[0] > 0
     assert not embeds.heard.has_score
     assert "a model that writes" in embeds.heard.why
+
+
+def test_a_judge_of_texts_that_decides_is_held_against_the_truth():
+    """Equal probabilities are right in half of the cases, whatever the order."""
+
+    class Even(Model):
+        name, revision, verbs = "even", "1", frozenset({"decide"})
+
+        def decide(self, states, questions):
+            return [[np.array([0.5, 0.5, 0.0]) for _ in own] for own in questions]
+
+    role = role_named("text-judge")
+    drawn = role.draw(role.beds[0], 40, 0)
+    found = hear(role, role.beds[0], "even", Cached(Even()), drawn, 0)
+    assert found.ability == 0.5
+    assert [(own.predicted, own.observed, own.n) for own in found.calibration] == [(0.5, 0.5, 40)]
+    assert found.columns["calibration error"] == 0

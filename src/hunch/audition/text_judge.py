@@ -44,7 +44,15 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
     judge = Judged(lm, (PRINCIPLE,), AskConfig(patience=None))
     forward = [_steps(pair.request, pair.better, pair.worse) for pair in drawn]
     backward = [(other, one) for one, other in forward]
-    said = np.array([judge.compare(shown, np.random.default_rng(seed)) for shown in (forward, backward)])
+    # The preference for the first text, shape (2 orders, pairs): a probability, if the model decides.
+    preferences = np.array(
+        [judge.compare(shown, np.random.default_rng(seed)) for shown in (forward, backward)]
+    )
+    said = (np.sign(preferences - 0.5) + 1) / 2  # the verdict: 1, 0, or a half for a tie
+    stated = came = None
+    if judge.comparer.decides:  # in the second order, the first text is the wrong one
+        stated = preferences.ravel()
+        came = np.repeat([1.0, 0.0], len(drawn))
     right = np.stack([said[0], 1 - said[1]])
     both = (right == 0).all(axis=0).sum() / max(1, (right == 0).any(axis=0).sum())
     columns = {
@@ -52,7 +60,8 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
         "first position": float(said.mean()),
         "lasting errors": float(both),
     }
-    return Scores(right.mean(axis=0), list(range(len(drawn))), columns, each=2)
+    episodes = list(range(len(drawn)))
+    return Scores(right.mean(axis=0), episodes, columns, each=2, stated=stated, came=came)
 
 
 def by_words(drawn: Sequence[Answered], seed: int) -> Scores:
