@@ -64,6 +64,7 @@ _MODULES = {
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
+    "trained": "trained",
     "rlhf": "rlhf",
     "offline-rlhf": "rl4llm",
     "rl4lms": "rl4llm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 
 import pytest
 
@@ -172,3 +173,9 @@ def test_an_empty_part_is_said():
         hunch.make("reasoning:gcd", part="test")
     with pytest.raises(UsageError, match="answer"):
         hunch.make("reasoning:gcd", answer="first-line")
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    with pytest.raises(UsageError, match=r"need reasoning-gym: pip install .*\[tasks\]"):
+        hunch.make("reasoning:gcd?max_value=77")

@@ -4,6 +4,7 @@ import pytest
 
 import hunch_studies
 from hunch.core import HunchError
+from hunch.extras import NotInstalledError
 from hunch.rl.world import world_of
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Loaded
@@ -67,9 +68,11 @@ def begin(arm, loaded):
 
 
 def with_what_is_there(make, folder):
-    """Return what a function makes; None if it needs what the study makes before, or a fetched model."""
+    """Return what a function makes; None if it needs what the study makes before, a model, or an extra."""
     try:
         return make()
+    except NotInstalledError:
+        return None
     except HunchError as error:
         if str(folder.parent) not in str(error) and FETCHED not in str(error):
             raise
