@@ -257,3 +257,15 @@ def test_what_textarena_has_not_is_said():
     single = pytest.raises(UsageError, match="Groups need environments of a single player")
     with pytest.warns(HunchWarning, match="does not repeat its episodes"), single:
         hunch.train(made, games, steps=16)
+
+
+def test_a_game_that_an_invalid_move_ends_is_no_success_even_if_it_pays():
+    pytest.importorskip("textarena", reason="needs the extra 'textarena'")
+    env = hunch.make("textarena:GuessTheNumber-v0")
+    env.reset(seed=0)
+    env.step("[10]")  # a guess, which the game pays for by its distance
+    ended = False
+    while not ended:
+        _, reward, ended, _, info = env.step("higher")
+    assert reward > 0
+    assert info["success"] is False

@@ -128,3 +128,9 @@ def test_a_program_as_an_answer_is_one_short_line() -> None:
     assert "\n" not in told
     assert "(read as 42 lines)" in told
     assert len(told) < 260
+
+
+def test_a_role_that_never_asks_is_not_mentioned():
+    model = lm.Cached(Rambler(["go left"]))
+    build_prior(PriorConfig(), model)
+    assert first_answers([("lm", model)]) == []

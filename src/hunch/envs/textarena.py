@@ -54,9 +54,10 @@ class TextArena(TextEnv):
 
     Any text is an action, which the game judges. A text of more than 8,192 characters, or at which the game
     raises an error, is an invalid move: the game gets an empty one. Rewards come at the end, one for each
-    player; success is a reward above 0, in games of several players that of the first. The event says whether
-    the game refused a move. The game draws from Python's and NumPy's global generators, which are seeded for
-    it alone, so that the same seed gives the same episode unless a game draws elsewhere or asks a model.
+    player; success is a reward above 0, in games of several players that of the first, unless its invalid
+    move ends the game. The event says whether the game refused a move. The game draws from Python's and
+    NumPy's global generators, which are seeded for it alone, so that the same seed gives the same episode
+    unless a game draws elsewhere or asks a model.
 
     Args:
         game: Id of the game, such as ``TicTacToe-v0``.
@@ -122,6 +123,8 @@ class TextArena(TextEnv):
         if unusable or self._refused(mover, done):
             of = f" of player {mover}" if self.players > 1 else ""
             outcome = outcome._replace(event=f"{INVALID}{of}\n{outcome.event}".rstrip())
+            if mover == 0:  # some games pay for what came before the invalid move that ended them
+                outcome = outcome._replace(success=False)
         return outcome
 
     def _judged(self, action: str) -> tuple[bool, bool]:

@@ -104,9 +104,11 @@ def first_answers(models: Iterable[tuple[str, LanguageModel]]) -> list[FirstAnsw
         if not isinstance(model, Metered) or not model.speaks:
             continue
         noted = model.first_answers
-        for role in dict.fromkeys((*noted.ways, *noted.answers)):
+        for role, heard in noted.answers.items():
+            if not heard:  # a role that was prepared, and has not asked
+                continue
             way = noted.ways.get(role, "")
-            answers = tuple(noted.answers.get(role, ()))
+            answers = tuple(heard)
             automatic = role in noted.automatic
             rows.append(FirstAnswers(option, cast("Any", model).name, role, way, automatic, answers))
     return rows
