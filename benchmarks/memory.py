@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def resident() -> float:
     """Return the resident set of this process in MB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * 4096 / 2**20
 
 

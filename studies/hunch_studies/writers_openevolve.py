@@ -23,6 +23,8 @@ from hunch.lm.backends.llama_cpp import LlamaModel
 from hunch.lm.registry import build
 from hunch.roles.writer.plain import plain_prompt
 from hunch.roles.writer.programs import Attempt
+from hunch.runs.files import read_lines as runs_lines
+from hunch.text_files import read_lines
 from hunch_studies.study import kept
 
 
@@ -65,7 +67,7 @@ def evolved_by_openevolve(
     Raises:
         UsageError: if llama.cpp does not serve the model.
     """
-    known = {json.loads(line)["key"][0] for line in path.read_text().splitlines()} if path.exists() else set()
+    known = {row["key"][0] for row in runs_lines(path)}
     if not known.issuperset(range(seeds)) and find_spec("openevolve") is None:
         return None
 
@@ -96,9 +98,9 @@ def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         log = place / "programs.jsonl"
-        (place / "first.py").write_text(_first(problem))
+        (place / "first.py").write_text(_first(problem), encoding="utf-8")
         source = EVALUATOR.format(log=str(log), env=bed.env, options=dict(bed.options), floor=bed.floor)
-        (place / "evaluate.py").write_text(source)
+        (place / "evaluate.py").write_text(source, encoding="utf-8")
         writer = LLMModelConfig(
             name="local",
             api_base=served.line.account.base_url,
@@ -130,7 +132,7 @@ def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
             str(place / "first.py"), str(place / "evaluate.py"), config=config, output_dir=str(place / "out")
         )
         asyncio.run(search.run(iterations=programs))
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        lines = [json.loads(line) for line in read_lines(log) if line]
     known: dict[str, int] = {}
     attempts = []
     # The first program is ours, and no model wrote it.
@@ -153,12 +155,12 @@ def evaluated(path: str, log: str, env: str, options: Mapping[str, Any], floor: 
     """
     from openevolve.evaluation_result import EvaluationResult
 
-    program = Path(path).read_text()
+    program = Path(path).read_text(encoding="utf-8")
     made = gym.make(env, **options).unwrapped
     assert isinstance(made, DesignProblem)
     made.reset(seed=0)
     trial = made.step(program)[-1]["raw"]
-    with Path(log).open("a") as file:
+    with Path(log).open("a", encoding="utf-8") as file:
         noted = {"fitness": trial.fitness, "error": trial.error, "components": dict(trial.components)}
         file.write(json.dumps({"program": program, **noted}) + "\n")
     score = 0.0 if trial.fitness is None else max(0.0, trial.fitness - floor)

@@ -58,7 +58,8 @@ def export_model(run: Path, target: Path) -> list[str]:
     try:
         parts = _copied(model, part)
         (part / "Modelfile").write_text(_modelfile(part), encoding="utf-8")
-        (part / "README.md").write_text(card(record, read_json(run / "summary.json") or {}, part), "utf-8")
+        text = card(record, read_json(run / "summary.json") or {}, part)
+        (part / "README.md").write_text(text, encoding="utf-8")
         part.chmod(0o755)
         part.replace(target)
     except OSError as error:
