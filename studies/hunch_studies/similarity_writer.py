@@ -50,9 +50,14 @@ class SimilarityWriter:
         self.table, self.temperature = TextTable(lm), temperature
 
     @property
+    def lm(self) -> LanguageModel:
+        """The encoder, which a run meters."""
+        return self.table.lm
+
+    @property
     def evidence(self) -> EvidenceLevel:
         """The evidence level of the encoder."""
-        return self.table.lm.evidence
+        return self.lm.evidence
 
     def write(
         self,

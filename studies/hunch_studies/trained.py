@@ -143,8 +143,9 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part(
             "Spelling backwards",
             listed,
-            measure=partial(judged, episodes=episodes),
+            beside=partial(judged, listed, scale.seeds, episodes=episodes),
             prepare=partial(demonstrate, data, scale.share),
+            apart=True,  # a step is a text in one arm and a demonstration in another
         )
     ]
 

@@ -20,7 +20,7 @@ LAKE = ("--env", "hunch/FrozenLake-v0")
 SMALL = ("--lm", "uniform", "--hidden", "8", "--warmup", "10", "--encoder", "bag-of-words?dim=16")
 RUN = ("run", "dqn-prior", *LAKE, *SMALL, "--steps", "600", "--eval-every", "200", "--eval-episodes", "2")
 PAIR = ("compare", "zero-shot", "q-learning", *LAKE, "--lm", "uniform", "--steps", "300", "--seeds", "1")
-SEARCH = ("run", "funsearch", "--env", "hunch/Heuristic-CapSet-v0", "--env.n", "2", "--steps", "4")
+SEARCH = ("run", "funsearch", "--env", "hunch/Heuristic-BinPacking-v0", "--env.items", "8", "--steps", "4")
 SEARCH = (*SEARCH, "--lm", "scripted:mutator")
 COMMANDS = {
     "run": (*RUN, "--keep-every", "200", "--out", "{disk}/run"),

@@ -43,6 +43,7 @@ READ = [
     (BIDS, "the best one is 3", "3"),
     (BIDS, "-1", "-1"),
     (BIDS, "minus one", "-1"),
+    (BIDS, "2. minus one", "-1"),
     (BIDS, "Answer: \u22121", "-1"),
     (BIDS, "* -1", "-1"),
     (BIDS, "2 + 1 = 3", "3"),

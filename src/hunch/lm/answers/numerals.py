@@ -406,8 +406,8 @@ def _spelled_at(words: list[Word], i: int, text: str) -> tuple[Word, int] | None
     """Return the number in words that begins at a word, and the place of the next word."""
     start, sign = i, 1
     if words[i].text in _NEGATIVE and i + 1 < len(words) and words[i + 1].text in _CARDINALS:
-        if i and words[i - 1].number:
-            return None  # "five minus one"
+        if i and words[i - 1].number and _close(words, i, text):
+            return None  # "five minus one"; "1. minus one" is a place in a list, and a number
         sign = _NEGATIVE[words[i].text]
         i += 1
     if words[i].text in _ORDINALS and i == start:

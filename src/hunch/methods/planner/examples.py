@@ -96,8 +96,10 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
 def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
     """Make a planner that scores the names of skills with a language model.
 
-    With ``auto``, a decision model decides. Otherwise the planner uses likelihoods or labels if the model has
-    them, like SayCan, examples if the model only embeds, and else the model's best way.
+    With ``auto``, a decision model decides. A model that continues text scores each skill by its likelihood,
+    as in SayCan. A chat model gives probabilities by letters if it can: one request for up to twenty skills,
+    where likelihoods of a served model are one for each. A model that only embeds compares with examples, and
+    others are asked in their best way.
 
     Args:
         config: How the model scores skills.
@@ -106,7 +108,7 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
     if config.way == "auto" and lm.name != "uniform":
         if "decide" in lm.verbs:
             way: PriorWay = "decision"
-        elif "score" in lm.verbs:
+        elif "score" in lm.verbs and not getattr(lm, "answer_tokens", 0):
             way = "likelihood"
         elif "label" in lm.verbs:
             way = "label"
