@@ -10,7 +10,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.parts import Part, check_part, in_part
+from hunch.envs.parts import Part, check_part, drawn_from
 from hunch.ranges import NonNegativeInt, PositiveInt, Share
 
 TOPICS: Final = (
@@ -28,8 +28,6 @@ WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 """A word: letters, with hyphens or apostrophes between them."""
 LONGEST: Final = 8_192
 """Characters of the longest text that is checked; a longer one meets no constraint."""
-TRIES: Final = 2_000
-"""Number of requests that are drawn to find one of a part."""
 
 
 class Constraint(NamedTuple):
@@ -145,10 +143,9 @@ class Constraints(TextEnv):
         super().__init__(1, render_mode)
         check_part(part)
         self.kinds = tuple(filter(None, (kind.strip() for kind in kinds.split(","))))
-        if unknown := next(
-            (kind for kind in self.kinds if kind not in KINDS), "" if self.kinds else "nothing"
-        ):
-            raise UsageError(f"kinds takes {', '.join(KINDS)}, separated by commas, not {unknown!r}.")
+        unknown = [kind for kind in self.kinds if kind not in KINDS] if self.kinds else ["nothing"]
+        if unknown:
+            raise UsageError(f"kinds takes {', '.join(KINDS)}, separated by commas, not {unknown[0]!r}.")
         self.most = most
         self.part: Part = part
         self.held_out = held_out
@@ -166,12 +163,17 @@ class Constraints(TextEnv):
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"Constraints has no reset option {next(iter(options))!r}.")
-        for _ in range(TRIES):
-            request, drawn = self.request(self.task_random)
-            if possible(request) and in_part(request, self.part, self.held_out, self.draw):
-                self.constraints = drawn
-                return Outcome(request, None)
-        raise UsageError(f"No request is in the part {self.part!r}: change held_out or draw.")
+        drawn = drawn_from(
+            self.part,
+            lambda: self.request(self.task_random),
+            lambda each: each[0] if possible(each[0]) else "",
+            self.held_out,
+            self.draw,
+        )
+        if drawn is None:
+            raise UsageError(f"No request is in the part {self.part!r}: change held_out or draw.")
+        request, self.constraints = drawn
+        return Outcome(request, None)
 
     def _move(self, action: str) -> Outcome:
         text = action.strip()[: LONGEST + 1]

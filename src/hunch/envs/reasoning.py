@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.parts import Part, check_part, in_part
+from hunch.envs.parts import Part, check_part, drawn_from, in_part
 from hunch.envs.textarena import OwnChance
 from hunch.extras import library
 from hunch.lm.registry import split
@@ -37,8 +37,6 @@ LONGEST: Final = 8_192
 SECONDS: Final = 20.0
 """Time limit for scoring one answer in the sandbox: a thousand times what simple ones take, so that a busy
 machine changes no score."""
-TRIES: Final = 2_000
-"""Number of questions that are drawn to find one of a part."""
 EXAMPLES: Final = ("gcd", "chain_sum", "letter_counting", "spell_backward", "word_sorting", "syllogism")
 """Tasks that an error names."""
 OURS: Final = ("seed", "size")
@@ -334,15 +332,20 @@ class Reasoning(TextEnv):
         if options:
             raise UsageError(f"Reasoning has no reset option {next(iter(options))!r}.")
         task = self.tasks[int(self.task_random.integers(len(self.tasks)))]
-        for _ in range(TRIES):
-            question = task.question(int(self.task_random.integers(self.questions)))
-            if self.in_part(question):
-                self.now = task, question
-                return Outcome(self.shown(question), None)
-        raise UsageError(
-            f"Among {self.questions:,} questions of {task.name} none is in the part {self.part!r}: raise "
-            "questions, or change held_out or draw."
+        question = drawn_from(
+            self.part,
+            lambda: task.question(int(self.task_random.integers(self.questions))),
+            lambda each: each.text,
+            self.held_out,
+            self.draw,
         )
+        if question is None:
+            raise UsageError(
+                f"Among {self.questions:,} questions of {task.name} none is in the part {self.part!r}: raise "
+                "questions, or change held_out or draw."
+            )
+        self.now = task, question
+        return Outcome(self.shown(question), None)
 
     def _move(self, action: str) -> Outcome:
         assert self.now is not None  # an episode runs

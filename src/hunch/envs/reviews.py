@@ -15,7 +15,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.parts import Part, check_part, in_part
+from hunch.envs.parts import Part, check_part, drawn_from
 from hunch.extras import library
 from hunch.ranges import NonNegativeInt, Share
 
@@ -23,8 +23,6 @@ LONGEST: Final = 8_192
 """Characters that the judge reads."""
 CLEAR: Final = 0.5
 """Score from which a continuation counts as a success (ours; VADER calls 0.05 positive)."""
-TRIES: Final = 2_000
-"""Number of beginnings that are drawn to find one of a part."""
 THINGS: Final = (
     *("this film", "the new series", "this documentary", "the musical", "this restaurant", "the hotel"),
     *(
@@ -110,11 +108,12 @@ class Reviews(TextEnv):
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"Reviews has no reset option {next(iter(options))!r}.")
-        for _ in range(TRIES):
-            text = beginning(self.task_random)
-            if in_part(text, self.part, self.held_out, self.draw):
-                return Outcome(text, None)
-        raise UsageError(f"No beginning is in the part {self.part!r}: change held_out or draw.")
+        text = drawn_from(
+            self.part, lambda: beginning(self.task_random), lambda each: each, self.held_out, self.draw
+        )
+        if text is None:
+            raise UsageError(f"No beginning is in the part {self.part!r}: change held_out or draw.")
+        return Outcome(text, None)
 
     def _move(self, action: str) -> Outcome:
         text = action.strip()[:LONGEST]
