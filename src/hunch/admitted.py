@@ -7,6 +7,7 @@ or actions go to a server that they name (``?base_url=``, ``openenv:URL``), unle
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -21,14 +22,20 @@ SERVERS = "HUNCH_SERVERS"
 """Environment variable with the names of hosts that may be reached, divided by commas; all if it is not set.
 The command sets it for itself and the processes that it starts."""
 
-_PROGRAMS: set[str] | None = None
-"""The programs that may be started; None for all, as in a program of one's own."""
+PROGRAMS = "HUNCH_PROGRAMS"
+"""Environment variable with the programs that may be started, as a list in JSON; all if it is not set. The
+command sets it for itself and the processes that it starts."""
 
 
 def admit(programs: Iterable[str]) -> None:
-    """Allow these programs, and no others from now on."""
-    global _PROGRAMS
-    _PROGRAMS = set(programs)
+    """Allow these programs, and no others from now on, also in processes of this one."""
+    os.environ[PROGRAMS] = json.dumps(sorted({*programs, *(_programs() or ())}))
+
+
+def _programs() -> list[str] | None:
+    """Return the programs that may be started; None for all."""
+    listed = os.environ.get(PROGRAMS)
+    return None if listed is None else list(map(str, json.loads(listed)))
 
 
 def require(program: str, what: str) -> None:
@@ -41,7 +48,8 @@ def require(program: str, what: str) -> None:
     Raises:
         UsageError: if it is not allowed.
     """
-    if _PROGRAMS is not None and program not in _PROGRAMS:
+    allowed = _programs()
+    if allowed is not None and program not in allowed:
         raise UsageError(
             f"{what} starts a program, which is done only if you name it: if you trust it, add --program "
             f"{shlex.quote(program)}."

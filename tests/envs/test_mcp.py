@@ -134,7 +134,7 @@ def test_a_task_is_needed(program: str) -> None:
 def test_a_program_that_only_settings_name_is_not_started(
     program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admitted, "_PROGRAMS", None)
+    monkeypatch.setenv(admitted.PROGRAMS, "[]")
     admitted.admit(["another program"])
     with pytest.raises(UsageError, match="--program"):
         hunch.make(f"mcp:{program}", task="Do it.")
