@@ -115,9 +115,9 @@ def test_a_program_is_repaired_so_often_and_no_more() -> None:
     search = Bandit(islands=1, repairs=2)
     search.tell([tried(0, Request(kind="fresh"), None)], RNG(0))
     for number in (1, 2):
-        assert [broken.number for broken in search.broken] == [number - 1]
-        search.tell([tried(number, Request((search.broken[0],), kind="repair"), None)], RNG(0))
-    assert not search.broken
+        assert [broken.number for broken in search.repairs.broken] == [number - 1]
+        search.tell([tried(number, Request((search.repairs.broken[0],), kind="repair"), None)], RNG(0))
+    assert not search.repairs.broken
 
 
 @pytest.mark.parametrize("pays", ["fresh", "revise", "combine"])

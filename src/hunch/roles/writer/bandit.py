@@ -29,7 +29,8 @@ from typing import Final
 
 import numpy as np
 
-from hunch.roles.writer.programs import Attempt, Kind, Request
+from hunch.roles.writer.programs import Attempt, Kind, Request, fitness_of, outcome_of
+from hunch.roles.writer.search import Repairs
 
 REPAIRS: Final = 2
 """Repairs of a program, one after the other, unless the settings name another number (ours)."""
@@ -50,10 +51,10 @@ class Elites:
         """Return whether an attempt becomes an elite, and keep it then."""
         if attempt.fitness is None:
             return False
-        if _outcome(attempt) in map(_outcome, self.programs):
+        if outcome_of(attempt) in map(outcome_of, self.programs):
             return False
         # An equal fitness does not replace an elite: sorting is stable, and the latest stands last.
-        ranked = sorted([*self.programs, attempt], key=lambda elite: -_fitness(elite))
+        ranked = sorted([*self.programs, attempt], key=lambda elite: -fitness_of(elite))
         self.programs = ranked[: self.most]
         return attempt in self.programs
 
@@ -78,16 +79,14 @@ class Bandit:
     ) -> None:
         self.islands = [Elites(elites) for _ in range(islands)]
         self.fresh = fresh
-        self.repairs = repairs
+        self.repairs = Repairs(repairs)
         self.asked: Counter[Kind] = Counter()  # n_k
         self.paid: Counter[Kind] = Counter()  # s_k
-        self.broken: list[Attempt] = []  # failed programs that may be repaired, oldest first
-        self.repaired: dict[int, int] = {}  # by attempt: number of repairs in a row that led to it
         self.told = 0
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Return n requests; the islands take turns."""
-        broken = list(self.broken)
+        broken = list(self.repairs.broken)
         return [self._request((self.told + i) % len(self.islands), broken, rng) for i in range(n)]
 
     def _request(self, island: int, broken: list[Attempt], rng: np.random.Generator) -> Request:
@@ -117,7 +116,7 @@ class Bandit:
                 parents = (broken.pop(0),)
             case "combine":
                 other = others[int(rng.integers(len(others)))]
-                parents = tuple(sorted((other.drawn(rng), own.drawn(rng)), key=_fitness))
+                parents = tuple(sorted((other.drawn(rng), own.drawn(rng)), key=fitness_of))
         return Request(parents, island, kind)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
@@ -128,28 +127,9 @@ class Bandit:
             if attempt.kind:  # not the problem's own program
                 self.asked[attempt.kind] += 1
                 self.paid[attempt.kind] += paid
-            self._note_failure(attempt)
+            self.repairs.note(attempt, again=attempt.copy_of is None)
 
     def _admit(self, attempt: Attempt) -> bool:
         islands = self.islands if attempt.group < 0 else [self.islands[attempt.group]]
         admitted = [island.admit(attempt) for island in islands]  # each of them is to see it
         return any(admitted)
-
-    def _note_failure(self, attempt: Attempt) -> None:
-        repairs = 0
-        if attempt.kind == "repair" and attempt.parents:
-            before = attempt.parents[-1]
-            repairs = self.repaired.get(before, 0) + 1
-            self.broken = [one for one in self.broken if one.number != before]
-        self.repaired[attempt.number] = repairs
-        written = bool(attempt.program.strip()) and attempt.copy_of is None
-        if attempt.fitness is None and written and repairs < self.repairs:
-            self.broken.append(attempt)
-
-
-def _fitness(attempt: Attempt) -> float:
-    return -np.inf if attempt.fitness is None else attempt.fitness
-
-
-def _outcome(attempt: Attempt) -> tuple[float, ...]:
-    return attempt.scores or (_fitness(attempt),)

@@ -299,6 +299,16 @@ def shown(
     return request.parents, source.outcome_text()
 
 
+def fitness_of(attempt: Attempt | None) -> float:
+    """Return the fitness for comparisons: minus infinity without an attempt, or if it failed."""
+    return -np.inf if attempt is None or attempt.fitness is None else attempt.fitness
+
+
+def outcome_of(attempt: Attempt) -> tuple[float, ...]:
+    """Return the scores on all inputs, or the fitness if there are none: equal ones are one outcome."""
+    return attempt.scores or (fitness_of(attempt),)
+
+
 def best(attempts: Iterable[Attempt]) -> Attempt | None:
     """Return the attempt with the highest fitness, the first among equals; None if all failed."""
     fit = [attempt for attempt in attempts if attempt.fitness is not None]

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from hunch.numbers import softmax
-from hunch.roles.writer.programs import Attempt, Request, Search, best
+from hunch.roles.writer.programs import Attempt, Request, Search, best, fitness_of, outcome_of
 
 Within = Literal["short", "any", "latest"]
 """Which program is drawn from a cluster of equal scores: preferably short, any, or the latest."""
@@ -82,14 +82,33 @@ class HillClimbing(OneParent):
         for attempt in attempts:
             if attempt.fitness is None:
                 continue
-            better = attempt.fitness > _fitness(self.parent)
-            equal = attempt.fitness == _fitness(self.parent)
+            better = attempt.fitness > fitness_of(self.parent)
+            equal = attempt.fitness == fitness_of(self.parent)
             if better or (self.drift and equal):
                 self.parent = attempt
 
 
-def _fitness(attempt: Attempt | None) -> float:
-    return -np.inf if attempt is None or attempt.fitness is None else attempt.fitness
+class Repairs:
+    """The programs that failed and may be repaired.
+
+    Args:
+        times: Maximum number of repairs of one program, one after the other.
+    """
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.broken: list[Attempt] = []  # oldest first
+        self.made: dict[int, int] = {}  # by the number of an attempt: how many repairs led to it
+
+    def note(self, attempt: Attempt, *, again: bool = True) -> None:
+        """Note what an attempt repairs, and with ``again`` whether it has to be repaired itself."""
+        waiting = {broken.number for broken in self.broken}
+        repaired = attempt.parents[-1] if attempt.parents and attempt.parents[-1] in waiting else None
+        self.broken = [broken for broken in self.broken if broken.number != repaired]
+        made = 0 if repaired is None else self.made.get(repaired, 0) + 1
+        self.made[attempt.number] = made
+        if again and attempt.fitness is None and attempt.program.strip() and made < self.times:
+            self.broken.append(attempt)
 
 
 class RepairFirst:
@@ -105,25 +124,17 @@ class RepairFirst:
 
     def __init__(self, search: Search, times: int) -> None:
         self.search = search
-        self.times = times
-        self.broken: list[Attempt] = []  # oldest first
-        self.repairs: dict[int, int] = {}  # by the number of an attempt: how many repairs led to it
+        self.repairs = Repairs(times)
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Return requests to repair what is broken, then those of the other search."""
-        repairs = [Request((broken,), broken.group) for broken in self.broken[:n]]
+        repairs = [Request((broken,), broken.group) for broken in self.repairs.broken[:n]]
         return repairs + self.search.ask(n - len(repairs), rng)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Note what failed, and tell the other search everything."""
         for attempt in attempts:
-            waiting = {broken.number for broken in self.broken}
-            repaired = attempt.parents[-1] if attempt.parents and attempt.parents[-1] in waiting else None
-            self.broken = [broken for broken in self.broken if broken.number != repaired]
-            made = 0 if repaired is None else self.repairs.get(repaired, 0) + 1
-            self.repairs[attempt.number] = made
-            if attempt.fitness is None and attempt.program.strip() and made < self.times:
-                self.broken.append(attempt)
+            self.repairs.note(attempt)
         self.search.tell(attempts, rng)
 
 
@@ -168,10 +179,10 @@ class Thompson:
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Add programs, and count imperfect ones against their parents, if they were written from any."""
         for attempt in attempts:
-            if _fitness(attempt) < 1.0 and attempt.group >= 0:
+            if fitness_of(attempt) < 1.0 and attempt.group >= 0:
                 self.failures.update(attempt.parents or (SCRATCH,))
             known = {program.program for program in self.programs.values()}
-            if _fitness(attempt) > 0.0 and attempt.program not in known:
+            if fitness_of(attempt) > 0.0 and attempt.program not in known:
                 self.programs[attempt.number] = attempt
 
 
@@ -184,7 +195,7 @@ class Island:
 
     def add(self, attempt: Attempt) -> None:
         """Add a program that did not fail."""
-        self.clusters.setdefault(attempt.scores or (_fitness(attempt),), []).append(attempt)
+        self.clusters.setdefault(outcome_of(attempt), []).append(attempt)
         self.size += 1
 
     @property
@@ -240,11 +251,11 @@ class Islands:
             return Request(group=group)
         clusters = list(island.clusters.values())
         falling = self.temperature * (1 - (island.size % self.period) / self.period)
-        fitness = np.array([_fitness(cluster[0]) for cluster in clusters])
+        fitness = np.array([fitness_of(cluster[0]) for cluster in clusters])
         chances = softmax(fitness / max(falling, 1e-9))
         drawn = rng.choice(len(clusters), size=min(self.parents, len(clusters)), p=chances)
         chosen = [_member(clusters[int(i)], self.within, rng) for i in drawn]
-        return Request(tuple(sorted(chosen, key=_fitness)), group)
+        return Request(tuple(sorted(chosen, key=fitness_of)), group)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Add programs to their islands; the first program is added to all islands."""
@@ -259,7 +270,7 @@ class Islands:
 
     def _reset(self, rng: np.random.Generator) -> None:
         noise = rng.permutation(len(self.islands))  # breaks ties
-        order = sorted(range(len(self.islands)), key=lambda i: (_fitness(self.islands[i].best), noise[i]))
+        order = sorted(range(len(self.islands)), key=lambda i: (fitness_of(self.islands[i].best), noise[i]))
         worse, better = order[: len(order) // 2], order[len(order) // 2 :]
         for group in worse:
             self.islands[group] = Island()
