@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any, Final, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -26,7 +26,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 from numpy.typing import NDArray
 
 from hunch import lm as models
-from hunch.core import State, UsageError
+from hunch.core import State, Transition, UsageError
 from hunch.envs.base import action_name
 from hunch.envs.describers import (
     BLACKJACK_ACTIONS,
@@ -100,6 +100,24 @@ class InWords:
             return State.read(observation, info, stream)
         actions = self.names or None
         return State(self.describe(observation), self.task, actions, stream=stream)
+
+    def transition(
+        self,
+        before: State,
+        name: str,
+        outcome: tuple[Any, SupportsFloat, bool, bool, Mapping[str, Any]],
+    ) -> Transition:
+        """Return a step in words.
+
+        Args:
+            before: The state before it.
+            name: Name of the action.
+            outcome: What the environment's ``step`` returned.
+        """
+        observation, reward, terminated, truncated, info = outcome
+        after = self.state(observation, info)
+        ended = (bool(terminated), bool(truncated), bool(info.get("success")), info.get("event", ""))
+        return Transition(before, name, float(reward), after, *ended)
 
     def action(self, state: State, action: Any) -> str:
         """Return the name of an action."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from hunch.core import State, Transition, UsageError, World
-from hunch.envs.base import action_name
+from hunch.core import State, UsageError, World
 from hunch.roles.goal import goaled
 from hunch.roles.goal.goaled import Achievement, GoalSource
+from hunch.roles.gym import InWords
 
 
 class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -48,6 +47,7 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gymnasium.Wrapper.__init__(self, env)
         if not isinstance(env.observation_space, gymnasium.spaces.Text):
             raise UsageError(f"Goals needs a text environment; observations are of {env.observation_space}.")
+        self.in_words = InWords(env)
         self.source = source
         self.reward = reward
         self.extrinsic = extrinsic
@@ -64,22 +64,21 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         text, info = self.env.reset(seed=seed, options=options)
         self.goals.by_stream.clear()
         self.goals.done.clear()
-        (self.state,) = self.goals.given([State.read(text, info)])
+        (self.state,) = self.goals.given([self.in_words.state(text, info)])
         return self._told(text), {**info, "goals": self.state.goals}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take a step; the reward is the sum of the environment's and that of the goals reached."""
         before = self.state
-        name = action if before.actions is None else action_name(action, before.actions)
-        text, reward, terminated, truncated, info = self.env.step(name)
-        ended = (bool(terminated), bool(truncated), bool(info.get("success")), info.get("event", ""))
-        after = State.read(text, info)
-        transition = Transition(before, name, float(reward), after, *ended)
+        name = self.in_words.action(before, action)
+        outcome = self.env.step(name)
+        text, reward, terminated, truncated, info = outcome
+        transition = self.in_words.transition(before, name, outcome)
         reached: list[str] = []
         if self.achievement is not None:
             (reached,) = self.achievement.reached([transition])
         (seen,) = self.goals.seen([transition])
-        self.state = replace(seen.next_state)
+        self.state = seen.next_state
         total = self.extrinsic * float(reward) + self.reward * len(reached)
         told = {**info, "goals": self.state.goals, "reached": tuple(reached), "extrinsic": float(reward)}
         return self._told(text), total, bool(terminated), bool(truncated), told

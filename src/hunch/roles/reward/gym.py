@@ -113,10 +113,11 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         before = self.state
         name = self.in_words.action(before, action)
         taken = action if self.in_words.describe is not None else name
-        observation, reward, terminated, truncated, info = self.env.step(taken)
-        self.state = self.in_words.state(observation, info)
-        ended = (bool(terminated), bool(truncated), bool(info.get("success")), info.get("event", ""))
-        self.rewarded.observe([Transition(before, name, float(reward), self.state, *ended)])
+        outcome = self.env.step(taken)
+        observation, reward, terminated, truncated, info = outcome
+        transition = self.in_words.transition(before, name, outcome)
+        self.state = transition.next_state
+        self.rewarded.observe([transition])
         told = {"extrinsic": float(reward), "intrinsic": self.rewarded.learn().get("intrinsic", 0.0)}
         return observation, self.kept.seen[0].reward, bool(terminated), bool(truncated), {**info, **told}
 
