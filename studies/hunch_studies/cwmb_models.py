@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,10 +76,15 @@ def arms(name: str, model: str, calls: int) -> tuple[Arm, ...]:
     return (*searches, Arm(PLAIN, replace(run, method="code-policy", options=plain)))
 
 
+@cache
+def problems(name: str) -> tuple[Transitions, Transitions]:
+    """Return the problem of a recording without and with transitions that are held out."""
+    return Transitions(**options_of(name), hold_out=0.0), Transitions(**options_of(name))
+
+
 def accuracy(name: str, program: str) -> dict[str, float]:
     """Return the accuracy of a program on all transitions, and on those that were held out."""
-    everything = Transitions(**options_of(name), hold_out=0.0)
-    split = Transitions(**options_of(name))
+    everything, split = problems(name)
     for env in (everything, split):
         env.reset(seed=0)
     whole = everything.step(program)[-1]["raw"]
@@ -89,7 +94,7 @@ def accuracy(name: str, program: str) -> dict[str, float]:
 
 def table(name: str, model: str, seeds: int, calls: int, folder: Path) -> str:
     """Return the accuracy of the winners."""
-    env = Transitions(**options_of(name))
+    _, env = problems(name)
     floor = accuracy(name, START)
     lines = [
         f"{len(env.buffer)} transitions, {len(env.held_out)} held out; "

@@ -2,14 +2,12 @@
 
 hunch study writers --lm qwen-coder-1.5b
 
-The beds and the arms were fixed before the first search. The plain requests were written with FrozenLake8x8,
-Taxi and CliffWalking, which are none of the beds.
+The beds and the arms were fixed before the first search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +25,7 @@ from hunch.runs.files import read_json
 from hunch_studies.programs_funsearch import attempts_of
 from hunch_studies.programs_policies import MUTATED
 from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.writers_beds import BEDS, Bed
 from hunch_studies.writers_openevolve import evolved_by_openevolve
 
 MODEL: Final = "qwen-coder-1.5b"
@@ -41,42 +40,6 @@ BEST_OF_N: Final = "best of n"
 RANDOM: Final = "random changes of a first program"
 OPENEVOLVE: Final = "openevolve"
 
-
-@dataclass(frozen=True)
-class Bed:
-    """A problem for the searches.
-
-    Attributes:
-        env: Its environment.
-        options: Options of the environment.
-        unseen: Options of the environment in which the winner of a run is evaluated again.
-        floor: Fitness that no program is below, for searches that need numbers from 0.
-    """
-
-    env: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    unseen: Mapping[str, Any] = field(default_factory=dict)
-    floor: float = 0.0
-
-
-def _control(base: str, episodes: int, floor: float) -> Bed:
-    unseen = {"base": base, "episodes": 30, "split": "test"}
-    return Bed("hunch/PolicyCode-v0", {"base": base, "episodes": episodes}, unseen, floor)
-
-
-BEDS: Final[Mapping[str, Bed]] = {
-    "CartPole-v1": _control("CartPole-v1", 10, 0.0),
-    "MountainCar-v0": _control("MountainCar-v0", 10, -200.0),
-    "Acrobot-v1": _control("Acrobot-v1", 5, -500.0),
-    "Pendulum-v1": _control("Pendulum-v1", 10, -3300.0),
-    "bin packing": Bed(
-        "hunch/Heuristic-BinPacking-v0",
-        {"items": 40, "instances": 10},
-        {"items": 40, "split": "test"},
-        -100.0,
-    ),
-    "FrozenLake's model": Bed("hunch/WorldModelCode-v0", {"base": "hunch/FrozenLake-v0"}),
-}
 
 SEARCHES: Final[Mapping[str, Mapping[str, Any]]] = {
     BEST_OF_N: {"search": "single"},

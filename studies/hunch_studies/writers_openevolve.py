@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 
@@ -26,18 +26,7 @@ from hunch.roles.writer.programs import Attempt
 from hunch.runs.files import read_lines as runs_lines
 from hunch.text_files import read_lines
 from hunch_studies.study import kept
-
-
-class Bed(Protocol):
-    """A problem: its environment, the options of it, and a fitness that no program is below."""
-
-    @property
-    def env(self) -> str: ...  # noqa: D102
-    @property
-    def options(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def floor(self) -> float: ...  # noqa: D102
-
+from hunch_studies.writers_beds import Bed
 
 EVALUATOR = """\
 from hunch_studies.writers_openevolve import evaluated

@@ -84,6 +84,8 @@ class Transitions(DynamicsCode):
             "- Returns (next_state, reward, done): a state of the same form, a float, a bool. It must depend "
             "on its arguments alone."
         )
+        if env is not None:
+            env.close()  # its spaces are still read
         name = base or Path(file).name
         super().__init__(
             task=f"Write the dynamics of the environment {name} as a program.",
