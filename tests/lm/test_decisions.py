@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jevcompat.mock import FAULTS, MockConfig, Running
+from tests.lm.decider import Replying, served
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
@@ -203,12 +202,8 @@ def test_a_busy_server_is_waited_for(right: list[list[Any]]) -> None:
 def bending(bend: Callable[[dict[str, Any]], Any]) -> Iterator[str]:
     """A server whose replies are what ``bend`` makes of right ones; a text is sent as it is."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Handler(Replying):
+        def answer(self, body: dict[str, Any]) -> None:
             answers: dict[str, Any] = {}
             for name, asked in body["questions"].items():
                 if asked["type"] == "noul":
@@ -220,20 +215,10 @@ def bending(bend: Callable[[dict[str, Any]], Any]) -> Iterator[str]:
                 answers[name] = {"type": "choice", "choice": options[0], "probabilities": told}
             bent = bend({"model": "m", "answers": answers, "usage": {"input_tokens": 9, "output_tokens": 1}})
             status, text = bent if isinstance(bent, tuple) else (200, bent)
-            payload = (text if isinstance(text, str) else json.dumps(text)).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
+            self.reply(text, status)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with served(Handler) as url:
+        yield url
 
 
 def _changed(change: Callable[[dict[str, float]], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:
@@ -297,12 +282,8 @@ def test_a_question_without_an_answer_is_a_fallback_and_no_number() -> None:
 def test_openai_decisions() -> None:
     seen: list[Any] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Handler(Replying):
+        def answer(self, body: dict[str, Any]) -> None:
             seen.append((self.path, body))
             answers: list[Any] = []
             for asked in body["questions"]:
@@ -317,22 +298,12 @@ def test_openai_decisions() -> None:
                         {"type": "choice", "name": None, "choice": values[0], "probabilities": told}
                     )
             usage = {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15}
-            payload = json.dumps({"model": "gpt-6-luna", "answers": answers, "usage": usage}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
+            self.reply({"model": "gpt-6-luna", "answers": answers, "usage": usage})
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}/v1"
+    with served(Handler) as url:
         model = lm.load("decisions:gpt-6-luna", cache=None, base_url=url)
         described = THREE._replace(descriptions=("the first", None, None))
         ((choice, yes, refused),) = model.decide(["s"], [[described, TRUE, LEVELS]])
-    finally:
-        server.shutdown()
-        server.server_close()
     assert choice.tolist() == pytest.approx([1 / 3] * 3)
     assert yes.tolist() == [0.75, 0.25]
     assert refused is None

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.studies.dark_rooms import lives, room
 
 import hunch
 from hunch.core import State, Transition
-from hunch.methods.q_learning import QLearningConfig
 from hunch.rl.dataset import as_episodes
-from hunch.runs.config import RunConfig
-from hunch.runs.histories import Lives, histories
 from hunch_contrib.in_context.decision_transformer import DecisionTransformer
 
 TINY = {"lm": "scratch?width=16&layers=1&heads=2&vocabulary=3", "context": 3, "batch_size": 4}
@@ -16,15 +14,7 @@ TINY = {"lm": "scratch?width=16&layers=1&heads=2&vocabulary=3", "context": 3, "b
 
 @pytest.fixture(scope="module")
 def data():
-    """Histories of Q-learning in a room of 3 x 3 cells."""
-    options = {"size": 3, "length": 4, "goals": "all"}
-    learner = QLearningConfig(epsilon=(1.0, 0.02, 40))
-    config = RunConfig(method="q-learning", env="hunch/DarkRoom-v0", env_options=options, options=learner)
-    return histories(config, Lives(tasks=6, copies=2, episodes=20, every=2))
-
-
-def room(**options):
-    return hunch.make("hunch/DarkRoom-v0", size=3, length=4, goals="all", **options)
+    return lives()
 
 
 def test_the_contract():
