@@ -17,20 +17,20 @@ HEADINGS = dict(zip(FIGURES, _HEADS, strict=True))
 
 def dry_run(labels: Sequence[str], listed: Sequence[Resolved], seeds: int = 1) -> None:
     """Estimate runs and print their model calls; no model is asked and no folder is changed."""
-    found = estimates(listed)
-    names = [name for name in FIGURES if name != "cost" or any(e.bound["cost"] for e in found)]
+    estimated = estimates(listed)
+    names = [name for name in FIGURES if name != "cost" or any(e.bound["cost"] for e in estimated)]
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("", "", *(HEADINGS[name] for name in names)):
         grid.add_column(heading, justify="right" if heading else "left", no_wrap=bool(heading))
-    for label, e in zip(labels, found, strict=True):
+    for label, e in zip(labels, estimated, strict=True):
         _rows(grid, label, e, names, seeds)
-    if len(found) > 1:
-        totals = ({name: sum(getattr(e, kind)[name] for e in found) for name in names} for kind in KINDS)
+    if len(estimated) > 1:
+        totals = ({name: sum(getattr(e, kind)[name] for e in estimated) for name in names} for kind in KINDS)
         for kind, total in zip(KINDS, totals, strict=True):
             grid.add_row("all" if kind == "expected" else "", SAYS[kind], *_cells(total, names, seeds))
     console = Console()
     console.print(grid, markup=False)
-    for sentence in (wall_time(found, seeds), *assumptions(found[0], listed[0].config, seeds)):
+    for sentence in (wall_time(estimated, seeds), *assumptions(estimated[0], listed[0].config, seeds)):
         console.print(f"- {sentence}", markup=False, highlight=False)
 
 

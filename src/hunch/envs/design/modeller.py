@@ -84,9 +84,9 @@ class Dials:
     draw: float = field(default=0.0, repr=False)
 
     def __str__(self) -> str:
-        names = ("shy", "trace", "blind", "draw")
-        told = [f"{name}={share}" for name in names if (share := getattr(self, name))]
-        return ", ".join([repr(self), *told])
+        later = {"shy": self.shy, "trace": self.trace, "blind": self.blind, "draw": self.draw}
+        set_ones = [f"{name}={share}" for name, share in later.items() if share]
+        return ", ".join([repr(self), *set_ones])
 
 
 @writer(

@@ -20,10 +20,14 @@ from hunch.envs.design.reward_grammar import Draw, Part
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 _CURVE = re.compile(rf"^(\w[\w ]*): ({_NUMBER}(?:, {_NUMBER})+);", re.MULTILINE)
 _NAME_ERROR = re.compile(r"NameError: name '(\w+)' is not defined")
-FLAT, DWARFS = 0.02, 20.0
-"""Relative change below which a curve is flat, and factor above which a part dominates another."""
-PROGRESS, SOLVED = 0.05, 0.95
-"""Rise of the metric that counts as progress, and its value at which the task is solved."""
+FLAT = 0.02
+"""Relative change below which a curve is flat."""
+DWARFS = 20.0
+"""Factor above which a part dominates another."""
+PROGRESS = 0.05
+"""Rise of the metric that counts as progress."""
+SOLVED = 0.95
+"""Value of the metric at which the task is solved."""
 MOST = 4
 """Maximum number of parts; the oldest are dropped."""
 
