@@ -118,7 +118,7 @@ def by_agent(folder: Path, run: RunConfig, tuples: int, good: float, smoke: bool
 
 def published(label: str, method: str, env: str, source: str, lm: str, scale: Scale, **options: Any) -> Arm:
     """Return a method in the paper's protocol: 10,000 updates, clipped, gamma 0.99, one draw per tuple."""
-    own = {"clip": 1.0, **options, **({} if method == "bc" else {"gamma": 0.99})}
+    own = {"max_norm": 1.0, **options, **({} if method == "bc" else {"gamma": 0.99})}
     if method.endswith("prior"):
         own["proposals"] = "visited"
     steps = scale.steps(10_000)

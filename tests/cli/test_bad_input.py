@@ -26,6 +26,7 @@ BAD = [
     ((*RUN, "--prior.temperature", "0"), "prior.temperature must be above 0"),
     ((*RUN, "--prior.kind", "mapped"), "--prior.kind is now --prior.way"),
     ((*RUN, "--prior.no-listed"), "--prior.no-listed is now --prior.way"),
+    ((*RUN, "--clip", "1"), "--clip is now --max-norm"),
     ((*RUN, "--eval-every", "-1"), "eval_every must be at least 0"),
     ((*RUN, "--episodes-per-player", "0"), "episodes_per_player must be at least 1"),
     ((*RUN, "--steps", "-5"), "steps must be at least 1"),

@@ -168,7 +168,7 @@ def test_one_step_of_supervised_fine_tuning_is_that_of_the_formula(model: Traina
     assert [text.tokens[-1] for text in spelled] == [model.ends[0]] * 3
     judged = model.judged(PROMPTS, spelled)
     loss = -judged.logprobs.sum() / judged.mask.sum()
-    found = Learner(torch.optim.SGD(model.parameters(), lr=0.1), clip=model.parameters()).update(loss)
+    found = Learner(torch.optim.SGD(model.parameters(), lr=0.1), limited=model.parameters()).update(loss)
     ours = {name: weight.clone() for name, weight in model.state_dict().items()}
     model.load_state_dict(before)
     total, tokens = torch.zeros(()), 0

@@ -337,11 +337,11 @@ def test_data_and_streams_together(table, lake):
 
 
 def test_a_gradient_is_clipped(table):
-    """Plain descent on a huge error moves the weights no further than the clip allows; Adam hides it."""
+    """Plain descent on a huge error moves the weights no further than max_norm allows; Adam hides it."""
     s = State("here", "go", ("left", "right"))
     norms = []
-    for clip in (0.0, 1.0):
-        agent = begun(DQNPrior(UniformPrior(), table, clip=clip, **SMALL))
+    for max_norm in (0.0, 1.0):
+        agent = begun(DQNPrior(UniformPrior(), table, max_norm=max_norm, **SMALL))
         agent.observe([Transition(s, "left", 1000.0, s, True, False)])
         agent.learner.update(agent.learner.replay.sample(8, np.random.default_rng(0)), agent.candidates)
         grads = [p.grad for p in agent.learner.network.parameters() if p.grad is not None]

@@ -8,8 +8,10 @@ import pytest
 
 import hunch
 from hunch.core import HunchError, UsageError
+from hunch.methods.prior.dqn import DQN
+from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.roles.planner.skills import Trained as Skills
-from hunch.runs.checkpoints import CHECKPOINT
+from hunch.runs.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
 from hunch.runs.folder import FORMAT
@@ -70,6 +72,43 @@ def test_a_folder_of_a_later_version_is_refused(tmp_path):
         read_record(tmp_path)
     with pytest.raises(UsageError, match="of a later version of Hunch"):
         hunch.train("q-learning", LAKE, 40, out=tmp_path)
+
+
+def test_a_folder_with_an_option_of_before_is_read_and_continued(tmp_path):
+    """``max_norm`` of the Q-learners was ``clip``: the run in the folder is the same one."""
+    options = {"encoder": "bag-of-words", "hidden": 8, "warmup": 4, "batch_size": 4, "max_norm": 0.5}
+    whole = hunch.train("dqn", LAKE, 60, out=tmp_path / "whole", **options)
+    folder = tmp_path / "before"
+    hunch.train("dqn", LAKE, 30, out=folder, **options)
+
+    config = json.loads((folder / "config.json").read_text())
+    del config["checksum"]
+    state = read_checkpoint(folder)
+    identity = state["identity"]
+    for settings in config["run"]["options"], identity["run"]["options"], identity["settings"]:
+        settings["clip"] = settings.pop("max_norm")
+    (folder / "config.json").write_text(json.dumps(config))
+    write_checkpoint(folder / CHECKPOINT, state)
+
+    assert read_run(folder).options.max_norm == 0.5
+    assert hunch.read_config(folder)["max_norm"] == 0.5
+    assert hunch.load(folder).agent.config.max_norm == 0.5
+    assert evaluate_run(Trial(run=folder, episodes=1)).episodes
+    assert execute(read_run(folder), folder).episodes == finished(folder).episodes
+    assert hunch.train("dqn", LAKE, 60, out=folder, **options).episodes == whole.episodes
+    assert json.loads((folder / "config.json").read_text())["run"]["options"]["max_norm"] == 0.5
+    with pytest.raises(UsageError, match=r"max_norm: 0\.5 there, 0\.1 asked"):
+        hunch.train("dqn", LAKE, 60, out=folder, **{**options, "max_norm": 0.1})
+
+
+def test_an_option_of_before_is_refused_with_the_new_one():
+    for refused in (
+        lambda: hunch.train("dqn", LAKE, 10, clip=1.0),
+        lambda: DQNConfig(clip=1.0),
+        lambda: DQN(clip=1.0),
+    ):
+        with pytest.raises(UsageError, match="clip is now max_norm"):
+            refused()
 
 
 OTHERS = {

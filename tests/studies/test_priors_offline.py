@@ -21,7 +21,7 @@ def test_the_lines_have_the_papers_data_and_settings(tmp_path):
     part = prepared(_salad_published(SMOKE, tmp_path))
     for arm in part.arms:
         resolve(arm.config)
-        assert arm.config.options.clip == 1.0
+        assert arm.config.options.max_norm == 1.0
         assert arm.config.method == "bc" or arm.config.options.gamma == 0.99
         assert not arm.config.lm or arm.config.options.proposals == "visited"
     data = load(part.arms[0].config.data)

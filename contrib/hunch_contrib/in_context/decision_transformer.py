@@ -174,7 +174,7 @@ class DecisionTransformer(InContext):
                 }
             )
         weights = [*self.around.parameters(), *self.lm.parameters()]
-        self.learner = Learner(torch.optim.Adam(weights, lr=self.config.learning_rate), clip=weights)
+        self.learner = Learner(torch.optim.Adam(weights, lr=self.config.learning_rate), limited=weights)
 
     def steps(self, lived: Sequence[Lived], total: float) -> Steps:
         """Return the steps of an episode as arrays, with the return to go of each.

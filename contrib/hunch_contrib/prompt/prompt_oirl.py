@@ -14,7 +14,7 @@ with the logistic loss: it is Q-learning without a future (:mod:`hunch.rl.q_lear
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -26,6 +26,7 @@ from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import choose, posterior
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.renamed import Renamed
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import Proposal, UniformPrior
 
@@ -38,8 +39,10 @@ ALPHA: Final = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptOIRLConfig:
+class PromptOIRLConfig(Renamed):
     """Settings of Prompt-OIRL."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"clip": "max_norm"}
 
     choose: Literal["question", "fixed", "random"] = "question"
     """Choose by the question (the method), the best prompt over all questions (fixed), or at random."""
@@ -49,7 +52,7 @@ class PromptOIRLConfig:
     """Frozen text encoder, given by its spec (paper: embeddings of a language model)."""
     learning_rate: PositiveFloat = 1e-3
     """Adam learning rate (our choice)."""
-    clip: NonNegativeFloat = 0.0
+    max_norm: NonNegativeFloat = 0.0
     """Maximum gradient norm; larger gradients are scaled down, 0 for no limit."""
     batch_size: PositiveInt = 128
     """Recorded results per update."""
@@ -106,7 +109,7 @@ class PromptOIRL(DQN):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=0.0,
-            max_norm=c.clip,
+            max_norm=c.max_norm,
             data=recorded,
         )
 

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from hunch.cli.words import with_values
 from hunch.core import UsageError
 from hunch.ranges import check_value
+from hunch.renamed import Renamed
 from hunch.runs.settings_file import as_tuples, read_settings
 from hunch.suggest import suggest
 
@@ -37,7 +38,7 @@ def with_values_of(cls: Any, values: Mapping[str, Any], prefix: str = "") -> Any
     """
     hints, entries = get_type_hints(cls, include_extras=True), []
     for name, value in values.items():
-        if name in getattr(cls, "renamed", {}):
+        if issubclass(cls, Renamed) and name in cls.renamed:
             raise UsageError(f"{prefix}{name} is now {prefix}{cls.renamed[name]}.")
         if name not in hints or name == "config":
             raise UsageError(f"There is no setting {prefix}{name}; {suggest(name, list(hints))}")

@@ -23,6 +23,7 @@ from hunch.envs import creator
 from hunch.lm.settings import Limits
 from hunch.methods import Method
 from hunch.ranges import check_settings
+from hunch.renamed import Renamed
 from hunch.runs.config import RunConfig, Setting
 
 if TYPE_CHECKING:
@@ -84,8 +85,10 @@ def _names(cls: Any, prefix: str = "") -> Iterator[str]:
 def _renamed(cls: Any, prefix: str = "") -> dict[str, str]:
     """Return options of before, each with the option that replaces it; nested ones with a dotted name."""
     found: dict[str, str] = {}
-    for old, new in getattr(cls, "renamed", {}).items():
-        found |= dict.fromkeys((f"{prefix}{old}", f"{prefix}no-{old}"), f"{prefix}{new}")
+    own_names = cls.renamed if isinstance(cls, type) and issubclass(cls, Renamed) else {}
+    for old, new in own_names.items():
+        dashed = old.replace("_", "-")
+        found |= dict.fromkeys((f"{prefix}{dashed}", f"{prefix}no-{dashed}"), prefix + new.replace("_", "-"))
     for name, hint in get_type_hints(cls).items():
         if is_dataclass(hint):
             inner = prefix if name[-1] == "_" else f"{prefix}{name.replace('_', '-')}."

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, ClassVar, Final, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Literal, TypeVar, cast
 
-from hunch.core import UsageError
 from hunch.lm.template import Template, pinned
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
+from hunch.renamed import Renamed
 
 C = TypeVar("C")
 Effort = Literal["none", "minimal", "low", "medium", "high"]
@@ -19,13 +18,11 @@ PATIENCE: Final = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskConfig:
+class AskConfig(Renamed):
     """Settings of the requests to a model."""
 
     prompt_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that a prompt file of this role may use in addition to the common ones."""
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Settings of before, each with the setting that replaces it; they are refused with its name."""
     max_tokens: PositiveInt | None = field(default=None, metadata=LATER)
     """Maximum tokens per answer, including thoughts. Default: 32, or 2048 for a chat model (at most a quarter
     of its context)."""
@@ -42,16 +39,6 @@ class AskConfig:
     patience: PositiveInt | None = field(default=PATIENCE, metadata=LATER)
     """Number of successive useless answers after which the run stops, if they are empty or most answers so
     far were useless; none for no limit (ours)."""
-
-    def __new__(cls, *_: Any, **options: Any) -> Self:
-        """Refuse settings of before by keyword, and name what replaces them.
-
-        Raises:
-            UsageError: if there is one.
-        """
-        for name in options.keys() & cls.renamed.keys():
-            raise UsageError(f"{cls.__name__}: {name} is now {cls.renamed[name]}.")
-        return super().__new__(cls)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from hunch.core import Agent, Modelled, UsageError
 from hunch.lm.settings import with_digests
 from hunch.ranges import check_settings
+from hunch.renamed import Renamed
 from hunch.suggest import suggest
 
 Filling = TypeVar("Filling")
@@ -29,6 +30,8 @@ def configure(agent: type[Agent], config: Any, options: Mapping[str, Any]) -> An
     known = [entry.name for entry in fields(agent.config_class)]
     given = [*options, *(entry.name for entry in fields(config))]
     for name in given:
+        if isinstance(config, Renamed) and name in config.renamed:
+            raise UsageError(f"{agent.__name__}: {name} is now {config.renamed[name]}.")
         if name not in known:
             raise UsageError(f"{agent.__name__} has no option {name!r}; {suggest(name, known)}")
     config = replace(config, **options)

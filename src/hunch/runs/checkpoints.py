@@ -17,6 +17,7 @@ from annotated_types import Ge
 
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.runs.differences import differences, leaves
+from hunch.runs.earlier import current_identity
 from hunch.runs.files import write_atomically, writing
 from hunch.seal import checked, seal
 
@@ -111,7 +112,8 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
     Raises:
         UsageError: if the checkpoint is of another run; the message names what differs.
     """
-    there = {name: state["identity"].get(name) for name in identity}
+    stored = current_identity(state["identity"])
+    there = {name: stored.get(name) for name in identity}
     if there != identity:
         what = differences(leaves(there), leaves(dict(identity)))
         raise UsageError(

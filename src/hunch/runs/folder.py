@@ -33,6 +33,7 @@ from hunch.plugins import version_of
 from hunch.runs.checkpoints import BEST, CHECKPOINT, KEPT_AT, write_checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
+from hunch.runs.earlier import current_if_known
 from hunch.runs.files import read_json, sync_entries, write_json, writing
 from hunch.runs.models import Asked
 from hunch.seal import sealed_json
@@ -243,6 +244,7 @@ def held(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
             f"{folder} holds a run of {_version_of(record)}, which this version can report but not continue: "
             f"continue it with that version, or choose another --out."
         )
+    there = current_if_known(there)
     longer = {**there, "steps": max(there.get("steps", 0), settings["steps"])}
     if longer != settings:
         raise _other_run(folder, there, settings)

@@ -27,6 +27,7 @@ from hunch.runs.checkpoints import (
 )
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
+from hunch.runs.earlier import current_identity, current_settings
 from hunch.runs.files import plain
 from hunch.runs.models import Loaded
 from hunch.runs.resolve import resolve
@@ -96,7 +97,7 @@ def load_agent(
 def _identity(folder: Path, config: RunConfig, state: dict[str, Any]) -> dict[str, Any]:
     """Return what the checkpoint of a run must share with its ``config.json``."""
     if "run" in state["identity"]:
-        return {"run": settings_identity(read_record(folder)["run"])}
+        return {"run": settings_identity(current_settings(read_record(folder)["run"]))}
     if read_record(folder).get("format") is not None:
         return {"run": settings_identity(config.settings())}  # the checkpoint is of an earlier format
     return {"seed": config.seed} if "seed" in state["identity"] else {}
@@ -121,7 +122,8 @@ def _read_state(folder: Path, checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _require_same_agent(folder: Path, agent: Agent, state: dict[str, Any]) -> None:
     """Check that an agent made in Python is like the checkpoint's; its models may have another level."""
-    there = {name: state["identity"].get(name) for name in ("agent", "settings")}
+    stored = current_identity(state["identity"])
+    there = {name: stored.get(name) for name in ("agent", "settings")}
     given = {name: value for name, value in plain(who(agent)).items() if name in there}
     if there != given:
         raise UsageError(f"{folder} holds another agent ({differences(leaves(there), leaves(given))}).")

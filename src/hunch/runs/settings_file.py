@@ -12,14 +12,16 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast
 
 from hunch import methods
 from hunch.core import UsageError
 from hunch.lm.budget import Budget
 from hunch.lm.settings import Limits
 from hunch.ranges import check_settings
+from hunch.renamed import Renamed
 from hunch.runs.config import Saving, Streams
+from hunch.runs.earlier import current_settings
 from hunch.runs.environments import refuse_installed_function
 from hunch.runs.evaluations import Evaluation
 from hunch.runs.folder import FORMAT
@@ -150,38 +152,14 @@ def changed(config: Config, values: Mapping[str, Any], owner: str, prefix: str =
     known = [entry.name for entry in fields(cast("Any", config))]
     new = {}
     for name, value in values.items():
-        if new_name := getattr(config, "renamed", {}).get(name):
-            raise UsageError(f"{prefix}{name} is now {prefix}{new_name}.")
+        if isinstance(config, Renamed) and name in config.renamed:
+            raise UsageError(f"{prefix}{name} is now {prefix}{config.renamed[name]}.")
         if name not in known:
             raise UsageError(f"{owner} has no option {prefix}{name}; {suggest(name, known)}")
         inner = getattr(config, name)
         nested = is_dataclass(inner) and isinstance(value, Mapping)
         new[name] = changed(inner, value, owner, f"{prefix}{name}.") if nested else as_tuples(value)
     return cast("Config", replace(cast("Any", config), **new))
-
-
-def current_settings(run: Any) -> Any:
-    """Return the settings in a run's record with the options of its method by today's names.
-
-    Raises:
-        UsageError: if one has no equal today.
-    """
-    if not isinstance(run, dict) or not isinstance(run.get("options"), dict) or run.get("objects"):
-        return run
-    return {**run, "options": current(methods.find(str(run.get("method"))).config_class, run["options"])}
-
-
-def current(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stored settings of a dataclass by today's names, nested ones too.
-
-    A class of settings maps those of earlier versions in its function ``current``.
-    """
-    values = getattr(cls, "current", dict)(values)
-    hints = get_type_hints(cls)
-    for name, value in values.items():
-        if isinstance(value, dict) and is_dataclass(hint := hints.get(name)):
-            values[name] = current(cast("type[Any]", hint), value)
-    return dict(values)
 
 
 def as_tuples(value: Any) -> Any:

@@ -12,11 +12,11 @@ from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.extras import NotInstalledError
 from hunch.ranges import NonNegativeInt, check_fields
 from hunch.runs.config import RunConfig
+from hunch.runs.earlier import current_settings
 from hunch.runs.environments import refuse_installed_function
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.folder import FORMAT
 from hunch.runs.result import Episodes, Result, late_success, read_episode
-from hunch.runs.settings_file import current_settings
 
 
 def read_run(folder: str | Path) -> RunConfig:

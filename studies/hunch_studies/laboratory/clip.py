@@ -235,7 +235,7 @@ def _learner(network: Any, config: ClipConfig) -> Learner:
     others = [p for p in network.parameters() if id(p) not in known]
     rate = config.learning_rate
     adam = torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0)
-    return Learner(Muon(layers, lr=rate), adam, clip=list(network.parameters()))
+    return Learner(Muon(layers, lr=rate), adam, limited=list(network.parameters()))
 
 
 class Training:

@@ -208,7 +208,7 @@ def _learner(network: Any, config: PretrainConfig) -> Learner:
     return Learner(
         Muon(layers, lr=config.learning_rate),
         torch.optim.AdamW(others, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0),
-        clip=list(network.parameters()),
+        limited=list(network.parameters()),
     )
 
 

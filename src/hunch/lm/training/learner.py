@@ -1,4 +1,4 @@
-"""One update of weights: gradient, clipping, and a step of each optimiser.
+"""One update of weights: gradient, a limit of its norm, and a step of each optimiser.
 
 This module imports torch, so import it only where a model is trained.
 """
@@ -18,16 +18,17 @@ class Learner:
 
     Args:
         optimisers: One optimiser for each set of weights.
-        clip: Weights whose joint gradient is scaled to a norm of at most 1; none by default.
+        limited: Weights whose joint gradient is scaled to a norm of at most 1; none by default.
     """
 
-    def __init__(self, *optimisers: torch.optim.Optimizer, clip: Sequence[Tensor] = ()) -> None:
-        self.optimisers, self.clip = optimisers, clip
+    def __init__(self, *optimisers: torch.optim.Optimizer, limited: Sequence[Tensor] = ()) -> None:
+        self.optimisers = optimisers
+        self.limited = limited
 
     @classmethod
     def adam(cls, weights: Sequence[Tensor]) -> Learner:
-        """Return Adam for weights with gradient clipping; each update gives the learning rate."""
-        return cls(torch.optim.Adam(weights, foreach=True), clip=weights)
+        """Return Adam for weights with a limited gradient norm; each update gives the learning rate."""
+        return cls(torch.optim.Adam(weights, foreach=True), limited=weights)
 
     def update(self, loss: Tensor, rate: float | None = None) -> float:
         """Make one gradient step on a loss, optionally with another learning rate; return the loss."""
@@ -42,9 +43,9 @@ class Learner:
             optimiser.zero_grad()
 
     def step(self, rate: float | None = None) -> None:
-        """Clip the gradients, and make one step, optionally with another learning rate."""
-        if self.clip:
-            torch.nn.utils.clip_grad_norm_(self.clip, 1.0)
+        """Limit the gradient norm, and make one step, optionally with another learning rate."""
+        if self.limited:
+            torch.nn.utils.clip_grad_norm_(self.limited, 1.0)
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = group["lr"] if rate is None else rate

@@ -36,6 +36,7 @@ from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.numbers import softmax
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.renamed import Renamed
 from hunch.roles.encoder.features import StateFeatures, TextTable
 
 WARMUP: Final = 500
@@ -43,8 +44,10 @@ WARMUP: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class BCConfig:
+class BCConfig(Renamed):
     """Settings of behaviour cloning."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"clip": "max_norm"}
 
     alpha: PositiveFloat = 1.0
     """Temperature of the cloned policy softmax(logits / alpha); 1 is the fitted policy."""
@@ -54,7 +57,7 @@ class BCConfig:
     """Frozen text encoder, given by its spec."""
     learning_rate: PositiveFloat = 5e-4
     """Learning rate of Adam (that of the Q-learners)."""
-    clip: NonNegativeFloat = 0.0
+    max_norm: NonNegativeFloat = 0.0
     """Maximum gradient norm; larger gradients are scaled down, 0 for no limit."""
     batch_size: PositiveInt = 128
     """Recorded actions per update."""
@@ -192,8 +195,8 @@ class BC(Agent):
         loss = (torch.logsumexp(logits, dim=1) - recorded).mean()
         self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        if self.config.clip:
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
+        if self.config.max_norm:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_norm)
         self.optimiser.step()
         self.updates += 1
         return float(loss.detach())

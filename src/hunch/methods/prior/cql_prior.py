@@ -20,6 +20,7 @@ term is never negative.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -28,6 +29,7 @@ from hunch.methods.method import Method
 from hunch.methods.prior.dqn_prior import PRIOR, Candidates, DQNPrior, When, choose
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.renamed import Renamed
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import ActionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig
@@ -40,8 +42,10 @@ WARMUP: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class CQLConfig:
+class CQLConfig(Renamed):
     """Settings of conservative Q-learning over candidates."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"clip": "max_norm"}
 
     beta: NonNegativeFloat = 5.0
     """Weight of the conservative term log sum exp Q(s, .) - Q(s, a) (paper)."""
@@ -58,7 +62,7 @@ class CQLConfig:
     """Discount per step (ours, the best of 0.9, 0.95 and 0.97 for DQN; released code: 0.99)."""
     learning_rate: PositiveFloat = 5e-4
     """Learning rate of Adam (paper)."""
-    clip: NonNegativeFloat = 0.0
+    max_norm: NonNegativeFloat = 0.0
     """Maximum gradient norm; larger gradients are scaled down, 0 for no limit (released code: 1)."""
     batch_size: PositiveInt = 128
     """Transitions per update (paper)."""
@@ -120,7 +124,7 @@ class CQLPrior(DQNPrior):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=c.gamma,
-            max_norm=c.clip,
+            max_norm=c.max_norm,
             k=self.proposals.stored,
             data=recorded,
         )

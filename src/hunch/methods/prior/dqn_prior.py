@@ -50,6 +50,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.renamed import Renamed
 from hunch.roles.encoder.features import StateFeatures, TextTable
 from hunch.roles.prior.base import ActionPrior, DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
@@ -67,8 +68,10 @@ FORGET_EVERY = 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNConfig:
+class DQNConfig(Renamed):
     """Settings of Q-learning over candidates."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"clip": "max_norm"}
 
     alpha: PositiveFloat = 0.02
     """Temperature of the posterior softmax(Q / alpha) (paper: 0.01 to 0.1)."""
@@ -84,7 +87,7 @@ class DQNConfig:
     """Discount per step (ours, the best of 0.9, 0.95 and 0.97 for DQN; released code: 0.99)."""
     learning_rate: PositiveFloat = 5e-4
     """Learning rate of Adam (paper)."""
-    clip: NonNegativeFloat = 0.0
+    max_norm: NonNegativeFloat = 0.0
     """Maximum gradient norm; larger gradients are scaled down, 0 for no limit (released code: 1)."""
     batch_size: PositiveInt = 128
     """Transitions per update (paper)."""
@@ -201,7 +204,7 @@ class DQNPrior(Agent):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=c.gamma,
-            max_norm=c.clip,
+            max_norm=c.max_norm,
             k=self.proposals.stored,
             data=recorded,
         )

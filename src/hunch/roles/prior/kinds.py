@@ -76,8 +76,8 @@ class PriorConfig(AskConfig):
     """With label: number of orders of the list of actions to average over, each of them a request. Small
     models choose by the place in the list; as many orders as actions put each at each place (ours)."""
 
-    @staticmethod
-    def current(stored: Mapping[str, Any]) -> dict[str, Any]:
+    @classmethod
+    def current(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return stored settings of earlier versions by today's names.
 
         Raises:

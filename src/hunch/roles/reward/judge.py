@@ -54,8 +54,8 @@ class JudgeConfig(AskConfig):
     """Maximum tokens of a written answer (released code: 256, for answers with an explanation). Default: 16,
     or more for a chat model."""
 
-    @staticmethod
-    def current(stored: Mapping[str, Any]) -> dict[str, Any]:
+    @classmethod
+    def current(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return stored settings of earlier versions by today's names."""
         values = dict(stored)
         if "how" in values:

@@ -1,0 +1,59 @@
+"""Reads settings that earlier versions stored, by today's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, get_type_hints
+
+from hunch import methods
+from hunch.core import UsageError
+from hunch.renamed import Renamed
+
+
+def current_settings(run: Any) -> Any:
+    """Return the settings in a run's record with the options of its method by today's names.
+
+    Raises:
+        UsageError: if one has no equal today.
+    """
+    if not isinstance(run, dict) or not isinstance(run.get("options"), dict) or run.get("objects"):
+        return run
+    return {**run, "options": current(methods.find(str(run.get("method"))).config_class, run["options"])}
+
+
+def current_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the identity in a checkpoint with the settings of its run and of its agent by today's names.
+
+    Raises:
+        UsageError: if one has no equal today.
+    """
+    run = identity.get("run")
+    if not isinstance(run, dict) or not isinstance(run.get("options"), dict) or run.get("objects"):
+        return dict(identity)
+    changed = {**identity, "run": current_settings(run)}
+    if isinstance(identity.get("settings"), dict):
+        changed["settings"] = current(methods.find(str(run.get("method"))).config_class, identity["settings"])
+    return changed
+
+
+def current(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored settings of a dataclass by today's names, nested ones too."""
+    settings = cls.current(values) if issubclass(cls, Renamed) else dict(values)
+    hints = get_type_hints(cls)
+    for name, value in settings.items():
+        hint = hints.get(name)
+        if isinstance(value, dict) and isinstance(hint, type) and is_dataclass(hint):
+            settings[name] = current(hint, value)
+    return settings
+
+
+def current_if_known(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings in a run's record by today's names; as they are if they have none today.
+
+    For comparisons with the settings of another run, which then says what differs.
+    """
+    try:
+        return dict(current_settings(run))
+    except UsageError:
+        return run
