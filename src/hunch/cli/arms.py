@@ -29,7 +29,7 @@ from hunch.runs.environments import require_fit
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import Bars, note
-from hunch.runs.resolve import Resolved, resolve
+from hunch.runs.resolve import Resolved
 
 
 def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
@@ -45,12 +45,11 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
     """
     listed = arms(configs, control=where.control)
     out = where.out or default_folder(configs, where.control)
-    todo = jobs(listed, max(1, where.seeds), out)
+    todo = jobs(listed, max(1, where.seeds), out, where.board)
     refuse_run(out)
     refuse_others(todo)
-    first = [job.config for job in todo[: len(listed)]]
     _check(where)
-    resolved = [resolve(config, where.board) for config in first]
+    resolved = [job.resolved for job in todo[: len(listed)]]  # of the first seed
     env = _environment(resolved)
     left = unfinished(todo)
     ray = None
@@ -117,8 +116,7 @@ def _watch(todo: Sequence[Job], where: CompareOptions, ray: Any) -> list[Outcome
         if ray is not None:
             return cluster.compare(todo, ray, watch=bars.follow)
         budget = budget_of(where.budget)
-        boards = where.board
-        return compare_runs(todo, workers=where.workers, budget=budget, boards=boards, watch=bars.follow)
+        return compare_runs(todo, workers=where.workers, budget=budget, watch=bars.follow)
 
 
 def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:

@@ -151,7 +151,7 @@ def _work(job: Job, folder: Path, home: Any) -> None:
             ray.get(home.keep.remote(folder, pack(here)))
 
         with closing(RunFolder(here, saved=bring_home)) as kept:
-            attempt(job.config, here, kept)
+            attempt(job, here, kept)
         bring_home()
 
 

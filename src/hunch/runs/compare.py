@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -40,6 +41,7 @@ from hunch.runs.processes import (
     processors,
     thread_limits,
 )
+from hunch.runs.resolve import Resolved, resolve
 from hunch.runs.result import Result
 from hunch.runs.stored import finished
 from hunch.warned import warn
@@ -116,16 +118,33 @@ class Arm:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One run of a comparison."""
+    """One run of a comparison.
+
+    Attributes:
+        arm: The method or control.
+        seed: The seed of the run.
+        folder: The folder of the run.
+        boards: Specs of boards for its metrics.
+    """
 
     arm: Arm
     seed: int
     folder: Path
+    boards: tuple[str, ...] = ()
 
     @property
     def config(self) -> RunConfig:
         """The settings of the run."""
         return self.arm.at(self.seed)
+
+    @cached_property
+    def resolved(self) -> Resolved:
+        """The settings with what they stand for; a process that gets the job does not look it up again.
+
+        Raises:
+            UsageError: if a setting is wrong.
+        """
+        return resolve(self.config, self.boards)
 
 
 @dataclass(frozen=True)
@@ -179,9 +198,12 @@ def _controls(own: Sequence[Arm]) -> Iterator[Arm]:
         yield Arm(f"{first.config.method}, {LEXICAL[0]}", replace(first.config, lm=LEXICAL[0]))
 
 
-def jobs(listed: Sequence[Arm], seeds: int, out: Path) -> list[Job]:
+def jobs(listed: Sequence[Arm], seeds: int, out: Path, boards: tuple[str, ...] = ()) -> list[Job]:
     """Return all runs of a comparison, seed by seed, so that early results are paired."""
-    return [Job(arm, seed, out / arm.folder / f"seed-{seed}") for seed in range(seeds) for arm in listed]
+    todo: list[Job] = []
+    for seed in range(seeds):
+        todo += [Job(arm, seed, out / arm.folder / f"seed-{seed}", boards) for arm in listed]
+    return todo
 
 
 def compare(
@@ -189,7 +211,6 @@ def compare(
     *,
     workers: int | None = None,
     budget: Budget | None = None,
-    boards: Sequence[str] = (),
     watch: Callable[[dict[Job, dict[str, Any]]], None] = lambda lines: None,
 ) -> list[Outcome]:
     """Execute all runs, several in parallel; the failure of one run does not stop the others.
@@ -199,7 +220,6 @@ def compare(
         workers: Number of parallel processes. Default: the number of processors.
         budget: Limits on model calls of all runs together. A run that reaches one is saved and stopped; runs
             that need no more calls continue.
-        boards: Specs of boards for the metrics of every run; see :class:`hunch.runs.callbacks.Watch`.
         watch: Called about twice per second with the latest line of metrics of each run; for a run without
             metrics yet, the line is empty.
 
@@ -214,13 +234,14 @@ def compare(
     if budget and waiting:
         budget_of = dict(zip(todo, shares(budget, [job.folder for job in todo], context), strict=True))
     running: list[BaseProcess] = []
+    ending: set[BaseProcess] = set()
     with interruptible() as stop:
         while (waiting and not stop()) or running:
             if stop():
-                _end(running)
+                _end(running, ending)
             while waiting and len(running) < workers and not stop():
                 job = waiting.pop(0)
-                begun[job] = _start(context, job, budget_of.get(job), boards)
+                begun[job] = _start(context, job, budget_of.get(job))
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
             watch({job: {} for job in begun} | progress(todo))
@@ -304,33 +325,33 @@ def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
 
 
-def _start(context: Any, job: Job, budget: Budget | None, boards: Sequence[str]) -> BaseProcess:
-    process: BaseProcess = context.Process(target=_work, args=(job, budget, boards), daemon=False)
+def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
+    process: BaseProcess = context.Process(target=_work, args=(job, budget), daemon=False)
     limits = thread_limits(job.config.threads)
     with environment(limits), without_main():  # the fork server starts with the first process
         process.start()
     return process
 
 
-def _end(processes: Iterable[BaseProcess]) -> None:
-    """Ask running processes once to save and stop."""
+def _end(processes: Iterable[BaseProcess], ending: set[BaseProcess]) -> None:
+    """Ask running processes once to save and stop; ``ending`` holds those that were asked."""
     for process in processes:
-        if process.is_alive() and not getattr(process, "asked", False):
-            process.asked = True  # type: ignore[attr-defined]
+        if process.is_alive() and process not in ending:
+            ending.add(process)
             process.terminate()
 
 
-def _work(job: Job, budget: Budget | None, boards: Sequence[str]) -> None:
+def _work(job: Job, budget: Budget | None) -> None:
     """Execute a run in a separate process, which ends at once when the comparison has ended."""
     warnings.showwarning = warn
     leave_signals_to_parent()  # the comparison ends its workers by SIGTERM
     end_with_parent()
     with interruptible((signal.SIGTERM,)) as stop:
-        attempt(job.config, job.folder, job.folder, budget, Watch(stop=stop, boards=boards))
+        attempt(job, job.folder, job.folder, budget, Watch(stop=stop))
 
 
 def attempt(
-    config: RunConfig,
+    job: Job,
     path: Path,
     out: Path | RunFolder,
     budget: Budget | None = None,
@@ -338,7 +359,7 @@ def attempt(
 ) -> None:
     """Execute one run; if it fails, write the reason to its folder as one sentence."""
     try:
-        execute(config, out, budget=budget, watch=watch)
+        execute(job.resolved, out, budget=budget, watch=watch)
     except KeyboardInterrupt:
         return
     except Exception as error:  # any failure of a run is reported in its folder

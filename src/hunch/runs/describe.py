@@ -13,32 +13,12 @@ from typing import Any, NamedTuple
 
 from hunch.core import Agent, UsageError
 from hunch.lm import UniformModel
-from hunch.lm.asking import AskConfig
 from hunch.lm.base import LanguageModel
 from hunch.lm.registry import kinds
 from hunch.methods import Method, of
-from hunch.roles import (
-    DecisionPrior,
-    LabelledPrior,
-    LikelihoodPrior,
-    MappedPrior,
-    NoveltyPrior,
-    PriorConfig,
-    SimilarityPrior,
-    UniformPrior,
-    build_prior,
-)
+from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.kinds import PriorConfig, build_prior, settings_of
 from hunch.runs.files import plain
-
-_WAYS: dict[type[Any], Any] = {
-    UniformPrior: "uniform",
-    NoveltyPrior: "novelty",
-    DecisionPrior: "decision",
-    MappedPrior: "text",
-    LikelihoodPrior: "likelihood",
-    LabelledPrior: "label",
-    SimilarityPrior: "similarity",
-}
 
 
 class Description(NamedTuple):
@@ -53,14 +33,19 @@ class Description(NamedTuple):
 def describe(agent: Agent) -> Description:
     """Describe an agent by a method's name, the spec of its model and the method's options."""
     models = agent.models
+    named = models["lm"].name if "lm" in models else ""
     method = of(agent)
-    found = _options(agent, method, models) if method and can_be_loaded(models) else None
-    if method is None or found is None:
-        lm = models["lm"].name if "lm" in models else ""
-        return Description(type(agent).__name__, lm, plain(dict(agent.settings)), False)
-    lm = getattr(found, "lm", "") or (models["lm"].name if "lm" in models else "")
-    default = "uniform" if method.models.get("lm") else ""
-    return Description(method.name, lm or default, found, True)
+    options = None
+    if method and can_be_loaded(models):
+        options = _options(agent, method, models)
+    if method is None or options is None:
+        return Description(type(agent).__name__, named, plain(dict(agent.settings)), again=False)
+    lm = named
+    if "lm" in method.config_class.__dataclass_fields__ and options.lm:  # the model that is trained
+        lm = options.lm
+    if not lm and method.models.get("lm"):
+        lm = "uniform"
+    return Description(method.name, lm, options, again=True)
 
 
 def can_be_loaded(models: Mapping[str, LanguageModel]) -> bool:
@@ -83,24 +68,18 @@ def _options(agent: Any, method: Method, models: Mapping[str, LanguageModel]) ->
 
 
 def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorConfig | None:
-    """Return the settings that rebuild an action prior, or None."""
-    if type(prior) not in _WAYS:
+    """Return the settings that rebuild an action prior, the agent's own first; None if none do."""
+    own = settings_of(prior)
+    if own is None:
         return None
-    own = {
-        entry.name: getattr(prior, entry.name) for entry in fields(PriorConfig) if hasattr(prior, entry.name)
-    }
-    if hasattr(prior, "asks"):
-        own |= {entry.name: getattr(prior.asks, entry.name) for entry in fields(AskConfig)}
-    way = _WAYS[type(prior)]
-    if getattr(prior, "structured", False):
-        way = "structured"
-    elif not getattr(prior, "listed", True):
-        way = f"{way}-unlisted"
-    exact = PriorConfig(way=way, **own)
-    return next((config for config in (stated, exact) if _makes(config, prior, lm)), None)
+    for config in (stated, own):
+        if _makes(config, prior, lm):
+            return config
+    return None
 
 
 def _makes(config: PriorConfig, prior: Any, lm: LanguageModel | None) -> bool:
+    """Return whether a prior is what these settings make."""
     if lm is None:  # a prior without a model
         lm = UniformModel()
     try:
@@ -110,9 +89,11 @@ def _makes(config: PriorConfig, prior: Any, lm: LanguageModel | None) -> bool:
     return type(made) is type(prior) and _visible(made) == _visible(prior)
 
 
-def _visible(part: Any) -> dict[str, Any]:
-    """Return the public attributes of a role's object; its evidence follows from the model."""
-    told = {
-        name: value for name, value in vars(part).items() if not name.startswith("_") and name != "evidence"
-    }
-    return {name: getattr(value, "lm", value) if name == "table" else value for name, value in told.items()}
+def _visible(prior: Any) -> dict[str, Any]:
+    """Return the public attributes of a prior; its evidence follows from the model."""
+    visible = {}
+    for name, value in vars(prior).items():
+        if name.startswith("_") or name == "evidence":
+            continue
+        visible[name] = value.lm if isinstance(value, TextTable) else value
+    return visible

@@ -21,7 +21,7 @@ Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal
 
 from hunch.core import UsageError
@@ -30,7 +30,7 @@ from hunch.lm.settings import AskConfig, ask_config
 from hunch.lm.ways import way_for
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.prior.base import DistributionPrior, UniformPrior
+from hunch.roles.prior.base import ActionPrior, DistributionPrior, UniformPrior
 from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
@@ -148,6 +148,40 @@ def build_prior(
         )
     structured = way == "structured"
     return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=structured, role=role)
+
+
+def settings_of(prior: ActionPrior) -> PriorConfig | None:
+    """Return the settings that a prior states: the inverse of :func:`build_prior`; None for other priors.
+
+    A subclass may do something else, so its settings say nothing, and the result is None.
+    """
+    kind = type(prior)
+    if kind is UniformPrior:
+        return PriorConfig(way="uniform")
+    if isinstance(prior, NoveltyPrior) and kind is NoveltyPrior:
+        return PriorConfig(way="novelty", temperature=prior.temperature, repeat=prior.repeat)
+    if isinstance(prior, SimilarityPrior) and kind is SimilarityPrior:
+        return PriorConfig(
+            way="similarity", temperature=prior.temperature, history=prior.history, repeat=prior.repeat
+        )
+    if isinstance(prior, DecisionPrior) and kind is DecisionPrior:
+        return PriorConfig(way="decision", **_requests(prior.asks))
+    if isinstance(prior, LabelledPrior) and kind is LabelledPrior:
+        return PriorConfig(way="label", rotations=prior.rotations, **_requests(prior.asks))
+    if isinstance(prior, LikelihoodPrior) and kind is LikelihoodPrior:
+        likelihood: PriorWay = "likelihood" if prior.listed else "likelihood-unlisted"
+        return PriorConfig(way=likelihood, normalise=prior.normalise, **_requests(prior.asks))
+    if isinstance(prior, MappedPrior) and kind is MappedPrior:
+        text: PriorWay = "text" if prior.listed else "text-unlisted"
+        if prior.structured:
+            text = "structured"
+        return PriorConfig(way=text, read=prior.read, **_requests(prior.asks))
+    return None
+
+
+def _requests(asks: AskConfig) -> dict[str, Any]:
+    """Return the settings of requests by name."""
+    return {entry.name: getattr(asks, entry.name) for entry in fields(AskConfig)}
 
 
 def choose_way(config: PriorConfig, lm: LanguageModel, role: str = "prior") -> PriorWay:
