@@ -46,6 +46,7 @@ from hunch.core import (
     wording_of,
 )
 from hunch.lm import load
+from hunch.lm.ahead import Ahead, is_elsewhere
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
@@ -111,6 +112,9 @@ class DQNPriorConfig(DQNConfig):
     """Hand-over (ours): where the prior's favourite has at least this probability, it is the only candidate;
     elsewhere all admissible actions are, and the prior has no say. With sampled answers the probability is
     the share of k. Candidates are then found once per state. None: the prior proposes k everywhere."""
+    ahead: bool = field(default=False, metadata=LATER)
+    """Ask about the states that were reached while Q learns, where the model is in another process (ours).
+    The newest steps are stored when their candidates are there: after the updates of the same pass."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """How the language model becomes a prior."""
 
@@ -141,7 +145,9 @@ class DQNPrior(Agent):
         config: DQNPriorConfig | None = None,
         **options: Any,
     ) -> None:
-        self.hold(prior, encoder, configure(type(self), config, options))
+        config = configure(type(self), config, options)
+        self.check(config, {})
+        self.hold(prior, encoder, config)
 
     def hold(self, prior: ActionPrior, encoder: TextTable | None, config: Any) -> None:
         """Keep the parts of the agent."""
@@ -175,6 +181,7 @@ class DQNPrior(Agent):
         self.handed_over: list[bool] = []  # with confidence: whether the prior chose, since the last metrics
         self.features = StateFeatures(self.table, joint=self.config.joint)
         self.proposals = self.new_candidates()
+        self.awaiting: Awaiting | None = None
         self.learner = self.new_learner(seed, len(data))
         for row in self.rows(data):
             self.learner.replay.add(row)
@@ -185,8 +192,18 @@ class DQNPrior(Agent):
         """Return the candidate sets C^k(s), of which there are none yet."""
         c = self.config
         if c.confidence is not None:
-            return Candidates(HandOver(self.prior, c.confidence, c.k), self.features, k=None, when="kept")
-        return Candidates(self.prior, self.features, c.k, c.proposals)
+            hand_over = HandOver(self.prior, c.confidence, c.k)
+            return Candidates(hand_over, self.features, k=None, when="kept", ahead=c.ahead)
+        return Candidates(self.prior, self.features, c.k, c.proposals, ahead=c.ahead)
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse to ask ahead for candidates that are drawn when they are used."""
+        if isinstance(config, DQNPriorConfig) and config.ahead and config.proposals == "fresh":
+            raise UsageError(
+                "With proposals fresh, candidates are drawn in the middle of the updates, so they cannot be "
+                "asked for ahead: set proposals to visited or kept, or leave ahead out."
+            )
 
     @property
     def hands_over(self) -> bool:
@@ -213,6 +230,7 @@ class DQNPrior(Agent):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw an action from the posterior over each state's candidates."""
+        self.store_awaited()
         # C^k(s) of each state. `observe` stores the same sets with the transition.
         arrivals = self.proposals.arrive(states, self.rng)
         for state, arrival in zip(states, arrivals, strict=True):
@@ -255,9 +273,31 @@ class DQNPrior(Agent):
     # ---- learning -----------------------------------------------------------------------------------------
 
     def observe(self, transitions: Sequence[Transition]) -> None:
-        """Store the steps with the candidates of both states."""
+        """Store the steps with the candidates of both states, or ask for these candidates ahead."""
         self.steps += len(transitions)
+        if self.proposals.ahead:
+            # The model is asked about the new states while `learn` makes its updates. The steps are stored
+            # by whatever comes next: an action, an evaluation, a checkpoint.
+            self.store_awaited()
+            before = self.proposals.arrive([t.state for t in transitions], self.rng)
+            reached = [t.next_state for t in transitions if not t.terminated]
+            model = self.models.get("lm")
+            in_thread = is_elsewhere(model) and model is not self.table.lm  # Q needs the table meanwhile
+            drawing = self.proposals.begin_drawing(reached, self.rng, in_thread=in_thread)
+            self.awaiting = Awaiting(transitions, before, drawing)
+            return
         for row in self.rows(transitions):
+            self.learner.replay.add(row)
+        self.forget_states()
+
+    def store_awaited(self) -> None:
+        """Store the steps whose candidates were asked for ahead, once they are there."""
+        if self.awaiting is None:
+            return
+        transitions, before, drawing = self.awaiting
+        reached = self.proposals.end_drawing(drawing)
+        self.awaiting = None
+        for row in self.joined_rows(transitions, before, reached):
             self.learner.replay.add(row)
         self.forget_states()
 
@@ -281,8 +321,20 @@ class DQNPrior(Agent):
         :meth:`candidates` finds them otherwise.
         """
         before = self.proposals.arrive([t.state for t in transitions], self.rng)
+        reached = self.proposals.arrive([t.next_state for t in transitions if not t.terminated], self.rng)
+        return self.joined_rows(transitions, before, reached)
+
+    def joined_rows(
+        self, transitions: Sequence[Transition], before: Sequence[Arrival], reached: Sequence[Arrival]
+    ) -> list[Row]:
+        """Return steps as rows, as :meth:`rows` does, and let the reached states await their actions.
+
+        Args:
+            transitions: The steps.
+            before: The arrival in the state of each step.
+            reached: The arrival in the next state of each step that did not terminate its episode.
+        """
         alive = [i for i, t in enumerate(transitions) if not t.terminated]
-        reached = self.proposals.arrive([transitions[i].next_state for i in alive], self.rng)
         after = dict(zip(alive, reached, strict=True))
 
         rows: list[Row] = []
@@ -346,6 +398,7 @@ class DQNPrior(Agent):
 
     def player(self, seed: int) -> Memoryless:
         """Return a player with separate draws; acts by the posterior, or greedily if explore is epsilon."""
+        self.store_awaited()  # the prior is free then
         features = self.features.copy()
 
         def act(states: Sequence[State], rng: np.random.Generator) -> list[str]:
@@ -371,6 +424,7 @@ class DQNPrior(Agent):
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
+        self.store_awaited()
         (q,) = self.q([state])
         (proposal,) = self.proposals.drawn([state], np.random.default_rng(0))
         prior = np.zeros(len(state.options))
@@ -383,6 +437,7 @@ class DQNPrior(Agent):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the attributes in ``saved``, the candidates, and the names of both models."""
+        self.store_awaited()
         models = {"encoder": self.table.lm.name, "proposer": self._proposer()}
         state = {**super().state_dict(), **models, **self.proposals.state_dict()}
         if self.hands_over:
@@ -410,6 +465,7 @@ class DQNPrior(Agent):
                 f"those of {self.table.lm.name}, another size of network or another form of input."
             )
         super().load_state_dict(state)
+        self.awaiting = None
         self.proposals.load_state_dict(state, own=state["proposer"] == self._proposer())
         self.handed_over = list(state.get("handed_over", ()))  # without confidence there are none
 
@@ -497,6 +553,34 @@ class Arrival(NamedTuple):
     proposal: Proposal
 
 
+class Drawing(NamedTuple):
+    """Candidates that are being drawn.
+
+    Attributes:
+        numbers: The numbers of the states that were reached, in order.
+        new: Of these, the numbers of the states that are drawn for, in order.
+        proposals: The candidates of the latter.
+    """
+
+    numbers: list[int]
+    new: list[int]
+    proposals: Ahead[list[Proposal]]
+
+
+class Awaiting(NamedTuple):
+    """Steps that are not stored yet, because the candidates of their next states are being drawn.
+
+    Attributes:
+        transitions: The steps.
+        before: The arrival in the state of each.
+        drawing: The candidates of the next states, of the steps that did not terminate their episode.
+    """
+
+    transitions: Sequence[Transition]
+    before: list[Arrival]
+    drawing: Drawing
+
+
 class Candidates:
     """The candidates C^k(s) of the states that an agent meets, which are numbered by their features.
 
@@ -509,6 +593,7 @@ class Candidates:
         features: Numbers the states.
         k: Draws per state; None for all actions with a positive prior.
         when: When candidates are drawn.
+        ahead: Whether they are asked for while Q learns: by :meth:`begin_drawing` and :meth:`end_drawing`.
 
     Attributes:
         kept: With ``kept``: proposals by the number of the state.
@@ -516,11 +601,20 @@ class Candidates:
         fallbacks: Shares of draws that named no action, since they were last read.
     """
 
-    def __init__(self, prior: ActionPrior, features: StateFeatures, k: int | None, when: When) -> None:
+    def __init__(
+        self,
+        prior: ActionPrior,
+        features: StateFeatures,
+        k: int | None,
+        when: When,
+        *,
+        ahead: bool = False,
+    ) -> None:
         self.prior = prior
         self.features = features
         self.k = k
         self.when = when
+        self.ahead = ahead
         self.kept: dict[int, Proposal] = {}
         self.here: dict[int, Arrival] = {}
         self.fallbacks: list[float] = []
@@ -565,6 +659,32 @@ class Candidates:
         proposals = self.prior.propose(states, self.k, rng) if states else []
         self.fallbacks += [proposal.fallbacks for proposal in proposals]
         return proposals
+
+    def begin_drawing(self, states: Sequence[State], rng: np.random.Generator, *, in_thread: bool) -> Drawing:
+        """Begin to draw the candidates of states that streams have reached.
+
+        The draws have a generator of their own, so that what ``rng`` gives meanwhile does not depend on them.
+        """
+        numbers = self.features.number(states)
+        new = list(zip(numbers, states, strict=True))
+        if self.when == "kept":
+            new = list({n: (n, s) for n, s in new if n not in self.kept}.values())
+        asked = [state for _, state in new]
+        own_rng = np.random.default_rng(rng.integers(2**63))
+
+        def draw() -> list[Proposal]:
+            return self.prior.propose(asked, self.k, own_rng) if asked else []
+
+        return Drawing(numbers, [number for number, _ in new], Ahead(draw, in_thread=in_thread))
+
+    def end_drawing(self, drawing: Drawing) -> list[Arrival]:
+        """Wait for candidates that were asked for ahead; return the arrivals in the states."""
+        proposals = drawing.proposals.result()
+        self.fallbacks += [proposal.fallbacks for proposal in proposals]
+        if self.when == "kept":
+            self.kept.update(zip(drawing.new, proposals, strict=True))
+            proposals = [self.kept[number] for number in drawing.numbers]
+        return [Arrival(*pair) for pair in zip(drawing.numbers, proposals, strict=True)]
 
     def again(self, numbers: IntArray, rng: np.random.Generator) -> list[IntArray]:
         """Return candidates of states that were visited before: those kept, or new draws."""
