@@ -3,11 +3,13 @@
 A replay buffer holds 50,000 transitions, and priors and caches some 65,000 states, so that memory has to stop
 growing before step 100,000. Each run has a process of its own.
 
-    python benchmarks/memory.py [steps] [method ...]
+    python benchmarks/memory.py [--steps N] [method ...]
+    python benchmarks/memory.py --short [method ...]     buffers and steps ten times smaller
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import time
@@ -23,9 +25,11 @@ from hunch.roles.encoder import features
 from hunch.roles.policy import perceptron
 from hunch.roles.prior import base
 
-STEPS = 200_000
+STEPS = 300_000
+FULL = 100_000
+"""The step from which all buffers are full."""
 METHODS = ("dqn-prior", "dqn", "q-learning", "ppo", "zero-shot")
-POINTS = 20
+POINTS = 30
 HOUSEHOLD: dict[str, Any] = {"env": "hunch/Household-Pick-v0", "streams": hunch.Streams(options={"games": 8})}
 # Smaller and fewer updates than by default: they take time, and no memory.
 SMALL = {"hidden": 16, "batch_size": 16, "update_every": 50}
@@ -61,17 +65,18 @@ class Memory(hunch.Callback):
             print(f"  step {run.steps:>9,}: {resident():7.1f} MB, {seconds:6.0f} s", flush=True)
 
 
-def measure(method: str, steps: int) -> None:
-    """Train, and print the growth in the second half."""
+def measure(method: str, steps: int, full: int) -> None:
+    """Train, and print the growth from the step on at which the buffers are full."""
     memory = Memory(steps)
     settings = SETTINGS[method]
     print(f"{method} in {settings['env']}", flush=True)
     with TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         hunch.train(method, steps=steps, out=out, watch=hunch.Watch(callbacks=[memory]), **settings)
-    half, last = list(memory.measured.values())[POINTS // 2 - 1 :: POINTS // 2]
-    growth = (last - half) / half * 100_000 / (steps / 2)
-    print(f"  growth from step {steps // 2:,}: {growth:+.2%} per 100,000 steps", flush=True)
+    later = {step: size for step, size in memory.measured.items() if step >= full}
+    first, last = min(later), max(later)
+    growth = (later[last] - later[first]) / later[first] * full / (last - first)
+    print(f"  growth from step {first:,} to {last:,}: {growth:+.2%} per {full:,} steps", flush=True)
 
 
 def shrink() -> None:
@@ -95,16 +100,23 @@ def shrink() -> None:
 
 def main() -> None:
     """Measure one method after the other."""
-    arguments = sys.argv[1:]
-    short = "--short" in arguments
-    if "--one" in arguments:
-        if short:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("methods", nargs="*", metavar="method", choices=(*METHODS, []))
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--one", action="store_true", help="measure in this process")
+    asked = parser.parse_args()
+    if asked.one:
+        less = 10 if asked.short else 1
+        if asked.short:
             shrink()
-        measure(arguments[-1], STEPS // 10 if short else STEPS)
+        measure(asked.methods[0], asked.steps // less, FULL // less)
         return
-    options = ["--short"] * short
-    for method in [argument for argument in arguments if argument in METHODS] or METHODS:
-        subprocess.run([sys.executable, __file__, "--one", *options, method], check=True)
+    options = ["--one", "--steps", str(asked.steps), *["--short"] * asked.short]
+    for method in asked.methods or METHODS:
+        subprocess.run([sys.executable, __file__, *options, method], check=True)
 
 
 if __name__ == "__main__":
