@@ -14,7 +14,8 @@ from hunch.core import FloatArray, UsageError
 from hunch.lm import Cached, Store, choose
 from hunch.lm.backends.scripted import ScriptedModel, behind_letters, first, overlap
 from hunch.lm.base import Model
-from hunch.lm.scoring.choose import LABELS, lettered
+from hunch.lm.scoring.choose import CHOOSING, LABELS, lettered, way_of_choosing
+from hunch.lm.ways import Way, best_way
 
 PROMPT = "Your task is to: open the fridge."
 OPTIONS = ("go left", "open the fridge", "look")
@@ -74,6 +75,39 @@ def test_auto_takes_what_the_model_can_do() -> None:
         choose(Letters({}), [PROMPT], [OPTIONS], way="text")
     with pytest.raises(UsageError, match="auto, decision, likelihood, label, structured, text, not"):
         choose(Letters({}), [PROMPT], [OPTIONS], way="guessed")
+
+
+class Able(Model):
+    """A model with some verbs, which is only looked at."""
+
+    name, revision = "able", "1"
+
+    def __init__(self, verbs: str, chats: bool = False, restricts: bool = False, declared: Way | None = None):
+        self.verbs = frozenset(verbs.split())
+        self.answer_tokens = 100 if chats else 0
+        self.takes = frozenset(("choices",) if restricts else ())
+        self.best_way = declared
+
+
+@pytest.mark.parametrize(
+    ("model", "proposing", "choosing"),
+    [
+        (Able("generate score label decide", chats=True, restricts=True), "decision", "decision"),
+        (Able("generate score label", chats=True, restricts=True), "structured", "structured"),
+        (Able("generate score label", chats=True), "label", "label"),
+        (Able("generate", chats=True), "text", "text"),
+        (Able("generate label", restricts=True), "structured", "structured"),
+        (Able("generate score label", restricts=True), "likelihood", "likelihood"),
+        (Able("generate score embed"), "likelihood", "likelihood"),
+        (Able("generate score label", declared="text"), "text", "likelihood"),  # a stand-in
+        (Able("generate score decide", declared="text"), "text", "decision"),  # a stand-in
+    ],
+)
+def test_one_rule_says_which_way_is_best(model: Able, proposing: Way, choosing: Way) -> None:
+    """Roles that read proposals and choices by probability differ only in what a stand-in declares."""
+    assert best_way(model) == proposing
+    assert best_way(model, CHOOSING) == proposing
+    assert way_of_choosing(model) == choosing
 
 
 def test_a_scoring_model_scores_letters(folders: dict[str, object]) -> None:

@@ -23,7 +23,9 @@ from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Budget, BudgetError, Cached, Sampling
 from hunch.lm.backends import http as network
 from hunch.lm.backends.account import is_near, is_provider
+from hunch.lm.backends.replies import most, stated
 from hunch.lm.budget import Ledger
+from hunch.lm.speech import estimate_tokens
 
 KEY = "sk-planted-9e2b71c04d"
 USAGE = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
@@ -215,6 +217,20 @@ def test_possible_counts_are_paid_as_stated(liar: Liar) -> None:
     with pytest.warns(HunchWarning, match="states no valid token counts"):
         model.generate(PROMPTS[1:2], sampling=Sampling(max_tokens=500))
     assert model.usage.completion_tokens == 60 + 500
+
+
+def test_a_count_of_the_first_text_is_valid_however_many_there_are() -> None:
+    """llama.cpp counts the tokens of the first of several texts, which are fewer than those of all."""
+    body = {"prompt": "Tell a story.", "n": 5, "max_tokens": 60}
+    texts = [f"Once there was a wise old man who lived in the old age of {age} years." for age in range(5)]
+    reply = {
+        "choices": [{"index": index, "text": text} for index, text in enumerate(texts)],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 17, "total_tokens": 22},
+    }
+    assert stated(body, reply) == (5, None)  # too few for all the words
+    estimate = sum(map(estimate_tokens, texts[1:]))
+    assert stated(body, reply, of_first_text=True) == (5, 17 + estimate)
+    assert most(body) == (len(json.dumps(body)), 5 * 60)
 
 
 def test_a_deep_reply_is_counted(liar: Liar) -> None:

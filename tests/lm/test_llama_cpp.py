@@ -38,7 +38,7 @@ def model() -> lm.Cached:
 
 def test_it_says_what_it_is(model: lm.Cached) -> None:
     assert model.name == "smollm2"
-    assert model.revision.startswith(shelf.SHELF["smollm2"].sha256[:16])
+    assert model.revision == f"{shelf.SHELF['smollm2'].sha256[:16]} gguf-1 chat"  # that of stored answers
     assert model.verbs == {"generate", "label", "score"}
     assert model.evidence == "L3"
     assert model.thinks is False

@@ -142,6 +142,7 @@ def test_more_context_than_the_model_reads() -> None:
 
 def test_a_history_that_is_too_long_loses_its_oldest_steps_and_is_counted() -> None:
     model = lm.load("smollm2?threads=1&context=512&slots=1", cache=None)
+    assert model.revision.endswith("context=512")  # it decides what is left of a prompt
     steps = [f"You see thing {number}.\n> look at thing {number}" for number in range(200)]
     transcript = "\n".join([LONG, *steps, "You see a mug.\n>"])
     with pytest.warns(match="read only a part of a prompt that is longer than the model reads"):

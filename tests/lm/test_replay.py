@@ -15,6 +15,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm import Cached, Sampling, Store
 from hunch.lm.answers.archive import Archive
 from hunch.lm.backends.scripted import ScriptedModel, first, overlap
+from hunch.lm.ways import best_way, has_way
 
 PROMPTS = [f"Room {i}. Your task is to: open the fridge é.\n- open the fridge\n- look" for i in range(12)]
 OPTIONS = [["open the fridge", "look"]] * 12
@@ -51,6 +52,21 @@ def test_figures_by_model_revision_and_verb(file: Path) -> None:
         ("scripted:overlap", "score", 12),
     ]
     assert all(h.size > 0 and h.first <= h.last for h in holdings)
+
+
+@pytest.mark.parametrize("stop", [("\n",), ()], ids=["continues", "chats"])
+def test_a_recording_can_be_restricted_if_its_answers_were(tmp_path: Path, stop: tuple[str, ...]) -> None:
+    for choices in ((), ("look", "open the fridge")):
+        model = cached(tmp_path / f"{len(choices)}.sqlite")
+        sampling = Sampling(max_tokens=50, stop=stop, choices=choices)
+        answers = model.generate(PROMPTS[:1], 3, sampling)
+        model.store.close()
+        target = tmp_path / f"{len(choices)}.jsonl"
+        Archive(tmp_path / f"{len(choices)}.sqlite").export(target)
+        replayed = lm.load(f"replay:{target}")
+        assert replayed.generate(PROMPTS[:1], 3, sampling) == answers
+        assert has_way(replayed, "structured") == bool(choices)
+        assert best_way(replayed) == ("structured" if choices else "text")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])

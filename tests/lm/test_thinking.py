@@ -251,7 +251,7 @@ ASKED = {
     "judge": ("hunch/MatrixGame-v0", "The objective:", "Yes, it does.", "Yes"),
     "preference": ("hunch/Craft-v0", "Which of the two shows more progress", "2", "2"),
     "goal": ("hunch/Craft-v0", "sensible and useful to do", "- collect wood", "['collect wood']"),
-    "policy": ("hunch/Craft-v0", "Which of these actions is the best", "collect wood", "collect wood"),
+    "spring": ("hunch/Craft-v0", "Which of these actions is the best", "collect wood", "collect wood"),
     "world-model": ("hunch/Chain-v0", "state", "assert not done", "False"),
     "writer": ("hunch/Heuristic-BinPacking-v0", "priority", HEURISTIC, "def priority"),
     "plan4mc": ("hunch/Craft-v0", "nearby afterwards", "unknown", "unknown"),
@@ -267,7 +267,7 @@ class Silent(Model):
         return [[""] * k for _ in prompts]
 
 
-ROLE = {"plan4mc": "planner", "rl-adapter": "goal"}
+ROLE = {"plan4mc": "planner", "rl-adapter": "goal", "spring": "policy"}
 
 
 @pytest.mark.parametrize("role", ASKED)
@@ -285,6 +285,33 @@ def test_the_command_shows_how_every_role_asks_and_how_an_answer_is_read(role, t
         else:
             told = f"Read as: nothing of use. An answer {ANSWERS[ROLE.get(role, role)]}; more max-tokens"
             assert told in out or role == "writer"  # any text may be a program
+
+
+def test_where_any_text_is_an_action_the_model_is_asked_as_policy(thinker, tmp_path, capsys):
+    thinker.decide = lambda prompt: "A brook by the sea."
+    env = "hunch/Constraints-v0"
+    main(["lm", spec(thinker), "--ask", "policy", "--env", env])
+    assert "Read as: A brook by the sea." in capsys.readouterr().out
+    main(
+        [
+            "run",
+            "zero-shot",
+            "--env",
+            env,
+            "--lm",
+            spec(thinker),
+            "--steps",
+            "4",
+            "--out",
+            str(tmp_path / "r"),
+        ]
+    )
+    said = "".join(capsys.readouterr())
+    assert " as policy: first answers: 'A brook by the sea.'" in said
+    assert "as prior" not in said
+    with pytest.raises(SystemExit, match="2"):
+        main(["lm", spec(thinker), "--ask", "actor", "--env", env])
+    assert "--ask actor is now --ask policy" in capsys.readouterr().err
 
 
 def test_few_questions_are_enough_for_a_role_that_asks_much(thinker):

@@ -33,8 +33,7 @@ ROLES = {
     "preference": "motif",
     "goal": "ellm",
     "planner": "saycan",
-    "policy": "spring",
-    "actor": "zero-shot",
+    "policy": "zero-shot",
     "opponent": "zero-shot",
     "world-model": "icpi",
     "writer": "funsearch",
@@ -163,6 +162,8 @@ def _role(arguments: Sequence[str]) -> tuple[list[str], str]:
     _, equals, role = arguments[at].partition("=")
     if not equals and at + 1 < len(arguments):
         role = arguments[at + 1]
+    if role == "actor":
+        raise UsageError("--ask actor is now --ask policy.")
     if role not in ROLES and role not in (*methods.names(), *CONTRIB):
         raise UsageError(f"--ask takes a role ({', '.join(ROLES)}) or a method, not {role!r}.")
     return [*arguments[:at], *arguments[at + (1 if equals else 2) :]], role

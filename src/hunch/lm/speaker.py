@@ -41,7 +41,7 @@ class Speaker:
         role: The role, a key of :data:`hunch.lm.hearing.ANSWERS`.
     """
 
-    def __init__(self, lm: LanguageModel, config: AskConfig, role: str = "actor") -> None:
+    def __init__(self, lm: LanguageModel, config: AskConfig, role: str = "policy") -> None:
         self.lm = lm
         self.asking = Asking(lm, ask_config(config), tokens=TOKENS, role=role)
 

@@ -57,12 +57,12 @@ DESCRIPTIONS: Final[dict[Way, str]] = {
 }
 """Each way in words."""
 SERVED: Final[tuple[Way, ...]] = ("structured", "label", "text")
-"""Order of preference for chat models and models behind a server. Structured answers put more weight on the
-right option than letters do, whatever the number of options (``benchmarks/ways.py``), so the order does not
-depend on it."""
+"""Order of preference for models that chat, and for others behind a server that restricts answers. Structured
+answers put more weight on the right option than letters do, whatever the number of options
+(``benchmarks/ways.py``), so the order does not depend on it."""
 LOCAL: Final[tuple[Way, ...]] = ("likelihood", "text", "label", "similarity")
-"""Order of preference for other models that write. Similarity is last: embeddings of a model that was not
-trained as an encoder say little."""
+"""Order of preference for models that continue text, which are asked as the papers do, and for encoders.
+Similarity is last: embeddings of a model that was not trained as an encoder say little."""
 
 
 def has_way(lm: LanguageModel, way: Way) -> bool:
@@ -77,17 +77,31 @@ def ways_of(lm: LanguageModel, among: Iterable[Way] = WAYS) -> tuple[Way, ...]:
     return tuple(way for way in among if has_way(lm, way))
 
 
-def best_way(lm: LanguageModel, among: Iterable[Way] = WAYS, *, needed_by: str = "Choosing") -> Way:
-    """Return the best way of asking a model, of those given.
+def best_way(
+    lm: LanguageModel,
+    among: Iterable[Way] = WAYS,
+    *,
+    needed_by: str = "Choosing",
+    for_probabilities: bool = False,
+) -> Way:
+    """Return the best way of asking a model, of those given: the one rule behind ``auto``.
 
-    A decision model decides. A model may declare its best way. For a chat model, or one behind a server that
-    restricts answers, :data:`SERVED` gives the order, for other models that write :data:`LOCAL`; an encoder
-    compares.
+    The first of these that the model has:
+
+    1. the way that the model declares as its ``best_way``: stand-ins and recordings declare that they are
+       read as the model that they stand for. Where probabilities are asked for, it does not count;
+    2. its native decision;
+    3. :data:`SERVED`: structured answers, letters, free text; for a model that chats, or one that restricts
+       answers and does not score;
+    4. :data:`LOCAL`: likelihood, free text, letters, similarity;
+    5. any other.
 
     Args:
         lm: The model.
         among: The ways that the role has.
         needed_by: What needs it, for the error message.
+        for_probabilities: True if the answer is a probability of each option, as in
+            :func:`hunch.lm.scoring.choose.choose`, and not a proposal.
 
     Raises:
         UsageError: if the model can be asked in none of these ways.
@@ -95,12 +109,17 @@ def best_way(lm: LanguageModel, among: Iterable[Way] = WAYS, *, needed_by: str =
     possible = ways_of(lm, among)
     if not possible:
         raise UsageError(_cannot(lm, needed_by, tuple(among)))
+    order: list[Way] = []
     declared: Way | None = getattr(lm, "best_way", None)
-    # A model that continues text and scores is asked as the papers do; chat models and servers are not.
-    continues = not getattr(lm, "answer_tokens", 0) and "score" in lm.verbs
-    served = not continues and (bool(getattr(lm, "answer_tokens", 0)) or has_way(lm, "structured"))
-    order: tuple[Way | None, ...] = (declared, "decision", *(SERVED if served else ()), *LOCAL)
-    return next(way for way in (*order, *possible) if way in possible)
+    if declared is not None and not for_probabilities:
+        order.append(declared)
+    order.append("decision")
+    chats = bool(getattr(lm, "answer_tokens", 0))
+    if chats or (has_way(lm, "structured") and "score" not in lm.verbs):
+        order += SERVED
+    order += LOCAL
+    order += possible
+    return next(way for way in order if way in possible)
 
 
 def require_way(lm: LanguageModel, way: Way, among: Iterable[Way] = WAYS, *, needed_by: str) -> None:
@@ -129,24 +148,28 @@ def way_for(
     *,
     role: str,
     needed_by: str,
+    for_probabilities: bool = False,
 ) -> Way:
     """Return the way in which a role asks a model, and note it for whoever watches.
 
     Args:
         lm: The model.
-        way: The way that is set; auto takes the best one of the model.
+        way: The way that is set; auto takes the best one of the model (:func:`best_way`).
         among: The ways that the role has.
         role: The role, a key of :data:`hunch.lm.hearing.ANSWERS`.
         needed_by: What needs it, for the error message.
+        for_probabilities: As for :func:`best_way`.
 
     Raises:
         UsageError: if the model can be asked in none of these ways, or not in the one that is set.
     """
     among = tuple(among)
-    automatic = way == "auto"
-    chosen = best_way(lm, among, needed_by=needed_by) if way == "auto" else way
-    require_way(lm, chosen, among, needed_by=needed_by)
-    note_way(lm, role, chosen, automatic=automatic)
+    if way == "auto":
+        chosen = best_way(lm, among, needed_by=needed_by, for_probabilities=for_probabilities)
+    else:
+        require_way(lm, way, among, needed_by=needed_by)
+        chosen = way
+    note_way(lm, role, chosen, automatic=way == "auto")
     return chosen
 
 

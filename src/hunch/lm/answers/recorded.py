@@ -64,13 +64,16 @@ class ReplayModel(Answering, Model):
             _key(record["verb"], record["request"], record["sample"]): json.dumps(record["value"])
             for record in records
         }
-        chats = [r["request"][1] for r in records if r["verb"] == "generate" and not r["request"][1][3]]
-        self.answer_tokens = min((int(how[0]) for how in chats), default=0)
-        self._rooms = sorted({int(how[0]) for how in chats})
-        self.takes = frozenset(("effort", "choices")) if chats else frozenset()
+        # Settings as Sampling.key() writes them: max_tokens, temperature, top_p, stop, effort, choices.
+        samplings = [record["request"][1] for record in records if record["verb"] == "generate"]
+        chats = [sampling for sampling in samplings if not sampling[3]]
+        self._rooms = sorted({int(sampling[0]) for sampling in chats})
+        self.answer_tokens = min(self._rooms, default=0)
         # A recording answers only what was asked: free texts, unless its answers were restricted to options.
-        if "generate" in self.verbs:
-            self.best_way = "structured" if any(how[5:] and how[5] for how in chats) else "text"
+        restricted = any(len(sampling) > 5 and sampling[5] for sampling in samplings)
+        self.takes = frozenset(("effort",) if chats else ()) | frozenset(("choices",) if restricted else ())
+        if samplings:
+            self.best_way = "structured" if restricted else "text"
         embedded = next((record for record in records if record["verb"] == "embed"), None)
         self.dim = len(self._decoded("embed", json.dumps(embedded["value"]))) if embedded else 0
 

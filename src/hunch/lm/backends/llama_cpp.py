@@ -41,7 +41,7 @@ from hunch.lm.backends.sampling import count_words, room_to_think, sample_rng
 from hunch.lm.base import Backend, OptionScores, Verb
 from hunch.lm.prompts import Prompt
 from hunch.lm.shorten import shortened
-from hunch.lm.speech import Sampling, estimate_tokens, text_of
+from hunch.lm.speech import Sampling, text_of
 
 VERBS: Final[frozenset[Verb]] = frozenset({"generate", "label", "score"})
 BACKEND: Final = Backend(
@@ -52,6 +52,8 @@ BACKEND: Final = Backend(
     check=f"{__name__}:check",
 )
 HOSTED: Final = "http://127.0.0.1/v1"
+CONTEXT: Final = 4096
+"""Default tokens that a prompt and its answer may have together."""
 SHORT_ANSWER: Final = 64
 """Tokens for an answer of one line by a model that does not think first: small ones ramble if they may."""
 EVERY_SETTING: Final[dict[str, float]] = {
@@ -74,7 +76,7 @@ TEMPLATE: Final = "gguf-1"
 def check(
     file: str,
     *,
-    context: int = 4096,
+    context: int = CONTEXT,
     slots: int = 4,
     threads: int = 0,
     gpu_layers: int = 0,
@@ -110,7 +112,7 @@ def settings_of(file: str | Path, **options: Any) -> Settings:
 def load(
     file: str,
     *,
-    context: int = 4096,
+    context: int = CONTEXT,
     slots: int = 4,
     threads: int = 0,
     gpu_layers: int = 0,
@@ -137,7 +139,7 @@ def load(
 def load_shelved(
     name: str,
     *,
-    context: int = 4096,
+    context: int = CONTEXT,
     slots: int = 4,
     threads: int = 0,
     gpu_layers: int = 0,
@@ -172,11 +174,13 @@ QWEN_LARGE: Final = _shelved("qwen-coder-1.5b", "qwen_coder_large")
 class LlamaModel(OpenAIModel):
     """A model that the machine's llama.cpp server holds.
 
-    Its revision is the SHA-256 of its file and of its adapter. Without a chat template it continues text.
+    Its revision is the SHA-256 of its file and of its adapter, and a context that is not the default.
+    Without a chat template it continues text.
     """
 
     verbs = VERBS
     every_setting = EVERY_SETTING
+    counts_first_text = True
     unnamed = OpenAIModel.unnamed | {"context", "slots", "threads", "gpu_layers"}
 
     def __init__(self, settings: Settings) -> None:
@@ -217,8 +221,15 @@ class LlamaModel(OpenAIModel):
 
     @property
     def revision(self) -> str:  # type: ignore[override]
-        """The hashes of the files, and the version of how prompts are presented."""
-        return " ".join((*self._hashes, TEMPLATE, self.route))
+        """The hashes of the files, the version of how prompts are presented, and the context.
+
+        A prompt that does not fit into the context loses its oldest history, so the context decides what is
+        asked. The default is left out, as in the keys of answers that were stored before.
+        """
+        parts = [*self._hashes, TEMPLATE, self.route]
+        if self.settings.context != CONTEXT:
+            parts.append(f"context={self.settings.context}")
+        return " ".join(parts)
 
     @property
     def answer_tokens(self) -> int:  # type: ignore[override]
@@ -410,10 +421,7 @@ class LlamaModel(OpenAIModel):
         choices = sorted(reply["choices"], key=lambda choice: int(choice["index"]))
         if [choice["index"] for choice in choices] != list(range(count)):
             raise ValueError("the numbers of texts and samples differ")
-        texts = [self._read_text(sampling, {"choices": [{**choice, "index": 0}]}) for choice in choices]
-        # llama.cpp counts the tokens of one of the texts; those of the others are estimated.
-        self.tokens_written += sum(map(estimate_tokens, texts[1:]))
-        return texts
+        return [self._read_text(sampling, {"choices": [{**choice, "index": 0}]}) for choice in choices]
 
 
 def _is_within(most: float, prompt: Prompt) -> bool:

@@ -73,6 +73,7 @@ class RemoteModel(Answering, Model):
         accepted: What the server accepts of a request, and what is left out.
         every_setting: Settings of servers of one's own, each with the value that turns it off.
         states: True if the server states how many tokens a request cost.
+        counts_first_text: True if of several texts it states the tokens of the first only.
         price_in: Price per million tokens read, in the currency of your bill.
         price_out: Price per million tokens written.
         context: Maximum number of tokens that the model reads; None if the server does not say.
@@ -82,6 +83,7 @@ class RemoteModel(Answering, Model):
 
     messages = True
     states = True
+    counts_first_text: ClassVar[bool] = False
     every_setting: ClassVar[Mapping[str, float]] = {}
     unnamed: ClassVar[frozenset[str]] = TRANSPORT | BILLING
     context: int | None = None
@@ -285,7 +287,8 @@ class RemoteModel(Answering, Model):
         So a budget also holds if replies break off, or if the server states no numbers or impossible ones.
         """
         body = request.body or {}
-        (read, written), (most_read, most_written) = stated(body, reply), most(body)
+        read, written = stated(body, reply, of_first_text=self.counts_first_text)
+        most_read, most_written = most(body)
         missing = read is None or (written is None and most_written > 0)
         if missing and reply is not None and self.states:
             self._warn("states no valid token counts, so a reply counts as the most that it could cost")

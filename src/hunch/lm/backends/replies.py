@@ -101,23 +101,44 @@ def besides(message: Mapping[str, Any]) -> str:
     return "thinks" if message.get("reasoning_content") or message.get("reasoning") else ""
 
 
-def stated(body: Mapping[str, Any], reply: Any) -> tuple[int | None, int | None]:
+def stated(
+    body: Mapping[str, Any], reply: Any, *, of_first_text: bool = False
+) -> tuple[int | None, int | None]:
     """Return the numbers of tokens read and written that a reply states; None for an impossible number.
 
-    Some services leave thoughts out of the tokens written, but not out of the total.
+    A number that is too small for the words of the texts is impossible. Some services leave thoughts out of
+    the tokens written, but not out of the total.
+
+    Args:
+        body: The request.
+        reply: The reply; anything, since servers may send anything.
+        of_first_text: True if the server counts the tokens of the first text only. Those of the others are
+            estimated.
     """
-    asked, said = (_words(texts) // WORDS_PER_TOKEN for texts in (body, {} if body.get("echo") else reply))
+    others: list[Any] = []
+    if of_first_text and isinstance(reply, dict) and isinstance(reply.get("choices"), list):
+        others = reply["choices"][1:]
+        reply = {**reply, "choices": reply["choices"][:1]}
+    least_read = _words(body) // WORDS_PER_TOKEN
+    least_written = 0 if body.get("echo") else _words(reply) // WORDS_PER_TOKEN
+
     usage = reply.get("usage") if isinstance(reply, dict) else None
-    told = usage if isinstance(usage, dict) else {}
-    read = _possible(told.get("prompt_tokens", told.get("input_tokens")))
-    written = _possible(told.get("completion_tokens", told.get("output_tokens")))
-    total = _possible(told.get("total_tokens"))
-    if read and "input_tokens" in told:  # there, tokens in the service's cache are counted apart
-        cached = (told.get("cache_read_input_tokens"), told.get("cache_creation_input_tokens"))
+    if not isinstance(usage, dict):
+        return None, None
+    read = _possible(usage.get("prompt_tokens", usage.get("input_tokens")))
+    written = _possible(usage.get("completion_tokens", usage.get("output_tokens")))
+    total = _possible(usage.get("total_tokens"))
+    if read and "input_tokens" in usage:  # there, tokens in the service's cache are not among those read
+        cached = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
         read += sum(_possible(tokens) or 0 for tokens in cached)
     if read and total and total - read > (written or 0):
         written = total - read
-    return _possible(read, asked), _possible(written, said)
+
+    read = _possible(read, least_read)
+    written = _possible(written, least_written)
+    if written is not None:
+        written += pieces({"choices": others})
+    return read, written
 
 
 def pieces(body: Mapping[str, Any]) -> int:
@@ -154,7 +175,7 @@ def most(body: Mapping[str, Any]) -> tuple[int, int]:
     """
     texts = len(body["prompt"]) if isinstance(body.get("prompt"), list) else 1
     limit = body.get("max_tokens", body.get("max_completion_tokens", 0))
-    return len(json.dumps(body)), limit * texts
+    return len(json.dumps(body)), limit * texts * body.get("n", 1)
 
 
 def same_model(asked: str, stated: str) -> bool:

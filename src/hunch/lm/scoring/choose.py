@@ -27,14 +27,14 @@ from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.decision import DecisionQuestion, grouped, joined
-from hunch.lm.hearing import PATIENCE, count_fallbacks, note_way, show, show_choices
+from hunch.lm.hearing import PATIENCE, count_fallbacks, show, show_choices
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling, choices, text_of
-from hunch.lm.ways import Way, best_way, require_way, ways_of
+from hunch.lm.ways import Way, way_for
 from hunch.numbers import softmax
 
 CHOOSING: Final[tuple[Way, ...]] = ("decision", "likelihood", "label", "structured", "text")
-"""The ways of choosing: exact probabilities first, then shares of samples."""
+"""The ways of choosing; :func:`hunch.lm.ways.best_way` says which ``auto`` takes."""
 DECIDE: Final = "Which option comes next?"
 """Instructions of a choice whose prompt says by itself what is asked."""
 LABELS: Final = tuple("ABCDEFGHIJKLMNOPQRST")
@@ -84,8 +84,7 @@ def choose(
         lm: Any model that decides, scores, labels or generates.
         prompts: The prompts.
         options: The options of each prompt.
-        way: The way of asking; auto takes the first of :data:`CHOOSING` that the model has: exact
-            probabilities before shares of samples.
+        way: The way of asking; auto takes the best one of the model (:func:`hunch.lm.ways.best_way`).
         normalise: With likelihood: divisor of log-probabilities: nothing, tokens or words.
         rotations: With label: number of orders of the list to average over, since models favour letters.
         samples: With text and structured: answers per prompt.
@@ -212,14 +211,7 @@ def way_of_choosing(lm: LanguageModel, way: Way | Literal["auto"] = "auto", role
     Raises:
         UsageError: if there is no such way, or the model does not have it; the message names those it has.
     """
-    if way == "auto":
-        possible = ways_of(lm, CHOOSING)
-        chosen = possible[0] if possible else best_way(lm, CHOOSING)  # which says what is missing
-        note_way(lm, role, chosen, automatic=True)
-        return chosen
-    require_way(lm, way, CHOOSING, needed_by="Choosing")
-    note_way(lm, role, way)
-    return way
+    return way_for(lm, way, CHOOSING, role=role, needed_by="Choosing", for_probabilities=True)
 
 
 def _scored(
