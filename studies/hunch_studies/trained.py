@@ -1,164 +1,341 @@
-"""A real pretrained model improved by reinforcement learning on a task with a verifier, beside what could
+"""A real pretrained model improved by reinforcement learning on tasks with a verifier, beside what could
 explain the gain: SFT alone, rewards that are shuffled, selection, and cloning of what was right.
 
     hunch study trained
 
-So far a recipe: it starts (``--smoke``), and its full runs have not been made. An arm that learns writes
-about 2,600 texts of at most 12 tokens. For SmolLM2-135M on two cores we reckon with up to an hour for such an
-arm, so four hours for a seed and twelve for three; this is an estimate, not a measurement.
+The model is SmolLM2-135M-Instruct. Its full runs were made on one H100: an arm that learns writes 2,560 texts
+there in about a minute. On two cores such an arm takes up to an hour (an estimate).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from hunch.envs import make
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
+from hunch.methods.tune.offline_rlhf import OfflineRLHFConfig
+from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
+from hunch.rl import dataset
+from hunch.rl.episodes import evaluate
+from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
+from hunch.runs.loading import load_agent
+from hunch.runs.record import collect, parse_mix
+from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
-TASK: Final = "reasoning:spell_backward?min_word_len=3&max_word_len=6"
-"""Short answers in an easy format: of the tasks that models of this size were seen to learn (prime-rl's
-reverse-text)."""
-MODEL: Final = "smollm2?chat=true&train=lora&rank=16"
-ADAPTED: Final = "?chat=true&train=lora&rank=16"
-"""Options of the model after SFT, which is a folder."""
-TOKENS: Final = 12
-SFT_STEPS: Final = 60
-"""Updates of SFT, of 16 demonstrations each."""
+MODEL: Final = "smollm2"
+"""The model, unless another is named: any that can be trained."""
+OPTIONS: Final = "?chat=true&train=lora&rank=16"
+"""How it is loaded, also after SFT, when it is a folder."""
 STREAMS: Final = 32
 UPDATES: Final = 40
-"""Updates of GRPO, of 64 texts each: eight answers to each of eight questions."""
+"""Updates of GRPO and of PPO."""
 EPISODES: Final = 64
+"""Texts per update: eight answers to each of eight questions."""
 ROUNDS: Final = 4
 """Rounds of filtered cloning; together they write as many texts as GRPO."""
-PAIRS: Final = 600
-"""Pairs of texts that best of n learns from: about half as many texts as GRPO writes."""
+RECORDED: Final = 512
+"""Texts that are written before training, in groups of eight, for DPO to compare."""
+PAIRS: Final = 300
+"""Pairs of texts to which the reward model of RLHF and of best of n is fitted."""
 HELD_OUT: Final = 300
 """Held-out questions on which each run is judged."""
+SHOWN: Final = 5
+"""Held-out questions whose answers are shown."""
 NEVER: Final = 10**9
 UNTRAINED: Final = "untrained"
 SFT_ONLY: Final = "SFT only"
-MAIN: Final = "GRPO after SFT"
+MAIN: Final = "GRPO"
+SHUFFLED: Final = "GRPO, shuffled rewards"
 
 
-def demonstrate(data: Path, share: float) -> None:
-    """Train the model on right answers to training questions, unless it is there."""
-    if finished(data / "writer") is not None:
-        return
-    options = SFTConfig(batch_size=16, micro=16, learning_rate=5e-4, max_tokens=TOKENS)
-    steps = max(3, round(SFT_STEPS * share))
-    execute(
-        RunConfig(method="sft", env=TASK, lm=MODEL, envs=1, steps=steps, options=options), data / "writer"
+@dataclass(frozen=True)
+class Bed:
+    """A task with a verifier.
+
+    Attributes:
+        env: The environment; it has a ``part`` of held-out requests.
+        max_tokens: Maximum number of tokens per text.
+        sft: Updates of SFT on demonstrations before all arms but one, of 16 demonstrations each; 0 for none.
+        options: Options of the environment.
+    """
+
+    env: str
+    max_tokens: int
+    sft: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+BEDS: Final[Mapping[str, Bed]] = {
+    # Short answers in an easy format: of the tasks that models of this size were seen to learn (prime-rl).
+    "Spelling backwards": Bed("reasoning:spell_backward?min_word_len=3&max_word_len=6", 12, sft=60),
+    "Sums": Bed(
+        "reasoning:chain_sum?min_terms=2&max_terms=2&min_digits=1&max_digits=2",
+        8,
+        sft=60,
+    ),
+    # An instructed model follows some constraints without SFT, so it learns from its own texts alone.
+    "Constraints": Bed("hunch/Constraints-v0", 40),
+    "Reviews": Bed("hunch/Reviews-v0", 32),
+}
+"""The beds, fixed before the first full run."""
+ELSEWHERE: Final = (
+    "reasoning:letter_counting?max_words=5",
+    "reasoning:number_sorting?min_numbers=3&max_numbers=3",
+)
+"""Tasks that no arm trains on: what a gain costs elsewhere."""
+PASSAGES: Final = (
+    "The kettle had begun to whistle before anyone in the house was awake, and the cat left the window.",
+    "Water freezes at zero degrees Celsius, and it boils at a hundred, unless the pressure is changed.",
+    "If you want to reach the station before noon, take the second road on the left and follow the river.",
+    "In the spring of that year the old bridge was closed, so the farmers had to bring their milk by boat.",
+    "A triangle has three sides; when all of them have the same length, its angles are equal as well.",
+    "She opened the letter slowly, read it twice, and put it back into the drawer without saying a word.",
+    "Most plants need light, water and air; some of them, however, catch insects to obtain what is missing.",
+    "The program reads a list of numbers, removes those that occur twice, and prints the rest in order.",
+    "My grandfather used to say that a good tool is one that you can lend to a neighbour and get back.",
+    "After the match the players shook hands, although the last goal had been disputed for ten minutes.",
+    "Copper conducts electricity better than iron does, which is why cables are rarely made of iron.",
+    "There was nothing on the shelf but a broken radio, two candles and a map of a country long gone.",
+)
+"""Plain sentences, ours, whose perplexity is measured before and after training."""
+
+
+# ---- what all arms of a bed start from ---------------------------------------------------------------------
+
+
+def prepare(bed: Bed, model: str, data: Path, share: float) -> None:
+    """Train the model on right answers to training questions, and record texts of it, unless it is done."""
+    data.mkdir(parents=True, exist_ok=True)
+    writer = data / "writer"
+    if bed.sft and finished(writer) is None:
+        options = SFTConfig(batch_size=16, micro=16, learning_rate=5e-4, max_tokens=bed.max_tokens)
+        steps = max(3, round(bed.sft * share))
+        execute(_run(bed, "sft", model + OPTIONS, options, steps, streams=1), writer)
+    if not (data / "texts").exists():
+        texts = 8 * max(1, round(RECORDED / 8 * share))
+        mix = parse_mix(f"write:{start(bed, model, data)}=1")  # the share, after a spec with "="
+        recorded = collect(bed.env, {**bed.options}, mix, texts, group=8)
+        dataset.save(recorded, data / "texts")
+
+
+def start(bed: Bed, model: str, data: Path) -> str:
+    """Return the spec of the model from which the arms start: after SFT, if the bed has it."""
+    return (f"hf:{data / 'writer'}" if bed.sft else model) + OPTIONS
+
+
+def _run(bed: Bed, method: str, lm: str, options: Any, steps: int, streams: int = STREAMS) -> RunConfig:
+    steps = -(-steps // streams) * streams  # whole steps of all streams
+    return RunConfig(
+        method=method,
+        env=bed.env,
+        env_options={**bed.options},
+        lm=lm,
+        envs=streams,
+        steps=steps,
+        options=options,
     )
 
 
-def arms(scale: Scale, data: Path) -> tuple[Arm, ...]:
-    """GRPO after SFT, what does not learn, the control, and selection and cloning at about as many texts."""
+# ---- arms --------------------------------------------------------------------------------------------------
+
+
+def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
+    """GRPO, what does not learn, the control, and what else learns from about as many texts or fewer."""
     updates = max(2, round(UPDATES * scale.share))
     texts = updates * EPISODES
-    written = f"hf:{data / 'writer'}{ADAPTED}"
-
-    def arm(label: str, method: str, options: Any, steps: int, lm: str = written) -> Arm:
-        steps = -(-steps // STREAMS) * STREAMS
-        return Arm(
-            label, RunConfig(method=method, env=TASK, lm=lm, envs=STREAMS, steps=steps, options=options)
-        )
+    lm = start(bed, model, data)
 
     grpo = GRPOConfig(
         group=8,
         episodes=EPISODES,
         micro=32,
-        max_tokens=TOKENS,
+        max_tokens=bed.max_tokens,
         learning_rate=1e-4,
         kl=0.02,
         drop_flat=True,
-        stop_kl=30.0,
+        stop_kl=60.0,
         stop_entropy=1e-3,
     )
-    alone = replace(grpo, episodes=NEVER)
-    each = max(STREAMS, texts // ROUNDS)
+    alone = replace(grpo, episodes=NEVER)  # an agent that writes, and is never updated
     cloning = ReSTConfig(
-        episodes=each,
-        least=1.0,
-        updates=max(2, round(40 * scale.share)),
+        episodes=max(STREAMS, texts // ROUNDS),
+        keep=2,
+        updates=max(2, round(30 * scale.share)),
         batch_size=16,
         micro=16,
         learning_rate=5e-4,
-        max_tokens=TOKENS,
+        max_tokens=bed.max_tokens,
     )
     pairs = max(20, round(PAIRS * scale.share))
-    select = BestOfNConfig(pairs=pairs, n=8, micro=32, max_tokens=TOKENS)
-    return (
-        arm(MAIN, "grpo", grpo, texts),
-        arm("GRPO after SFT, shuffled rewards", "grpo", replace(grpo, shuffle=True), texts),
-        arm(SFT_ONLY, "grpo", alone, STREAMS),
-        arm(UNTRAINED, "grpo", alone, STREAMS, lm=MODEL),
-        arm("best of 8 after SFT", "best-of-n", select, 2 * pairs + STREAMS),
-        arm("filtered cloning after SFT", "rest", cloning, ROUNDS * each),
+    select = BestOfNConfig(pairs=pairs, n=8, micro=32, max_tokens=bed.max_tokens)
+    preferred = RLHFConfig(
+        pairs=pairs,
+        episodes=EPISODES,
+        kl=0.02,
+        micro=32,
+        learning_rate=1e-4,
+        max_tokens=bed.max_tokens,
     )
+    compared = OfflineRLHFConfig(
+        loss="dpo", batch_size=16, micro=16, learning_rate=1e-4, max_tokens=bed.max_tokens
+    )
+    dpo = _run(bed, "offline-rlhf", lm, compared, max(3, round(60 * scale.share)), streams=1)
+    listed = [
+        Arm(MAIN, _run(bed, "grpo", lm, grpo, texts)),
+        Arm(SHUFFLED, _run(bed, "grpo", lm, replace(grpo, shuffle=True), texts)),
+        Arm(UNTRAINED, _run(bed, "grpo", model + OPTIONS, alone, STREAMS)),
+        Arm("filtered cloning", _run(bed, "rest", lm, cloning, ROUNDS * cloning.episodes)),
+        Arm("DPO", replace(dpo, data=str(data / "texts"))),
+        Arm("RLHF by PPO", _run(bed, "rlhf", lm, preferred, 2 * pairs + texts)),
+        Arm("best of 8 by a reward model", _run(bed, "best-of-n", lm, select, 2 * pairs + STREAMS)),
+    ]
+    if bed.sft:
+        listed.insert(2, Arm(SFT_ONLY, _run(bed, "grpo", lm, alone, STREAMS)))
+    return tuple(listed)
 
 
-def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
-    """Return the held-out score of each arm, and its lead over SFT alone, paired by seed, in Markdown."""
-    scores: dict[str, list[float]] = {}
-    right: dict[str, list[float]] = {}
-    for arm in listed:
-        found = [held_out(run, episodes) for run in runs_of(arm, seeds, folder)]
-        scores[arm.label] = [score for score, _ in found]
-        right[arm.label] = [success for _, success in found]
-    rows = []
-    for label, own in scores.items():
-        base = scores.get(SFT_ONLY)
+# ---- judged on held-out requests ---------------------------------------------------------------------------
+
+
+def judged(
+    bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int, workers: int = 6
+) -> str:
+    """Return the held-out score of each arm, its lead, its price elsewhere, and texts of it, in Markdown."""
+    runs = {(arm.label, seed): run for arm in listed for seed, run in enumerate(runs_of(arm, seeds, folder))}
+    rows = kept(
+        folder / "judged.jsonl",
+        [(str(run), episodes) for run in runs.values()],
+        measured,
+        workers=workers,
+    )
+    of_run = dict(zip(runs, rows, strict=True))
+    by_arm = {arm.label: [of_run[arm.label, seed] for seed in range(seeds)] for arm in listed}
+    before = SFT_ONLY if bed.sft else UNTRAINED
+    lines = []
+    for label, own in by_arm.items():
         lead: Any = ""
-        if base is not None and label != SFT_ONLY:
-            lead = over_pairs([score - before for score, before in zip(own, base, strict=True)])
-        rows.append((label, over_seeds(own), over_seeds(right[label]), lead))
-    told = f"On {episodes:,} held-out questions, the same for all runs; {seeds} seeds."
-    return f"{told}\n\n{table_of('arm | score | right | score above SFT only', rows)}"
+        if label != before:
+            pairs = zip(own, by_arm[before], strict=True)
+            lead = over_pairs([row["score"] - other["score"] for row, other in pairs]).short()
+        cells = [over_seeds([row[name] for row in own]) for name in ("score", "right", "kl", "perplexity")]
+        elsewhere = over_seeds([float(np.mean(row["elsewhere"])) for row in own])
+        lines.append((label, cells[0], cells[1], lead, *cells[2:], elsewhere))
+    head = f"arm | score | right | score above {before} | KL, nats | perplexity | other tasks"
+    told = (
+        f"On {episodes:,} held-out requests, the same for all runs; {seeds} seeds. Lead: paired by seed, "
+        f"with Student's 95 % interval. KL: from where the arm started, per text. Perplexity: of "
+        f"{len(PASSAGES)} plain sentences. Other tasks: mean score in {len(ELSEWHERE)} tasks that no arm "
+        "was trained on."
+    )
+    return f"{told}\n\n{table_of(head, lines)}\n\n{shown(by_arm)}"
 
 
-def held_out(run: Path, episodes: int) -> tuple[float, float]:
-    """Return the mean score of a run on held-out questions, and the share of right answers."""
-    trial = Trial(run=run, env_options={"part": "held-out"}, episodes=episodes, seed=17)
-    score = evaluate_run(trial, run.parent / "evaluations" / f"{run.name}-held-out")
-    return score.episode_return, score.success.value
+def shown(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return what the arms wrote to the same held-out requests, with the first seed, in Markdown."""
+    first = {label: own[0]["texts"] for label, own in by_arm.items()}
+    requests = [request for request, _ in next(iter(first.values()))]
+    lines = []
+    for number, request in enumerate(requests):
+        lines.append(f"- {json.dumps(request, ensure_ascii=False)}")
+        lines += [
+            f"    - {label}: {json.dumps(texts[number][1], ensure_ascii=False)}"
+            for label, texts in first.items()
+        ]
+    return "What they wrote, with seed 0:\n\n" + "\n".join(lines)
+
+
+def measured(run: str, episodes: int) -> dict[str, Any]:
+    """Judge a run: on held-out requests, on other tasks, and on plain sentences.
+
+    Returns:
+        Mean ``score``, share ``right``, ``kl`` per text, ``perplexity`` of the sentences, mean scores
+        ``elsewhere``, and ``texts``: held-out requests with what the run wrote.
+    """
+    folder = Path(run)
+    trial = Trial(run=folder, env_options={"part": "held-out"}, episodes=episodes, seed=17)
+    evaluations = folder.parent / "evaluations"
+    score = evaluate_run(trial, evaluations / f"{folder.name}-held-out")
+    agent, config = load_agent(folder)
+    return {
+        "score": score.episode_return,
+        "right": score.success.value,
+        "kl": score.figures.get("kl", 0.0),
+        "perplexity": perplexity(agent),
+        "elsewhere": [answered(agent, env, episodes // 3) for env in ELSEWHERE],
+        "texts": examples(agent, replace(config, env_options={**config.env_options, "part": "held-out"})),
+    }
+
+
+def perplexity(agent: Any) -> float:
+    """Return the perplexity of the passages per token, each after an empty user message."""
+    import torch  # loaded with the agent
+
+    policy = agent.agent.policy if hasattr(agent, "agent") else agent.policy
+    with torch.no_grad():
+        mean = [float(policy.likelihood([""], [text])) for text in PASSAGES]
+    return float(np.exp(-np.mean(mean)))
+
+
+def answered(agent: Any, env: str, episodes: int) -> float:
+    """Return the agent's mean score on held-out requests of another task."""
+    envs = [make(env, part="held-out") for _ in range(min(STREAMS, episodes))]
+    played = evaluate(agent.player, envs, episodes, 17)
+    return float(np.mean([episode.episode_return for episode in played]))
+
+
+def examples(agent: Any, config: RunConfig) -> list[tuple[str, str]]:
+    """Return held-out requests, drawn by a seed, with what the agent writes to each."""
+    envs = resolve(config).environments(SHOWN)
+    states = Rollout(envs, seeds=[1_000 + number for number in range(SHOWN)]).states
+    texts = agent.player(17).act(states)
+    return [(state.observation, text) for state, text in zip(states, texts, strict=True)]
+
+
+# ---- the study ---------------------------------------------------------------------------------------------
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    listed = arms(scale, data)
-    episodes = scale.episodes(HELD_OUT)
-    return [
-        Part(
-            "Spelling backwards",
-            listed,
-            beside=partial(judged, listed, scale.seeds, episodes=episodes),
-            prepare=partial(demonstrate, data, scale.share),
-            apart=True,  # a step is a text in one arm and a demonstration in another
-        )
-    ]
+    models = scale.lms or (MODEL,)
+    parts = []
+    for model in models:
+        for name, bed in BEDS.items():
+            title = name if len(models) == 1 else f"{name}, {model}"
+            place = data / "".join(c if c.isalnum() else "-" for c in title.lower())
+            listed = arms(bed, model, scale, place)
+            beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
+            ready = partial(prepare, bed, model, place, scale.share)
+            # Apart: a step is a text in one arm and a demonstration in another.
+            parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
+    return parts
 
 
 STUDIES = {
     "trained": Study(
         "trained",
-        "Does reinforcement learning improve a small real model on unseen questions, beyond SFT?",
+        "Does reinforcement learning improve a small real model on unseen requests, beyond SFT?",
         "No table of SmolLM2-135M is published. Nearest: Qwen3-0.6B on reversed text goes from 0.05 to about "
         "0.8 by SFT and reinforcement learning (prime-rl), of which the second is the small part.",
-        "Words of three to six letters; 256 demonstrations; adapters of rank 16. All hyper-parameters are "
-        "ours, and none was tuned. Arms that learn write 2,560 texts, which we estimate at an hour each on "
-        "two cores; it is not measured.",
+        "Words of three to six letters, sums of two numbers below 100, constraints and sentiments that a "
+        "rule checks; 256 demonstrations; adapters of rank 16. The settings are ours, and none was tuned. "
+        "GRPO, PPO and filtered cloning write 2,560 texts each, and PPO 600 more for its reward model.",
         _parts,
+        lm_for="grpo",
     )
 }

@@ -32,7 +32,7 @@ MODEL: Final = "qwen-coder-1.5b"
 """The writer, unless others are named."""
 PROGRAMS: Final = 64
 """Programs of a run: about five minutes of two cores."""
-STREAMS: Final = 4
+STREAMS: Final = 8
 """Programs that are written at once."""
 AFTER: Final = (8, 16, 32, 64)
 """Numbers of programs after which the best is shown."""
