@@ -61,6 +61,7 @@ _MODULES = {
     "likelihood-value": "likelihood_value",
     "decision-models": "decision_models",
     "audition": "audition",
+    "ladder": "ladder",
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",

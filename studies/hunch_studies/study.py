@@ -182,6 +182,7 @@ class Study:
         lm_for: The method in which additional models are used; empty if none are accepted.
         seeds: Default number of runs per arm.
         recorded: The recorded answers that it reads, which the user must fetch; empty if there are none.
+        command: Does the study, given its own options, if it has no runs.
     """
 
     name: str
@@ -192,6 +193,7 @@ class Study:
     lm_for: str = ""
     seeds: int = 3
     recorded: str = ""
+    command: Callable[[Sequence[str]], None] | None = None
 
 
 def selected(names: Iterable[str], texts: Sequence[str]) -> set[str]:

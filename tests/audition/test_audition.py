@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shlex
 import threading
 from dataclasses import replace
@@ -17,18 +18,20 @@ from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
 from hunch.audition.planner import SKILLS
-from hunch.audition.prior import states
-from hunch.audition.question import Bed, Scores, best, moments, won_by_search
+from hunch.audition.prior import PRIOR, aimless, states
+from hunch.audition.question import Bed, Manner, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
+from hunch.audition.text_judge import PRINCIPLE
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.envs import Outcome, TextEnv
 from hunch.envs.kitchen.errands import ERRANDS, plans
 from hunch.lm import Cached, load
-from hunch.lm.base import Model
+from hunch.lm.base import Model, OptionScores
 from hunch.lm.budget import Budget
 from hunch.lm.speech import ONE_LINE
 from hunch.rl.episodes import play
+from hunch.roles.prior.language import prompt
 
 LAKE = Bed("hunch/FrozenLake-v0")
 
@@ -183,8 +186,15 @@ def test_a_model_that_knows_nothing_is_at_chance():
 
 def test_refusals_are_no_verdicts():
     found = heard("judge", "scripted:judge?refusal=1", n=20)
-    assert found.ability == 0
+    assert not found.has_score
+    assert found.why == "100% of the answers could not be read"
     assert found.columns["no verdict"] == 1
+
+
+def test_few_unreadable_answers_count_as_wrong():
+    found = heard("judge", "scripted:judge?refusal=0.5", n=60)
+    assert 0.3 < found.unread < 0.7
+    assert abs(found.ability - (1 - found.unread)) < 0.05
 
 
 def test_a_model_without_the_verb_cannot():
@@ -650,3 +660,94 @@ def test_a_judge_of_texts_that_decides_is_held_against_the_truth():
     assert found.ability == 0.5
     assert [(own.predicted, own.observed, own.n) for own in found.calibration] == [(0.5, 0.5, 40)]
     assert found.columns["calibration error"] == 0
+
+
+# ---- ways of asking, and the blank prompt -----------------------------------------------------------------
+
+
+class Noted(Model):
+    """A model that writes nothing of use, and keeps the prompts."""
+
+    name = "noted"
+    revision = "1"
+    verbs = frozenset({"generate", "score", "embed"})
+    takes = frozenset({"choices"})
+    dim = 1
+
+    def __init__(self):
+        self.prompts = []
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        self.prompts += prompts
+        answer = sampling.choices[0] if sampling.choices else "no idea"
+        return [[answer] * k for _ in prompts]
+
+    def score(self, prompts, options):
+        self.prompts += prompts
+        lengths = [np.arange(1, len(own) + 1) for own in options]
+        return [OptionScores(-1.0 * own, own, own) for own in lengths]
+
+    def embed(self, texts):
+        self.prompts += texts
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+
+BLANKS = [(role.name, way) for role in ROLES if role.blank for way in role.ways if way != "decision"]
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")  # it says nothing of use
+@pytest.mark.parametrize(("name", "way"), BLANKS)
+def test_the_blank_prompt_leaves_out_objective_and_task_and_nothing_else(name, way):
+    role = role_named(name)
+    bed = role.beds[0]
+    if (name, way) == ("goal", "similarity"):
+        pytest.skip("goals near to what is seen have no objective")
+    said = {}
+    for blank in (False, True):
+        drawn, model = role.draw(bed, 4, 3), Noted()
+        role.ask(Cached(model), drawn, 0, Manner(way, blank))
+        said[blank] = model.prompts
+    whole, rest = ({*re.findall(r"\w+", "\n".join(said[blank]))} for blank in (False, True))
+    if (name, way) != ("planner", "similarity"):  # without examples, it compares skills
+        assert rest <= whole, "nothing comes in"
+    known = role.draw(bed, 4, 3)
+    objectives = {
+        "prior": lambda: {m.state.task for m in known.moments},
+        "policy": lambda: {m.state.task for m in known.moments},
+        "judge": lambda: {steps[0].state.task for steps in known},
+        "preference": lambda: {pair.task for pair in known},
+        "planner": lambda: {due.state.task for due in known},
+        "goal": lambda: {"sensible and useful"},
+        "text-judge": lambda: {PRINCIPLE, *(pair.request for pair in known)},
+    }[name]()
+    assert any(text in prompt for text in objectives for prompt in said[False])
+    assert not any(text in prompt for text in objectives for prompt in said[True])
+
+
+def test_a_role_without_objective_has_no_blank_prompt():
+    found = hunch.audition("uniform", ["writer", "formaliser"], questions=3, blank=True)
+    assert all("no objective" in line.heard.why for line in found.lines)
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")  # it says nothing of use
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_a_model_is_asked_in_the_way_that_is_named(role):
+    for way in role.ways_of(Noted()):
+        if "see" in role.beds[0].needs or role.name == "reader":
+            continue
+        drawn = role.draw(role.beds[0], 4, 3)
+        heard_by = hear(role, role.beds[0], "noted", Cached(Noted()), drawn, 0, Manner(way))
+        assert heard_by.way in (way, ""), way
+    cannot = hear(role, role.beds[0], "noted", Cached(Noted()), None, 0, Manner("decision"))
+    assert not cannot.has_score
+
+
+@pytest.mark.parametrize("bed", PRIOR.beds, ids=lambda bed: bed.env)
+def test_no_word_of_the_task_is_left_in_the_states_of_a_blank_prompt(bed):
+    for moment in states(bed, 12, 3).moments:
+        blank = prompt(aimless(moment.state, bed.manual))
+        assert moment.state.task not in blank
+        assert "task" not in blank
+        assert "aim" not in blank
+        assert all(option in blank for option in moment.state.options)
+        assert blank != prompt(replace(moment.state, task="")) or not bed.manual

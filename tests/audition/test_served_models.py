@@ -100,13 +100,14 @@ def test_a_known_error_is_measured(server, model):
 
 
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
-def test_a_silent_model_gets_a_full_table(server):
+def test_a_silent_model_could_not_be_asked(server):
     found = hunch.audition(spec(server), questions=20)
-    asked = [line.heard for line in found.lines if not line.heard.why]
-    assert {one.role for one in asked} >= {"prior", "policy", "judge", "preference", "goal", "planner"}
-    assert all(one.ability == 0 for one in asked)
-    assert "only empty answers as prior, judge" in str(found)
-    assert not any(line.verdict == "pays" for line in found.lines)
+    mute = [line for line in found.lines if line.heard.unread == 1]
+    roles = {line.heard.role for line in mute}
+    assert roles >= {"prior", "policy", "judge", "preference", "goal", "planner"}
+    assert all(line.verdict == "could not be asked" for line in mute)
+    assert not any(line.heard.has_score for line in mute)
+    assert "could not be asked as prior" in str(found)
     assert server.answered <= 300
 
 

@@ -12,8 +12,6 @@ from hunch.audition.frontier import Frontier, Interval, Verdict
 from hunch.core import EvidenceLevel
 from hunch.rl.calibration import Bin
 
-EMPTY: Final = "empty answers"
-"""Name of the column for the share of empty answers, shown if all were empty."""
 CALIBRATION_ERROR: Final = "calibration error"
 """Name of the column for the expected calibration error of a model that states probabilities."""
 BY_CHANCE: Final = "calibration error by chance"
@@ -37,6 +35,9 @@ class Heard:
         why: Why the model was not asked; empty if it was.
         calibration: What the model's probabilities are worth: their mean in each tenth, and how often what
             they stand for came true; empty if it states none.
+        way: The way in which the model was asked; empty if the role did not choose one.
+        unread: Share of the questions to which no answer could be read.
+        asked: False if the model was not asked for a reason that lies in the audition, such as its budget.
     """
 
     role: str
@@ -50,16 +51,14 @@ class Heard:
     usage: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
     calibration: tuple[Bin, ...] = ()
+    way: str = ""
+    unread: float = 0.0
+    asked: bool = True
 
     @property
     def has_score(self) -> bool:
         """True if there is a score."""
         return not isnan(self.ability)
-
-    @property
-    def silent(self) -> bool:
-        """True if all answers were empty."""
-        return self.columns.get(EMPTY) == 1
 
 
 @dataclass(frozen=True)
@@ -243,17 +242,18 @@ def notes(found: Audition) -> list[str]:
         if found.stopped
         else []
     )
-    return [*ended, *_silent(found), *(advice(found, model) for model in found.models)]
+    return [*ended, *_unheard(found), *(advice(found, model) for model in found.models)]
 
 
-def _silent(found: Audition) -> list[str]:
-    """Return a sentence on each model that said nothing in a role."""
+def _unheard(found: Audition) -> list[str]:
+    """Return a sentence on each model whose answers in a role could not be read."""
     roles: dict[str, dict[str, None]] = {}
     for line in found.lines:
-        if line.heard.silent:
+        if line.heard.unread and not line.heard.has_score:
             roles.setdefault(line.heard.model, {})[line.heard.role] = None
     return [
-        f"{model} gave only empty answers as {', '.join(own)}: its ability there is 0."
+        f"{model} could not be asked as {', '.join(own)}, which says nothing of its ability: the way of "
+        "asking failed. Try another one, as in --way structured."
         for model, own in roles.items()
     ]
 

@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from hunch.audition.question import POOL, Bed, Role, Scores
+from hunch.audition.question import POOL, USUAL, Bed, Manner, Role, Scores, in_words
 from hunch.envs.proofs.english import english
 from hunch.envs.proofs.logic import Goal, counter_model, read
 from hunch.envs.proofs.statements import variants
 from hunch.lm.base import LanguageModel
-from hunch.roles.formaliser import Formaliser, parsed
+from hunch.roles.formaliser import LONGEST, Formaliser, parsed
 
 _BED = Bed("hunch/Proof-v0", stored=True)
 _KNOWN: Final = (
@@ -48,9 +48,11 @@ def statements(bed: Bed, n: int, seed: int) -> list[Goal]:
     return list(found)[:n]
 
 
-def readings(lm: LanguageModel, drawn: Sequence[Goal], seed: int) -> Scores:
+def readings(lm: LanguageModel, drawn: Sequence[Goal], seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each statement whether the model's formula is the intended one."""
-    return _scored(drawn, Formaliser(lm, readings=1).read([english(goal) for goal in drawn]))
+    in_words(manner)
+    reader = Formaliser(lm, readings=1, max_tokens=manner.max_tokens or LONGEST)
+    return _scored(drawn, reader.read([english(goal) for goal in drawn]))
 
 
 def by_words(drawn: Sequence[Goal], seed: int) -> Scores:
@@ -68,7 +70,7 @@ def replaced(text: str) -> Goal | None:
 def _scored(drawn: Sequence[Goal], found: Sequence[Goal | None]) -> Scores:
     right = np.array([own == goal for own, goal in zip(found, drawn, strict=True)], float)
     none = float(np.mean([own is None for own in found]))
-    return Scores(right, list(range(len(drawn))), {"no reading": none})
+    return Scores(right, list(range(len(drawn))), {"no reading": none}, unread=none)
 
 
 FORMALISER = Role(

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 Errors = Literal["independent", "lasting"]
-Verdict = Literal["pays", "does not pay", "may pay", "not measured"]
+Verdict = Literal["pays", "does not pay", "may pay", "could not be asked", "not measured"]
 Interval = tuple[float, float]
 
 

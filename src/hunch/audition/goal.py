@@ -7,18 +7,24 @@ it has an effect in this state and serves an achievement; actions without use ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from hunch.audition.question import Bed, Role, Scores
-from hunch.core import State, World
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
+from hunch.core import State, UsageError, World
 from hunch.envs.craft import PASTIMES, Craft
 from hunch.lm.base import LanguageModel
-from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
+from hunch.lm.ways import Way
+from hunch.methods.goal.ellm import GoalWay, SuggestionConfig, Suggestions
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
 
+APPROVING: Final[tuple[GoalWay, ...]] = ("decision", "structured", "label", "likelihood")
+"""The ways of asking for a yes or no to each candidate."""
+WAYS: Final[tuple[Way, ...]] = ("decision", "structured", "label", "similarity", "likelihood", "text")
+"""The ways of asking for goals; text writes a list of them."""
 BEDS = (Bed("hunch/Craft-v0", {}, "world_seed"),)
 EACH = 5
 """Number of states drawn per episode."""
@@ -27,9 +33,9 @@ Offered: TypeAlias = tuple[State, frozenset[str], int]
 """A state, the goals that count as right in it, and the number of the episode."""
 
 
-def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int) -> Scores:
+def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each state the share of suggested goals that are right; 0 if there are none."""
-    source = Suggestions(lm, SuggestionConfig(patience=None))
+    source = Suggestions(lm, settings_of(manner))
     source.begin(World(), seed)
     found = source.suggest([state for state, _, _ in drawn])
     right = [
@@ -42,7 +48,33 @@ def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int) -> Score
         np.array(right),
         [episode for _, _, episode in drawn],
         {"goals per state": float(np.mean(named)), "useful goals named": float(np.mean(reach))},
+        # Answers of one word, yes or no, may approve of nothing; a list without a candidate is unreadable.
+        unread=float(np.mean([not goals for goals in found])) if source.how == "list" else 0.0,
     )
+
+
+def settings_of(manner: Manner) -> SuggestionConfig:
+    """Return how a goal source asks: for a list, by similarity, or for a yes to each candidate.
+
+    Raises:
+        UsageError: if a goal source cannot be asked in this way.
+    """
+    objective = "" if manner.blank else SuggestionConfig.objective
+    asked = SuggestionConfig(objective=objective, max_tokens=manner.max_tokens, patience=None)
+    if manner.way == "auto":
+        return asked
+    if manner.way == "text":
+        return replace(asked, how="list")
+    if manner.way == "similarity":
+        if manner.blank:
+            raise UsageError(
+                "Goals by similarity are near to what is seen: there is no objective to leave out."
+            )
+        return replace(asked, how="alike")
+    for way in APPROVING:
+        if way == manner.way:
+            return replace(asked, how="ask", way=way)
+    raise UsageError(f"Goals are asked for by {', '.join(WAYS)}, not {manner.way!r}.")
 
 
 def states(bed: Bed, n: int, seed: int) -> list[Offered]:
@@ -91,4 +123,6 @@ GOAL = Role(
     BEDS,
     states,
     suggestions,
+    ways=WAYS,
+    blank="that goals should be sensible and useful",
 )

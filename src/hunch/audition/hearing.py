@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import nan
-from typing import Any
+from typing import Any, Literal
 
 from hunch.audition import frontier as frontiers
 from hunch.audition import playing
-from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, EMPTY, Audition, Heard, Line
+from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard, Line
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
-from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
+from hunch.lm.hearing import USELESS
 from hunch.lm.registry import load
+from hunch.lm.ways import WAYS, Way
 from hunch.ranges import PositiveInt, check_value
 from hunch.rl.calibration import Bin, calibration_error, error_by_chance, reliability
 from hunch.rl.rollout import TextEnvironment
@@ -40,6 +42,8 @@ def audition(
     questions: int = 100,
     seed: int = 0,
     worth: float = 0.05,
+    way: Way | Literal["auto"] = "auto",
+    blank: bool = False,
     budget: Budget | None = None,
     join: Join | None = None,
     progress: Callable[[str], None] = lambda what: None,
@@ -57,6 +61,9 @@ def audition(
         questions: Questions per role, spread over its environments.
         seed: Seed of the questions.
         worth: Smallest gain in success rate for which a model is recommended.
+        way: The way of asking, in the roles that have it; auto takes each role's default for the model.
+        blank: Ask with the blank prompt, which leaves out objective, task and manual: the control that shows
+            whether a model uses them. The stand-ins are asked as usual.
         budget: Limits on the use of the models, over all roles together.
         join: Combines a model with its answers; see :func:`hunch.runs.models.load_models`.
         progress: Called with a description of the next questions.
@@ -70,6 +77,9 @@ def audition(
         HunchError: if a model fails; earlier answers are kept, and the same call continues after them.
     """
     check_value("questions", questions, PositiveInt)
+    if way != "auto" and way not in WAYS:
+        raise UsageError(f"A way of asking is one of auto, {', '.join(WAYS)}, not {way!r}.")
+    manner = Manner(way, blank)
     check_env(env, env_options or {}, data)
     chosen = [role_named(name) for name in roles] if roles else list(ROLES)
     models = _models(lm, join)
@@ -94,10 +104,12 @@ def audition(
                 progress(f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask")
                 why = lacking or ("the budget ended" if stopped else "")
                 try:
-                    heard = Heard(role.name, bed.env if bed else name_of_place(env), spec, why=why)
-                    heard = heard if why or bed is None else hear(role, bed, spec, model, asked, seed)
+                    heard = Heard(
+                        role.name, bed.env if bed else name_of_place(env), spec, why=why, asked=not why
+                    )
+                    heard = heard if why or bed is None else hear(role, bed, spec, model, asked, seed, manner)
                 except BudgetError as error:
-                    stopped, heard = str(error), replace(heard, why="the budget ended")
+                    stopped, heard = str(error), replace(heard, why="the budget ended", asked=False)
                 lines += _judged(role, Line(heard, *stand_ins), worth)
     return Audition(tuple(lines), worth, seed, ledger.by_name(), stopped)
 
@@ -107,8 +119,42 @@ def name_of_place(env: str | TextEnvironment | None) -> str:
     return env if isinstance(env, str) else "" if env is None else name_of(env)
 
 
-def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed: int) -> Heard:
-    """Ask one model the questions that were drawn in one environment, and return its scores.
+@dataclass(frozen=True)
+class Answered:
+    """What came of putting the questions of one environment to one model.
+
+    Attributes:
+        scores: The scores of the answers; None if the model could not be asked.
+        why: Why it could not be asked; empty if it could.
+        way: The way in which it was asked; empty if the role did not choose one.
+        unread: Share of the questions to which no answer could be read.
+        columns: Further measures by name, also where there are no scores.
+        usage: Usage of the model for the answers.
+    """
+
+    scores: Scores | None
+    why: str = ""
+    way: str = ""
+    unread: float = 0.0
+    columns: Mapping[str, float] = field(default_factory=dict)
+    usage: Mapping[str, float] = field(default_factory=dict)
+
+
+def put(
+    role: Role, bed: Bed, model: LanguageModel, drawn: Any, seed: int, manner: Manner = USUAL
+) -> Answered:
+    """Put the questions that were drawn in one environment to a model with a meter.
+
+    A model that cannot be asked has no scores, and neither has one whose answers were empty, or were in nine
+    of ten cases not what the role can read: that is no ability of 0.
+
+    Args:
+        role: The role.
+        bed: The environment.
+        model: The model.
+        drawn: The questions, which were drawn by ``role.draw``.
+        seed: Seed of random choices.
+        manner: How the questions are asked.
 
     Raises:
         HunchError: if the model fails.
@@ -117,21 +163,63 @@ def hear(role: Role, bed: Bed, spec: str, model: LanguageModel, drawn: Any, seed
     if not lacks and bed.needs and bed.needs.isdisjoint(model.verbs):
         lacks = " or ".join(sorted(bed.needs))
     if lacks and model.name != UNINFORMED:
-        return Heard(role.name, bed.env, spec, model.evidence, why=f"it cannot {lacks}")
+        return Answered(None, f"it cannot {lacks}")
+    if why := unable(role, model, manner):
+        return Answered(None, why)
     meter: Any = model
     before, answers = copy(meter.usage), meter.heard.answers  # counted up in place
+    meter.first_answers.ways.clear()
     try:
-        scores = role.ask(model, drawn, seed)
+        scores = role.ask(model, drawn, seed, manner)
     except UsageError as error:  # such as a prompt that is longer than its context
-        return Heard(role.name, bed.env, spec, model.evidence, why=str(error).rstrip("."))
+        return Answered(None, str(error).rstrip("."))
+    usage = (meter.usage - before).as_dict()
+    way = next(iter(meter.first_answers.ways.values()), "")
     if meter.usage.shortened > before.shortened:
         why = f"it reads at most {model.context} tokens, fewer than a question has"
-        return Heard(role.name, bed.env, spec, model.evidence, why=why)
-    if answers < meter.heard.answers <= answers + meter.heard.mute and meter.speaks:
-        scores = replace(scores, values=0 * scores.values, columns={**scores.columns, EMPTY: 1.0})
+        return Answered(None, why, way, usage=usage)
+    empty = answers < meter.heard.answers <= answers + meter.heard.mute
+    unread = 1.0 if empty else scores.unread
+    if meter.speaks and unread > USELESS:
+        why = "all answers were empty" if empty else f"{unread:.0%} of the answers could not be read"
+        return Answered(None, why, way, unread, scores.columns, usage)
+    return Answered(scores, "", way, unread, scores.columns, usage)
+
+
+def hear(
+    role: Role,
+    bed: Bed,
+    spec: str,
+    model: LanguageModel,
+    drawn: Any,
+    seed: int,
+    manner: Manner = USUAL,
+) -> Heard:
+    """Put questions to a model as :func:`put` does, and return its scores under the name ``spec``."""
+    answered = put(role, bed, model, drawn, seed, manner)
+    told = {"columns": answered.columns} if answered.scores is None else _told(answered.scores)
     return Heard(
-        role.name, bed.env, spec, model.evidence, **_told(scores), usage=(meter.usage - before).as_dict()
+        role.name,
+        bed.env,
+        spec,
+        model.evidence,
+        **told,
+        usage=answered.usage,
+        why=answered.why,
+        way=answered.way,
+        unread=answered.unread,
     )
+
+
+def unable(role: Role, model: LanguageModel, manner: Manner) -> str:
+    """Return why a role cannot put its questions to a model in this manner; empty if it can."""
+    if manner.blank and not role.blank:
+        return "its questions have no objective that could be left out"
+    if manner.way == "auto" or manner.way in role.ways_of(model):
+        return ""
+    if manner.way not in role.ways:
+        return f"the role is asked by {', '.join(role.ways)}"
+    return f"it cannot be asked by {manner.way}"
 
 
 def _told(scores: Scores) -> dict[str, Any]:
@@ -190,7 +278,7 @@ def _judged(role: Role, line: Line, worth: float) -> list[Line]:
     """Return a line for each method with a frontier here; one that says so if there is none."""
     heard = line.heard
     if not heard.has_score:
-        return [line]
+        return [replace(line, verdict="could not be asked") if heard.asked else line]
     known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
     if not known:
         return [replace(line, verdict="may pay", why=frontiers.elsewhere(heard.role))]

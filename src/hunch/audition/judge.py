@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from hunch.audition.question import Bed, Role, Scores
-from hunch.core import Transition, World
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
+from hunch.core import Transition, UsageError, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
-from hunch.roles.reward.judge import Judge, JudgeConfig
+from hunch.roles.reward.judge import JUDGING, Judge, JudgeConfig, JudgeWay
 
 BEDS = (Bed("hunch/MatrixGame-v0"), Bed("hunch/Ultimatum-v0", {}, "pool_seed"))
 AGAIN = 12
@@ -27,9 +27,18 @@ ATTEMPTS = 50
 """Maximum number of episodes played per question, until there are enough with both outcomes."""
 
 
-def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int) -> Scores:
+def verdicts(
+    lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int, manner: Manner = USUAL
+) -> Scores:
     """Return for each episode whether the verdict is right; no verdict counts as wrong."""
-    judge = Judge(lm, JudgeConfig(temperature=1.0, patience=None))
+    config = JudgeConfig(
+        way=judging(manner.way),
+        objective="" if manner.blank else None,
+        max_tokens=manner.max_tokens,
+        temperature=1.0,
+        patience=None,
+    )
+    judge = Judge(lm, config)
     judge.begin(World(), seed)
     prompts = [judge.question(steps[0].state.task, account(steps)) for steps in drawn]
     truth = np.array([steps[-1].success for steps in drawn])
@@ -50,7 +59,21 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Sequence[Transition]], seed: int
         },
         stated=np.array([verdict for verdict in given if verdict is not None]) if states else None,
         came=truth[first >= 0].astype(float) if states else None,
+        unread=float(np.mean(first < 0)),
     )
+
+
+def judging(way: str) -> JudgeWay:
+    """Return a way of asking a judge.
+
+    Raises:
+        UsageError: if a judge cannot be asked in this way.
+    """
+    known: tuple[JudgeWay, ...] = get_args(JudgeWay)
+    for own in known:
+        if own == way:
+            return own
+    raise UsageError(f"A judge is asked by {', '.join(known)}, not {way!r}.")
 
 
 def _lasting(again: np.ndarray[Any, Any], wrong: float) -> float:
@@ -121,4 +144,6 @@ JUDGE = Role(
     episodes,
     verdicts,
     by_words,
+    ways=JUDGING,
+    blank="the objective",
 )

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
 from hunch.core import State
 from hunch.envs.kitchen.errands import ERRANDS, EXAMPLES, plans
 from hunch.envs.kitchen.skills import VERBS, subtasks
 from hunch.envs.kitchen.world import DONE
 from hunch.lm.base import LanguageModel
-from hunch.methods.planner.examples import build_scorer
+from hunch.lm.ways import WAYS
+from hunch.methods.planner.examples import ExamplePrior, build_scorer
 from hunch.methods.planner.saycan import SayCanConfig
 from hunch.roles.prior.base import DistributionPrior
 
@@ -34,11 +35,14 @@ class Due(NamedTuple):
     errand: int
 
 
-def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
+def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each transcript whether the most likely skill is right; without a skill it is wrong."""
-    prior = build_scorer(replace(SayCanConfig().prior, patience=None), lm)
+    config = replace(SayCanConfig().prior, way=manner.way, max_tokens=manner.max_tokens, patience=None)
+    # By similarity, an encoder compares the errand with the examples, as it does by default.
+    prior = ExamplePrior(lm) if manner.way == "similarity" else build_scorer(config, lm)
+    states = [replace(due.state, task="", raw=()) if manner.blank else due.state for due in drawn]
     k = None if isinstance(prior, DistributionPrior) else 1
-    proposals = prior.propose([due.state for due in drawn], k, np.random.default_rng(seed))
+    proposals = prior.propose(states, k, np.random.default_rng(seed))
     named = ["" if p.fallbacks == 1 else SKILLS[p.indices[p.weights.argmax()]] for p in proposals]
     right = np.array([float(name in due.next) for name, due in zip(named, drawn, strict=True)])
     first = np.array([not due.state.history for due in drawn])
@@ -49,7 +53,8 @@ def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int) -> Scores:
         single = np.array([len(due.next) == 1 for due in drawn])
         stated = np.array([p.weights.max() for p in proposals])[single]
         came = right[single]
-    return Scores(right, [due.errand for due in drawn], columns, stated=stated, came=came)
+    unread = float(np.mean([p.fallbacks == 1 for p in proposals]))
+    return Scores(right, [due.errand for due in drawn], columns, stated=stated, came=came, unread=unread)
 
 
 def transcripts(bed: Bed, n: int, seed: int) -> list[Due]:
@@ -82,4 +87,6 @@ PLANNER = Role(
     BEDS,
     transcripts,
     skills,
+    ways=WAYS,
+    blank="the errand, and the examples of plans",
 )

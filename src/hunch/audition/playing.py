@@ -16,7 +16,8 @@ import numpy as np
 
 from hunch.audition.frontier import Frontier, Point
 from hunch.audition.prior import POLICY
-from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
+from hunch.core import UsageError
 from hunch.lm.base import LanguageModel
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.rollout import Rollout, episode_seed
@@ -48,12 +49,15 @@ def games(bed: Bed, n: int, seed: int) -> Games:
     return Games(bed, STEPS * n, seed)
 
 
-def success(lm: LanguageModel, drawn: Games, seed: int) -> Scores:
+def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each episode that the model plays whether it succeeds, as scores.
 
     An episode that exceeds the number of steps is a failure.
     """
-    agent = ZeroShot(build_prior(PriorConfig(patience=None), lm), SETTINGS, lm=lm)
+    if manner.blank:
+        raise UsageError("A model that plays is asked with the task; the role prior has a blank prompt.")
+    config = PriorConfig(way=manner.way, max_tokens=manner.max_tokens, patience=None)
+    agent = ZeroShot(build_prior(config, lm), SETTINGS, lm=lm)
     player = agent.player(seed)
     steps = drawn.steps * (LONGER if lm.name in STAND_INS else 1)
     envs = [drawn.bed.make(drawn.seed) for _ in range(STREAMS)]
@@ -73,7 +77,9 @@ def success(lm: LanguageModel, drawn: Games, seed: int) -> Scores:
     return Scores(np.array(won), list(range(len(won))), columns)
 
 
-PLAYING = Role("policy", "success of the episodes that it plays", POLICY.verbs, (), games, success)
+PLAYING = Role(
+    "policy", "success of the episodes that it plays", POLICY.verbs, (), games, success, ways=POLICY.ways
+)
 
 
 def frontier(env: str, chance: float, steps: int) -> Frontier:

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hunch.audition import pictures
-from hunch.audition.question import Bed, Moment, Role, Scores, moments
-from hunch.core import FloatArray, World
+from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments
+from hunch.core import FloatArray, UsageError, World
 from hunch.lm import load
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel, Verb
 from hunch.methods.reward.motif import Preference, PreferenceConfig
+from hunch.roles.reward.comparer import COMPARING, comparing
 from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
 
 _WRITES = frozenset[Verb]({"generate", "decide"})
@@ -79,13 +80,13 @@ def _drawn_pictures(n: int, seed: int) -> list[Compared]:
     ]
 
 
-def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> Scores:
+def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int, manner: Manner = USUAL) -> Scores:
     """Return the score of each pair: the share of the two orders with the right verdict.
 
     A tie, or no verdict, counts as half.
     """
     pictured = isinstance(drawn[0].better, bytes)
-    ahead, behind = (_of_pictures if pictured else _of_captions)(lm, drawn, seed)
+    (ahead, behind), unread = (_of_pictures if pictured else _of_captions)(lm, drawn, seed, manner)
     values = (ahead + behind) / 2
     far = np.array([p.distance for p in drawn]) > np.median([p.distance for p in drawn])
     both = (ahead == 0) & (behind == 0)
@@ -100,32 +101,51 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> Scores:
             "lasting errors": float(both.sum() / max(1, ((ahead == 0) | (behind == 0)).sum())),
         },
         each=2,
+        unread=unread / (2 * len(drawn)),
     )
 
 
-def _of_captions(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> FloatArray:
-    """Return for each pair, in two orders, 1 for the right verdict and a half for none, shape (2, n)."""
-    asked = Preference(lm, load("bag-of-words"), PreferenceConfig(patience=None))
+def _of_captions(
+    lm: LanguageModel, drawn: Sequence[Compared], seed: int, manner: Manner
+) -> tuple[FloatArray, int]:
+    """Return for each pair, in two orders, 1 for the right verdict and a half for none, shape (2, n).
+
+    Beside them stands how many answers could not be read.
+    """
+    config = PreferenceConfig(
+        way=comparing(manner.way),
+        goal="" if manner.blank else None,
+        max_tokens=manner.max_tokens,
+        patience=None,
+    )
+    asked = Preference(lm, load("bag-of-words"), config)
     points = np.zeros((2, len(drawn)))
+    unread = 0
     for task in dict.fromkeys(pair.task for pair in drawn):
         asked.begin(World(task=task, steps=10**9), seed)
         own = [i for i, pair in enumerate(drawn) if pair.task == task]
         forward = [(drawn[i].better, drawn[i].worse) for i in own]
         for order, shown in enumerate((forward, [pair[::-1] for pair in forward])):
             points[order, own] = [_point(pair.verdict, order + 1) for pair in asked.judged(shown)]
-    return points
+            unread += asked.unread
+    return points, unread
 
 
-def _of_pictures(lm: LanguageModel, drawn: Sequence[Compared], seed: int) -> FloatArray:
+def _of_pictures(
+    lm: LanguageModel, drawn: Sequence[Compared], seed: int, manner: Manner
+) -> tuple[FloatArray, int]:
     """Return the same for pictures, in which the uninformed stand-in decides by chance."""
     if "see" not in lm.verbs:
-        return np.random.default_rng(seed).integers(0, 2, (2, len(drawn))).astype(float)
+        return np.random.default_rng(seed).integers(0, 2, (2, len(drawn))).astype(float), 0
+    if manner.blank or manner.way != "auto":
+        raise UsageError("Pictures are compared in one way, with the goal.")
     judge, known = PictureJudge(lm, PictureAsking(patience=None)), pictures.stored()
     goal = known.task if judge.writes else known.near
     forward = [(pair.better, pair.worse) for pair in drawn]
     orders = (forward, [pair[::-1] for pair in forward])
     told = [judge.verdicts(goal, shown) for shown in orders]
-    return np.array([[_point(said or 0, i) for said in own] for i, own in enumerate(told, 1)])
+    points = np.array([[_point(said or 0, i) for said in own] for i, own in enumerate(told, 1)])
+    return points, sum(said is None for own in told for said in own)
 
 
 def _point(verdict: float, right: int) -> float:
@@ -152,4 +172,6 @@ PREFERENCE = Role(
     pairs,
     verdicts,
     by_words,
+    ways=COMPARING,
+    blank="the goal",
 )

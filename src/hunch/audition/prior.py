@@ -10,68 +10,93 @@ probability 0.7. This is measured where one action is right: several right ones 
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from hunch.audition.question import Bed, Moment, Role, Scores, moments
-from hunch.core import FloatArray
+from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments
+from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
-from hunch.lm.ways import VERBS
+from hunch.lm.ways import VERBS, WAYS
 from hunch.roles.prior.base import DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 K = 5
 """Number of proposals, as in DQN-Prior."""
 BEDS = (
-    Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed"),
+    Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed", manual=r"Your task is to: .*\n?"),
     Bed("hunch/Overcooked-Salad-v0"),
-    Bed("hunch/FrozenLake-v0"),
+    Bed("hunch/FrozenLake-v0", manual=r"You are in a .*? that we aim to reach\. Input: "),
     Bed("hunch/Blocksworld-v0"),
 )
 ASKED = tuple(dict.fromkeys(verb for verbs in VERBS.values() for verb in verbs))
 
 
 class States(NamedTuple):
-    """States with the right actions, and the models' proposals, which both roles share."""
+    """States of a bed with the right actions, and the models' proposals, which both roles share."""
 
+    bed: Bed
     moments: list[Moment]
-    proposals: dict[LanguageModel, list[Proposal]]
-    stated: dict[LanguageModel, list[FloatArray]]  # p(a|s) of models that state it
+    proposals: dict[tuple[LanguageModel, Manner], list[Proposal]]
+    stated: dict[tuple[LanguageModel, Manner], list[FloatArray]]  # p(a|s) of models that state it
 
 
 def states(bed: Bed, n: int, seed: int) -> States:
     """Draw n states with their right actions."""
-    return States(moments(bed, n, seed), {}, {})
+    return States(bed, moments(bed, n, seed), {}, {})
 
 
-def accuracy(lm: LanguageModel, drawn: States, seed: int) -> Scores:
+def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each state the total weight of the proposals that are right."""
-    proposals = _proposed(lm, drawn, seed)
+    proposals = _proposed(lm, drawn, seed, manner)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     weight = np.array([own.sum() for own in right])
-    stated, came = _stated(lm, drawn)
+    stated, came = _stated((lm, manner), drawn)
     episodes = [m.episode for m in drawn.moments]
-    return Scores(weight, episodes, _columns(proposals, right), stated=stated, came=came)
+    columns = _columns(proposals, right)
+    unread = columns.get("unread", 0.0)
+    return Scores(weight, episodes, columns, stated=stated, came=came, unread=unread)
 
 
-def _proposed(lm: LanguageModel, drawn: States, seed: int) -> list[Proposal]:
-    if lm not in drawn.proposals:
-        asked, rng = [m.state for m in drawn.moments], np.random.default_rng(seed)
-        prior = build_prior(PriorConfig(patience=None), lm)
-        drawn.proposals[lm] = prior.propose(asked, K, rng)
+def _proposed(lm: LanguageModel, drawn: States, seed: int, manner: Manner) -> list[Proposal]:
+    key = lm, manner
+    if key not in drawn.proposals:
+        asked = [m.state for m in drawn.moments]
+        if manner.blank:
+            asked = [aimless(state, drawn.bed.manual) for state in asked]
+        rng = np.random.default_rng(seed)
+        prior = build_prior(PriorConfig(way=manner.way, max_tokens=manner.max_tokens, patience=None), lm)
+        drawn.proposals[key] = prior.propose(asked, K, rng)
         if isinstance(prior, DistributionPrior):
-            drawn.stated[lm] = prior.probabilities(asked)  # kept, so the model is not asked again
-    return drawn.proposals[lm]
+            drawn.stated[key] = prior.probabilities(asked)  # kept, so the model is not asked again
+    return drawn.proposals[key]
 
 
-def _stated(lm: LanguageModel, drawn: States) -> tuple[FloatArray | None, FloatArray | None]:
+def aimless(state: State, manual: str) -> State:
+    """Return a state without task, goals and manual: only what is there, what was done and what is possible.
+
+    Args:
+        state: The state.
+        manual: Pattern of the task and the rules in observations; see :class:`Bed`.
+    """
+    history = tuple((without(observation, manual), action) for observation, action in state.history)
+    return replace(state, task="", goals=(), observation=without(state.observation, manual), history=history)
+
+
+def without(observation: str, manual: str) -> str:
+    """Return an observation without the parts that a pattern describes."""
+    return re.sub(manual, "", observation) if manual else observation
+
+
+def _stated(key: tuple[LanguageModel, Manner], drawn: States) -> tuple[FloatArray | None, FloatArray | None]:
     """Return the probability of the favourite in states with one right action, and whether it is that one."""
-    if lm not in drawn.stated:
+    if key not in drawn.stated:
         return None, None
     stated = list[float]()
     came = list[float]()
-    for moment, p in zip(drawn.moments, drawn.stated[lm], strict=True):
+    for moment, p in zip(drawn.moments, drawn.stated[key], strict=True):
         if len(moment.good) == 1:
             favourite = int(p.argmax())
             stated.append(float(p[favourite]))
@@ -110,5 +135,15 @@ def lasting(wrong: FloatArray) -> float:
     return float(np.clip((both - mean**2) / (mean - mean**2), 0, 1)) if 0 < mean < 1 else float("nan")
 
 
-PRIOR = Role("prior", "weight of its proposals that leads to the goal", ASKED, BEDS, states, accuracy)
-POLICY = Role("policy", "share of its choices that lead to the goal", ASKED, BEDS, states, accuracy)
+LEFT_OUT = "the task"
+PRIOR = Role(
+    "prior",
+    "weight of its proposals that leads to the goal",
+    ASKED,
+    BEDS,
+    states,
+    accuracy,
+    ways=WAYS,
+    blank=LEFT_OUT,
+)
+POLICY = replace(PRIOR, name="policy", ability="share of its choices that lead to the goal")

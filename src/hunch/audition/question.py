@@ -11,13 +11,14 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from hunch.core import Episode, FloatArray, State, Transition
+from hunch.core import Episode, FloatArray, State, Transition, UsageError
 from hunch.envs import make
 from hunch.lm.base import LanguageModel, Verb
+from hunch.lm.ways import Way, ways_of
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
 from hunch.rl.success import over_episodes
@@ -41,6 +42,8 @@ class Bed:
         data: Recorded episodes whose actions count as right; they replace a solver.
         stored: True if the questions are stored in this package, so the environment need not be installed.
         needs: Requests of which a model must support at least one in this bed, besides those of the role.
+        manual: Pattern of what observations say of the task and the rules, which the blank prompt leaves out;
+            empty if they only describe what is there.
     """
 
     env: str
@@ -50,6 +53,7 @@ class Bed:
     data: Sequence[Episode] = ()
     stored: bool = False
     needs: frozenset[Verb] = frozenset()
+    manual: str = ""
 
     def make(self, seed: int) -> TextEnvironment:
         """Make the environment, with a different pool of games for each seed."""
@@ -70,6 +74,8 @@ class Scores:
         each: Number of questions behind each score.
         stated: Probabilities that the model stated of events, shape (m,); None if it states none.
         came: Whether each event came true, shape (m,).
+        unread: Share of the questions to which no answer could be read, from 0 to 1; their score is that of a
+            wrong answer.
     """
 
     values: FloatArray
@@ -78,6 +84,7 @@ class Scores:
     each: int = 1
     stated: FloatArray | None = None
     came: FloatArray | None = None
+    unread: float = 0.0
 
     @property
     def ability(self) -> float:
@@ -107,8 +114,44 @@ class Scores:
 
 Draw: TypeAlias = Callable[[Bed, int, int], Any]
 """Function that draws n questions of a bed by a seed."""
-Ask: TypeAlias = Callable[[LanguageModel, Any, int], Scores]
-"""Function that asks a model the drawn questions; its random choices use a seed."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How the questions of a role are put to a model.
+
+    Attributes:
+        way: The way of asking (:mod:`hunch.lm.ways`), one of those that the role has; auto takes the role's
+            default for the model.
+        blank: Leave out objective, task and manual, and nothing else. A model that scores no worse so does
+            not use them: it prefers some answers whatever is asked.
+        max_tokens: Maximum tokens of a written answer. Default: that of the role.
+    """
+
+    way: Way | Literal["auto"] = "auto"
+    blank: bool = False
+    max_tokens: int | None = None
+
+
+USUAL: Final = Manner()
+
+
+def in_words(manner: Manner) -> None:
+    """Check the manner of a role whose answers are texts, and whose questions have no objective apart.
+
+    Raises:
+        UsageError: if it is another way of asking, or the blank prompt.
+    """
+    if manner.way not in ("auto", "text") or manner.blank:
+        raise UsageError("This role is asked for texts, and has no blank prompt.")
+
+
+class Ask(Protocol):
+    """Function that asks a model the drawn questions; its random choices use a seed."""
+
+    def __call__(self, lm: LanguageModel, drawn: Any, seed: int, manner: Manner = USUAL, /) -> Scores:
+        """Return the scores of the answers."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -124,6 +167,9 @@ class Role:
         ask: Asks a model the questions.
         lexical: Spec of the stand-in that only compares words and supports one of ``verbs``; or a
             function that answers the drawn questions by word overlap or look-up, given a seed.
+        ways: The ways in which the role asks.
+        blank: What the blank prompt leaves out, in words; empty if the role has no such prompt, because its
+            questions have neither an objective nor a manual.
     """
 
     name: str
@@ -133,6 +179,12 @@ class Role:
     draw: Draw
     ask: Ask
     lexical: str | Callable[[Any, int], Scores] = "bag-of-words"
+    ways: tuple[Way, ...] = ("text",)
+    blank: str = ""
+
+    def ways_of(self, lm: LanguageModel) -> tuple[Way, ...]:
+        """Return the ways in which the role can ask a model."""
+        return ways_of(lm, self.ways)
 
 
 class Moment(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hunch.audition.pictures import BED, Seen, stored
-from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
 from hunch.envs.reading import Reader
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig
@@ -23,14 +23,14 @@ def pictures(bed: Bed, n: int, seed: int) -> list[Seen]:
     return stored().draw(-(-n // len(stored().schema.fields)), seed)
 
 
-def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int) -> Scores:
+def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each picture the share of correctly read fields; a model that cannot see guesses."""
     schema = stored().schema
     if "see" not in lm.verbs:  # the uninformed stand-in
         rng = np.random.default_rng(seed)
         values = {name: list(own) for name, own in schema.fields.items()}
         return _scored(drawn, [{name: str(rng.choice(own)) for name, own in values.items()} for _ in drawn])
-    reader = Reader(lm, schema, AskConfig(patience=None))
+    reader = Reader(lm, schema, AskConfig(max_tokens=manner.max_tokens, patience=None))
     return _scored(drawn, [reader.facts(own.picture) for own in drawn])
 
 
@@ -57,6 +57,7 @@ def _scored(drawn: Sequence[Seen], found: Sequence[Mapping[str, str]]) -> Scores
             "no reading": float(np.mean([not f for f in found])),
         },
         each=len(names),
+        unread=float(np.mean([not f for f in found])),
     )
 
 
@@ -68,4 +69,5 @@ READER = Role(
     pictures,
     readings,
     by_frequency,
+    ways=("text", "similarity"),
 )

@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
 from hunch.core import State, Transition
 from hunch.lm.asking import AskConfig
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel
+from hunch.roles.reward.comparer import COMPARING, comparing
 from hunch.roles.reward.preferences import Judged
 
 PRINCIPLE: Final = "Choose the recipe that keeps to the diet."
@@ -39,15 +40,19 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Answered]:
     return [Answered(*found[i]) for i in order[: -(-n // 2)]]
 
 
-def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
+def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int, manner: Manner = USUAL) -> Scores:
     """Return the share of the two orders in which the right answer is preferred; a tie counts half."""
-    judge = Judged(lm, (PRINCIPLE,), AskConfig(patience=None))
-    forward = [_steps(pair.request, pair.better, pair.worse) for pair in drawn]
+    config = AskConfig(max_tokens=manner.max_tokens, patience=None)
+    judge = Judged(lm, ("" if manner.blank else PRINCIPLE,), config, comparing(manner.way))
+    forward = [_steps("" if manner.blank else pair.request, pair.better, pair.worse) for pair in drawn]
     backward = [(other, one) for one, other in forward]
     # The preference for the first text, shape (2 orders, pairs): a probability, if the model decides.
-    preferences = np.array(
-        [judge.compare(shown, np.random.default_rng(seed)) for shown in (forward, backward)]
-    )
+    compared: list[list[float]] = []
+    unread = 0
+    for shown in (forward, backward):
+        compared.append(judge.compare(shown, np.random.default_rng(seed)))
+        unread += judge.comparer.unread
+    preferences = np.array(compared)
     said = (np.sign(preferences - 0.5) + 1) / 2  # the verdict: 1, 0, or a half for a tie
     stated = came = None
     if judge.comparer.decides:  # in the second order, the first text is the wrong one
@@ -61,7 +66,15 @@ def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int) -> Scores:
         "lasting errors": float(both),
     }
     episodes = list(range(len(drawn)))
-    return Scores(right.mean(axis=0), episodes, columns, each=2, stated=stated, came=came)
+    return Scores(
+        right.mean(axis=0),
+        episodes,
+        columns,
+        each=2,
+        stated=stated,
+        came=came,
+        unread=unread / (2 * len(drawn)),
+    )
 
 
 def by_words(drawn: Sequence[Answered], seed: int) -> Scores:
@@ -90,4 +103,6 @@ TEXT_JUDGE = Role(
     pairs,
     verdicts,
     by_words,
+    ways=COMPARING,
+    blank="the request and the principle",
 )

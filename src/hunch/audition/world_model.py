@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hunch.audition.question import POOL, Bed, Role, Scores
+from hunch.audition.question import POOL, USUAL, Bed, Manner, Role, Scores, in_words
 from hunch.lm.base import LanguageModel
 from hunch.rl.world_model import LookUp, Prediction, Step, WorldModel, alike, right
 from hunch.roles.world_model.prompting import PromptConfig
@@ -41,9 +41,11 @@ def steps(bed: Bed, n: int, seed: int) -> Asked:
     return Asked(recording, [step for step, _ in told], [i for _, i in told])
 
 
-def predictions(lm: LanguageModel, drawn: Asked, seed: int) -> Scores:
+def predictions(lm: LanguageModel, drawn: Asked, seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each step whether end, reward and next state are all predicted correctly, as scores."""
-    return _scored(in_context(lm, drawn.recording, PromptConfig(patience=None, resamples=1)), drawn, seed)
+    in_words(manner)
+    config = PromptConfig(patience=None, resamples=1)
+    return _scored(in_context(lm, drawn.recording, config, manner.max_tokens), drawn, seed)
 
 
 def by_look_up(drawn: Asked, seed: int) -> Scores:
@@ -59,7 +61,9 @@ def _scored(model: WorldModel, drawn: Asked, seed: int) -> Scores:
     values = np.array([float(right(p, s)) for p, s in zip(found, asked, strict=True)])
     new = values[[(s.state, s.action) not in known for s in asked]]
     unseen = float(new.mean()) if len(new) else float("nan")
-    return Scores(values, groups, {**_fields(found, asked), "unseen steps": unseen}, each=FIELDS)
+    columns = {**_fields(found, asked), "unseen steps": unseen}
+    unread = float(np.mean([p.done is None for p in found]))
+    return Scores(values, groups, columns, each=FIELDS, unread=unread)
 
 
 def _fields(found: Sequence[Prediction], steps: Sequence[Step]) -> dict[str, float]:

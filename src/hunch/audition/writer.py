@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hunch.audition.question import Bed, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, Role, Scores, in_words
 from hunch.core import FloatArray
 from hunch.envs.design.mutation import mutate
 from hunch.envs.design.problem import DesignProblem, Trial
@@ -50,10 +50,11 @@ def tasks(bed: Bed, n: int, seed: int) -> Tasks:
     return Tasks(env, [(kind, *_shown(env, kind, rng)) for kind, rng in zip(kinds, rngs, strict=True)])
 
 
-def programs(lm: LanguageModel, drawn: Tasks, seed: int) -> Scores:
+def programs(lm: LanguageModel, drawn: Tasks, seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each request whether the written program is right."""
+    in_words(manner)
     most = min(LONGEST, (getattr(lm, "context", None) or 4 * LONGEST) // 4)
-    writer = ModelWriter(lm, asks=AskConfig(max_tokens=room(lm, most), patience=None))
+    writer = ModelWriter(lm, asks=AskConfig(max_tokens=manner.max_tokens or room(lm, most), patience=None))
     problem, after = drawn.env.problem, [shown for _, shown, _ in drawn.requests if shown]
     first = iter(writer.write(problem, [], "", len(drawn.requests) - len(after)))
     revised = iter(writer.write_each(problem, [(shown, shown[-1].outcome_text()) for shown in after]))
@@ -79,7 +80,8 @@ def _scored(written: Sequence[str], drawn: Tasks) -> Scores:
     )
     kinds = [kind for kind, _, _ in drawn.requests]
     rates = {kind: float(right[[k == kind for k in kinds]].mean()) for kind in dict.fromkeys(kinds)}
-    return Scores(right, list(range(len(right))), rates)
+    unread = float(np.mean([not program.strip() for program in written]))
+    return Scores(right, list(range(len(right))), rates, unread=unread)
 
 
 def _shown(env: DesignProblem, kind: str, rng: np.random.Generator) -> tuple[list[Attempt], float]:

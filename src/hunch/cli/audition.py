@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -20,6 +21,7 @@ from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.settings import Limits
+from hunch.lm.ways import Way
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
 from hunch.runs.files import write_atomically
 from hunch.runs.processes import stoppable
@@ -54,6 +56,10 @@ class AuditionOptions:
     """Seed of the questions."""
     worth: NonNegativeFloat = 0.05
     """Smallest gain in success rate (0 to 1) for which a model is recommended (ours)."""
+    way: Way | Literal["auto"] = "auto"
+    """Way of asking, in the roles that have it. Default: each role's own for the model."""
+    blank: bool = False
+    """Ask without objective, task and manual: the control that shows whether a model uses them."""
     budget: Limits = field(default_factory=Limits)
     """Limits on the use of the models, over all roles together."""
     out: Path | None = None
@@ -84,6 +90,8 @@ def audition(arguments: Sequence[str]) -> None:
             questions=what.questions,
             seed=what.seed,
             worth=what.worth,
+            way=what.way,
+            blank=what.blank,
             budget=None if what.dry_run else budget_of(what.budget),
             join=rehearsal if what.dry_run else None,
             progress=_told,

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from hunch.core import UsageError
 from hunch.envs.proofs.english import english
@@ -21,7 +23,10 @@ from hunch.envs.proofs.logic import Goal, counter_model, read
 from hunch.lm.base import LanguageModel
 from hunch.lm.speech import Sampling
 
-READING = Sampling(max_tokens=250, temperature=1.0)
+LONGEST: Final = 250
+"""Maximum tokens of a formula, or of a sentence (ours)."""
+READING: Final = Sampling(max_tokens=LONGEST, temperature=1.0)
+"""How answers are sampled."""
 
 
 class Formaliser:
@@ -31,14 +36,20 @@ class Formaliser:
         lm: A model that generates.
         readings: Number of formulas per text.
         returns: Translations back into English of each different formula; 0 for a vote alone.
+        max_tokens: Maximum tokens of an answer.
     """
 
-    def __init__(self, lm: LanguageModel, readings: int = 5, returns: int = 0) -> None:
-        self.lm, self.readings, self.returns = lm, readings, returns
+    def __init__(
+        self, lm: LanguageModel, readings: int = 5, returns: int = 0, max_tokens: int = LONGEST
+    ) -> None:
+        self.lm = lm
+        self.readings = readings
+        self.returns = returns
+        self.sampling = replace(READING, max_tokens=max_tokens)
 
     def read(self, texts: Sequence[str]) -> list[Goal | None]:
         """Return the formula of each text; None if no answer can be used."""
-        answers = self.lm.generate([prompt(text) for text in texts], self.readings, READING)
+        answers = self.lm.generate([prompt(text) for text in texts], self.readings, self.sampling)
         votes = [_votes(text, own) for text, own in zip(texts, answers, strict=True)]
         back = self._returned(texts, votes)
         return [_chosen(own, came) for own, came in zip(votes, back, strict=True)]
@@ -47,7 +58,7 @@ class Formaliser:
         """Return for each text and reading how many of its translations are the text in other letters."""
         pairs = [(i, goal) for i, own in enumerate(votes) for goal in own] if self.returns else []
         asked = [backward(goal) for _, goal in pairs]
-        told = self.lm.generate(asked, self.returns, READING) if pairs else []
+        told = self.lm.generate(asked, self.returns, self.sampling) if pairs else []
         back: list[dict[Goal, int]] = [{} for _ in texts]
         for (i, goal), answers in zip(pairs, told, strict=True):
             back[i][goal] = sum(_words(answer) == _words(texts[i]) for answer in answers)

@@ -114,8 +114,16 @@ def text_steps(transitions: Sequence[Transition]) -> list[Step]:
     ]
 
 
-def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig) -> InContextWorldModel:
+def in_context(
+    model: LanguageModel, recording: Recording, prompts: PromptConfig, most: int | None = None
+) -> InContextWorldModel:
     """Return a world model by a language model that gets the recorded steps as examples.
+
+    Args:
+        model: The model.
+        recording: The recorded steps.
+        prompts: How the model is prompted.
+        most: Maximum tokens of a completion, see :class:`Completer`.
 
     Raises:
         UsageError: if the environment has no wording for prompts, or the model does not generate.
@@ -126,7 +134,7 @@ def in_context(model: LanguageModel, recording: Recording, prompts: PromptConfig
         )
     experience = Experience()
     experience.add([Example._make(step) for step in text_steps(recording.shown)], True)
-    return InContextWorldModel(Completer(model, prompts), experience, texts)
+    return InContextWorldModel(Completer(model, prompts, most), experience, texts)
 
 
 @contextmanager

@@ -87,6 +87,8 @@ def study(arguments: Sequence[str]) -> None:
         print(f"{usage}\n\n" + "\n".join(lines))
         sys.exit(0 if arguments else 2)
     found = studies.find(arguments[0])
+    if found.command is not None:
+        return found.command(arguments[1:])
     options = read(StudyOptions, prog=f"hunch study {found.name}", args=list(arguments[1:]))
     scale = _scale(found, options)
     out = options.out or Path("runs") / f"study-{found.name}{'-smoke' if options.smoke else ''}"

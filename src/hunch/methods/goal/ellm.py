@@ -55,6 +55,9 @@ class SuggestionConfig(AskConfig):
     )
     """With ask: way of asking for yes or no; auto takes the first of decision, likelihood, label, structured
     and text that the model has."""
+    objective: str = field(default="sensible and useful", metadata=LATER)
+    """What the goals should be, in the request of list and ask. Empty: the control that asks for any of the
+    candidates, without an objective (ours)."""
     goals: PositiveInt = 5
     """Maximum goals per state (our choice)."""
     samples: PositiveInt = 1
@@ -151,10 +154,17 @@ class Suggestions(GoalSource):
     def prompt(self, state: State) -> str:
         """Return the prompt that asks for goals in a state."""
         listed = "\n".join(f"- {option}" for option in state.options)
+        objective = self.config.objective
+        asked = f"What would be {objective} to do here and now? " if objective else ""
         return (
-            f"{state.observation}\n\nWhat would be sensible and useful to do here and now? Name up to "
-            f"{self.config.goals} things of this list, one per line.\n{listed}\nAnswer:"
+            f"{state.observation}\n\n{asked}Name up to {self.config.goals} things of this list, one per line."
+            f"\n{listed}\nAnswer:"
         )
+
+    def approval(self, option: str) -> str:
+        """Return the question whether a candidate should be a goal."""
+        objective = self.config.objective
+        return f"Is it {objective} to {option} here and now?" if objective else f"{option} here and now?"
 
     def _read(self, answers: Sequence[str], candidates: Sequence[str]) -> list[str]:
         """Return the goals in the answers; lines may begin with a bullet or a number."""
@@ -180,10 +190,7 @@ class Suggestions(GoalSource):
         if way == "decision":
             return self._decided(states)
         pairs = [(state, option) for state in states for option in state.options]
-        prompts = [
-            f"{s.observation}\n\nIs it sensible and useful to {option} here and now?\n- Yes\n- No\nAnswer:"
-            for s, option in pairs
-        ]
+        prompts = [f"{s.observation}\n\n{self.approval(option)}\n- Yes\n- No\nAnswer:" for s, option in pairs]
         answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts), way=way, role="goal"))
         return [
             self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
@@ -193,8 +200,8 @@ class Suggestions(GoalSource):
     def _decided(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates to which a decision model says yes; all of a state are one request."""
         questions = [
-            [DecisionQuestion("yes_no", f"Is it sensible and useful to {o} here and now?") for o in s.options]
-            for s in states
+            [DecisionQuestion("yes_no", self.approval(option)) for option in state.options]
+            for state in states
         ]
         observations = [state.observation for state in states]
         patience = self.config.patience

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from hunch.rl.bradley_terry import Fitted
 
 PROGRESS: Final = "Which of the two shows more progress towards the goal?"
+UNKNOWN: Final = "Two things that happened:"
+"""The beginning of the prompt without a goal."""
 LONGEST: Final = 10
 """Factor by which the collection of captions may be prolonged while all captions are equal."""
 HELD_OUT: Final = 0.2
@@ -228,7 +230,8 @@ class Preference(RewardSource):
 
     def prompt(self, first: str, second: str) -> str:
         """Return the prompt that asks which of two captions is better."""
-        pair = f"An agent's goal: {self.goal}.\nTwo things that happened to it:\n1: {first}\n2: {second}"
+        known = f"An agent's goal: {self.goal}.\nTwo things that happened to it:" if self.goal else UNKNOWN
+        pair = f"{known}\n1: {first}\n2: {second}"
         return pair if self.comparer.decides else f"{pair}\n{PROGRESS}\n- 1\n- 2\n- none\nAnswer:"
 
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:

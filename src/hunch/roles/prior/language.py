@@ -47,23 +47,28 @@ def prompt(state: State, listed: bool = True) -> str:
     """
     if not listed:
         past = "".join(f"{observation}\n> {action}\n" for observation, action in state.history)
-        return f"Your task is to: {state.aim}\n{past}{state.observation}\n>"
+        return f"{task(state)}{past}{state.observation}\n>"
     actions = "\n".join(f"- {action}" for action in state.options)
     return (
-        f"Your task is to: {state.aim}\n{state.text()}\n"
+        f"{task(state)}{state.text()}\n"
         f"You are allowed to take the following actions:\n{actions}\n"
         "The next action is one of them, copied exactly.\n>"
     )
 
 
+def task(state: State) -> str:
+    """Return the line with the task; nothing in a state that has neither a task nor a goal."""
+    return f"Your task is to: {state.aim}\n" if state.aim else ""
+
+
 def question(state: State) -> str:
     """Return the prompt that is followed by the admissible actions with letters."""
-    return f"Your task is to: {state.aim}\n{state.text()}\nWhich of these actions comes next?"
+    return f"{task(state)}{state.text()}\nWhich of these actions comes next?"
 
 
 def situation(state: State) -> str:
     """Return what a decision model reads; the question :data:`CHOICE` and the actions go apart."""
-    return f"Your task is to: {state.aim}\n{state.text()}"
+    return f"{task(state)}{state.text()}"
 
 
 # ---- priors that score ------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ probability of each is known: of a decision model, or by the likelihood of the a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 
-from hunch.core import FloatArray
+from hunch.core import FloatArray, UsageError
 from hunch.lm.answers.lines import bounded, spoken
 from hunch.lm.answers.numerals import words_of
 from hunch.lm.answers.reading import read_option
@@ -35,6 +35,19 @@ COMPARING: Final[tuple[Way, ...]] = ("decision", "structured", "label", "likelih
 """The ways of asking for a verdict."""
 WRITTEN: Final[tuple[Way, ...]] = ("decision", "structured", "text")
 """The ways among which auto takes the model's best: a model that continues text goes on to be read."""
+
+
+def comparing(way: str) -> CompareWay:
+    """Return a way of asking for a verdict.
+
+    Raises:
+        UsageError: if verdicts cannot be asked for in this way.
+    """
+    known: tuple[CompareWay, ...] = get_args(CompareWay)
+    for own in known:
+        if own == way:
+            return own
+    raise UsageError(f"A judge of pairs is asked by {', '.join(known)}, not {way!r}.")
 
 
 class Comparer:

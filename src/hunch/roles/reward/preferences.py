@@ -14,7 +14,7 @@ from hunch.core import EvidenceLevel, State, Transition, UsageError
 from hunch.envs.prompts import read, shown
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
-from hunch.roles.reward.comparer import Comparer
+from hunch.roles.reward.comparer import Comparer, CompareWay
 from hunch.roles.reward.settings import RewardModelConfig
 from hunch.text_files import read_lines
 
@@ -87,15 +87,21 @@ class Judged(Preferences):
         lm: A model that generates, or decides: then a preference is a probability.
         principles: Sentences that state which text is better.
         config: How the model is asked.
+        way: The way of asking for a verdict.
     """
 
     def __init__(
-        self, lm: LanguageModel, principles: Sequence[str] = PRINCIPLES, config: AskConfig | None = None
+        self,
+        lm: LanguageModel,
+        principles: Sequence[str] = PRINCIPLES,
+        config: AskConfig | None = None,
+        way: CompareWay = "auto",
     ) -> None:
         self.lm = lm
         self.principles = tuple(principles)
         self.evidence = lm.evidence
-        self.comparer = Comparer(lm, Asking(lm, config or AskConfig(), tokens=16, temperature=0.1, stop=()))
+        asking = Asking(lm, config or AskConfig(), tokens=16, temperature=0.1, stop=())
+        self.comparer = Comparer(lm, asking, way=way)
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
         """Ask the model about all pairs; equal texts are a tie without a question."""
@@ -109,7 +115,9 @@ class Judged(Preferences):
     def prompt(self, first: Transition, second: Transition, principle: str) -> str:
         """Return the question about two texts."""
         request = f"{first.state.aim}\n{first.state.text()}".strip()
-        pair = f"Request: {request}\nTwo answers:\n1: {first.action}\n2: {second.action}\n{principle}"
+        asked = f"Request: {request}\n" if request else ""
+        principle = f"\n{principle}" if principle else ""
+        pair = f"{asked}Two answers:\n1: {first.action}\n2: {second.action}{principle}"
         return pair if self.comparer.decides else f"{pair}\n- 1\n- 2\n- none\nAnswer:"
 
 

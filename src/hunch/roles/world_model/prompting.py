@@ -124,21 +124,23 @@ class Completer:
     Args:
         lm: A model that generates.
         config: How prompts are made.
+        most: Maximum tokens of a completion, thoughts included. Default: those of the config, or what a chat
+            model needs for its thoughts.
 
     Raises:
         UsageError: if the model cannot generate, or a setting is out of range.
     """
 
-    def __init__(self, lm: LanguageModel, config: PromptConfig) -> None:
+    def __init__(self, lm: LanguageModel, config: PromptConfig, most: int | None = None) -> None:
         self.lm = require(lm, "generate", needed_by="A prompt of examples")
         if config.answers == "choose":
             require(lm, "score", needed_by="A choice among answers")
         if min(config.resamples, config.prompt_draws) < 1:
             raise UsageError("resamples and prompt_draws must be at least 1.")
         self.config = config
-        extra = room(lm, 0)
+        extra = room(lm, 0) if most is None else most
         self.context = config.context or min(CONTEXT + extra, self.lm.context or CONTEXT + extra)
-        self.answer = max(config.max_tokens, extra)
+        self.answer = max(config.max_tokens, extra) if most is None else most
         self._asking = Asking(lm, config, tokens=config.max_tokens, most=self.answer, role="world-model")
         self.room = self.context - self.answer - RESERVE
         if self.room < 1:

@@ -1,0 +1,131 @@
+"""The ladder: cells are files, they resume, and recorded answers give the same scores without a model."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from hunch.audition.roles import role_named
+from hunch.core import HunchError, UsageError
+from hunch_studies import ladder
+from hunch_studies.ladder import Cell, LadderOptions, climb, command, lead, rows, scores_of
+
+SMALL = ("--pilot", "6", "--full", "9", "--no-cache")
+JUDGE = ("--rung", "rule=scripted:judge", "--roles", "judge", *SMALL)
+
+
+@pytest.fixture(scope="module")
+def climbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ladder")
+    command([*JUDGE, "--out", str(folder)])
+    return folder
+
+
+def result(folder, *cell):
+    return json.loads((folder / "cells" / f"{Cell(*cell).file}.json").read_text())
+
+
+def test_each_cell_has_a_file_of_its_own_with_scores_and_what_was_asked(climbed):
+    asked = result(climbed, "pilot", "judge", "rule", "text")
+    assert scores_of(asked).ability == 1
+    assert asked["spec"] == "scripted:judge"
+    assert asked["model"]["evidence"] == "L0"
+    assert sum(len(bed["values"]) for bed in asked["beds"]) == 6
+    assert sum(len(bed["values"]) for bed in result(climbed, "full", "judge", "rule", "text")["beds"]) == 9
+
+
+def test_the_full_number_of_questions_are_others_than_those_of_the_pilot(climbed):
+    asked = {}
+    for stage in ("pilot", "full"):
+        lines = (climbed / "answers" / f"{Cell(stage, 'judge', 'rule', 'text').file}.jsonl").read_text()
+        asked[stage] = {json.dumps(json.loads(line)["request"]) for line in lines.splitlines()}
+    assert not asked["pilot"] <= asked["full"]
+
+
+def test_known_cells_are_not_asked_again(climbed, capsys):
+    command([*JUDGE, "--out", str(climbed)])
+    assert "left]" not in capsys.readouterr().out
+
+
+def test_recorded_answers_give_the_same_scores_without_a_model(climbed, tmp_path, capsys):
+    command(["--out", str(climbed), "--pack", str(tmp_path / "archives"), "--no-table"])
+    archives = sorted((tmp_path / "archives").iterdir())
+    assert [file.name for file in archives] == ["ladder-rule.tar.xz", "ladder-stand-ins.tar.xz"]
+    other = tmp_path / "other"
+    command(["--out", str(other), "--unpack", *map(str, archives), "--repeat"])
+    assert "0 are of embeddings" in capsys.readouterr().out
+    command(["--out", str(other), "--unpack", *map(str, archives)])
+    assert (other / "ladder.json").read_text() == (climbed / "ladder.json").read_text()
+    assert (other / "ladder.png").is_file()
+
+
+def test_a_changed_score_is_found(climbed, tmp_path):
+    folder = tmp_path / "changed"
+    shutil.copytree(climbed, folder)
+    file = folder / "cells" / f"{Cell('pilot', 'judge', 'rule', 'text').file}.json"
+    changed = json.loads(file.read_text())
+    changed["beds"][0]["values"][0] = 0.25
+    file.write_text(json.dumps(changed))
+    with pytest.raises(HunchError, match="1 cells have other scores"):
+        command(["--out", str(folder), "--repeat"])
+
+
+def test_processes_side_by_side_make_the_same_cells(climbed, tmp_path):
+    command([*JUDGE, "--out", str(tmp_path), "--workers", "2", "--no-table"])
+
+    def values(folder):
+        files = sorted((folder / "cells").iterdir())
+        return {file.name: [bed["values"] for bed in json.loads(file.read_text())["beds"]] for file in files}
+
+    assert values(tmp_path) == values(climbed)
+
+
+def test_a_rule_that_reads_the_objective_is_better_than_with_the_blank_prompt(climbed):
+    (row,) = [row for row in rows(climbed) if row.chosen]
+    assert row.stage == "full"
+    assert row.ability == 1
+    assert row.blank < 1
+    assert row.over_blank == lead(
+        result(climbed, "full", "judge", "rule", "text"),
+        result(climbed, "full", "judge", "rule", "text", True),
+    )
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+def test_a_model_whose_answers_cannot_be_read_has_no_score(tmp_path):
+    command(["--rung", "mute=scripted:judge?refusal=1", "--roles", "judge", *SMALL, "--out", str(tmp_path)])
+    row = next(row for row in rows(tmp_path) if row.way == "text")
+    assert np.isnan(row.ability)
+    assert row.verdict == "could not be asked"
+    assert "could not be read" in row.why
+    assert json.loads((tmp_path / "ladder.json").read_text())[0]["ability"] is None
+
+
+def test_a_lead_is_the_mean_gap_question_by_question():
+    bed = {"env": "one", "groups": [0, 0, 1, 1]}
+    mine = {"beds": [{**bed, "values": [1.0, 1.0, 0.5, 0.5]}]}
+    theirs = {"beds": [{**bed, "values": [0.5, 0.5, 0.5, 0.5]}]}
+    found = lead(mine, theirs)
+    assert found.value == 0.25
+    assert found.low == 0
+    assert found.high == 0.5
+    assert lead(mine, {"beds": [{**bed, "env": "another", "values": [0.5] * 4}]}) is None
+
+
+def test_folders_of_a_machine_do_not_reach_a_recording():
+    assert ladder.public("hf:/some/where/file.gguf?chat=true") == "hf:file.gguf?chat=true"
+    assert ladder.public("hf:Qwen/Qwen2.5-0.5B") == "hf:Qwen/Qwen2.5-0.5B"
+    assert ladder.public("smollm2") == "smollm2"
+
+
+@pytest.mark.parametrize("rung", ["unknown", "a/b=minilm", "=minilm", "a--b=minilm"])
+def test_a_wrong_rung_is_refused_in_one_sentence(rung, tmp_path):
+    with pytest.raises(UsageError):
+        climb(LadderOptions(rung=(rung,), out=tmp_path))
+
+
+def test_every_role_that_reads_texts_has_questions():
+    for role in ladder.ASKED:
+        drawn = ladder.questions(role_named(role.name), 6, "pilot")
+        assert bool(drawn) == (role.name != "reader")
