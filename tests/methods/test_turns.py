@@ -8,7 +8,7 @@ import pytest
 import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
-from hunch.core import UsageError
+from hunch.core import State, Transition, UsageError, World
 from hunch.envs import check
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.wrappers import REFUSED, Written
@@ -17,7 +17,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-from hunch.rl.advantages import Actions, anchored, group  # noqa: E402
+from hunch.rl.advantages import Actions, anchored, anchors, group  # noqa: E402
+from hunch.rl.policy import Decision, Step  # noqa: E402
 
 WALKS = 'pocket?corpus=walks&end="\\n"'
 MOVES = ("turn left", "turn right", "go forward", "drop")
@@ -126,6 +127,39 @@ def test_equal_states_are_compared_as_the_paper_writes_it():
     assert np.count_nonzero(level)
 
 
+def test_over_steps_a_long_episode_counts_once_for_each_of_its_steps():
+    """Returns 1 after one step and 0 after three: the mean is 1/4, and not 1/2."""
+    ends = np.array([True, False, False, True])
+    nothing = np.zeros(4)
+    own = Actions(
+        np.array([1.0, 0, 0, 0]), nothing, nothing, ends, np.array([0, 0]), np.arange(4), np.arange(4)
+    )
+    returns = np.array([1.0, 0, 0, 0])
+    expected = (returns - 0.25) / returns.std(ddof=1)
+    np.testing.assert_allclose(anchored(own, 0.9, 1.0, 1.0, over_steps=True), expected)
+    np.testing.assert_allclose(anchored(own, 0.9, 1.0, 1.0), np.array([1, -1, -1, -1]) / np.sqrt(2))
+
+
+def test_equal_observations_are_one_state_whatever_is_admissible():
+    def step(observation, *listed):
+        state = State(observation, "", listed)
+        return Step(Transition(state, listed[0], 0.0, state, False, False), Decision(listed[0]))
+
+    streams = [[step("hall", "go"), step("yard", "go")], [step("hall", "go", "wait")], [step("hall", "go")]]
+    _, numbers = anchors(streams, [0, 0, 1], torch.ones(4, 1, dtype=torch.bool))
+    assert numbers.tolist() == [0, 1, 0, 2], "the third is of another group"
+
+
+@pytest.mark.parametrize("invalid", [0.0, 0.1])
+def test_a_refused_text_is_penalised(model, invalid):
+    own = agent("gigpo", model, group=2, episodes=4, max_tokens=5, kl=0.0, invalid=invalid)
+    state = State("hall", "")
+    own.begin(World(), 0)
+    for event in (REFUSED, "You go."):
+        own.observe([Transition(state, "go", 1.0, state, False, False, event=event)])
+    assert [step.transition.reward for step in own.kept.open[0]] == [1.0 - invalid, 1.0]
+
+
 def test_without_anchors_it_is_grpo_to_the_bit(model):
     made = [agent(name, model, group=2, episodes=4, max_tokens=5, kl=0.0, **more) for name, more in TWINS]
     ends = []
@@ -136,4 +170,8 @@ def test_without_anchors_it_is_grpo_to_the_bit(model):
     assert any(not torch.equal(ends[0][name], ends[2][name]) for name in ends[0])
 
 
-TWINS = (("grpo", {}), ("gigpo", {"anchors": 0.0}), ("gigpo", {}))
+TWINS = (
+    ("grpo", {}),
+    ("gigpo", {"anchors": 0.0, "average": "episodes", "invalid": 0.0}),
+    ("gigpo", {}),
+)

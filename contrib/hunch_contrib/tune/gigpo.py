@@ -3,24 +3,27 @@
 Algorithm (Feng et al., "Group-in-Group Policy Optimization for LLM Agent Training", NeurIPS 2025)::
 
     group streams play the same episode, each with its own texts
+        r    <- r - invalid  where the environment refused the text
         A_E  <- (return - mean of the group) / standard deviation of the group        per episode
         for each state that several of their steps were taken in (an anchor)
             R_t  <- rewards from there on, discounted by gamma per step
             A_S  <- (R_t - mean among these steps) / their standard deviation          per step
     maximise  min(ratio A, clip(ratio) A) - kl KL(pi || reference)   with A = A_E + anchors A_S
 
-With ``anchors=0`` it is :mod:`hunch.methods.tune.grpo` exactly. Two states are equal if observation and
-admissible actions are; earlier steps do not matter, as in the authors' code.
+As in the authors' code, two states are equal if their observations are; mean and deviation of the group count
+an episode once for each of its steps; and a refused text is penalised. With ``anchors=0``,
+``average="episodes"`` and ``invalid=0`` it is :mod:`hunch.methods.tune.grpo` exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from hunch.core import UsageError
+from hunch.core import Transition, UsageError
+from hunch.envs.wrappers import REFUSED
 from hunch.methods.tune.grpo import GRPO, GRPOConfig
 from hunch.methods.tune.grpo import METHOD as GRPO_METHOD
 from hunch.ranges import NonNegativeFloat, Share
@@ -40,6 +43,11 @@ class GiGPOConfig(GRPOConfig):
     """Discount per step in the comparison of equal states (paper)."""
     anchors: NonNegativeFloat = 1.0
     """Weight of the advantages from equal states (paper: omega, 1)."""
+    average: Literal["steps", "episodes"] = "steps"
+    """Mean and deviation of a group's returns are over its steps (released code), so that long episodes weigh
+    more, or over its episodes (the paper's equation)."""
+    invalid: NonNegativeFloat = 0.1
+    """Penalty of a text that the environment refuses, taken from the reward of its step (released code)."""
 
 
 class GiGPO(GRPO):
@@ -65,8 +73,16 @@ class GiGPO(GRPO):
         from hunch.rl.advantages import anchored  # loads torch
 
         learner: PolicyGradient = super().make_learner()
-        learner.advantage = partial(anchored, weight=self.config.anchors)
+        over_steps = self.config.average == "steps"
+        learner.advantage = partial(anchored, weight=self.config.anchors, over_steps=over_steps)
         return learner
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Keep the steps; those whose text was refused with the penalty."""
+        penalty = self.config.invalid
+        super().observe(
+            [replace(t, reward=t.reward - penalty) if t.event == REFUSED else t for t in transitions]
+        )
 
 
 METHOD = replace(

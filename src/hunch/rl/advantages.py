@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -100,13 +100,24 @@ def group(actions: Actions, gamma: float, lam: float) -> FloatArray:
     return _for_each_action(_standardised_in_groups(_episode_returns(actions), actions.groups), actions)
 
 
-def anchored(actions: Actions, gamma: float, lam: float, weight: float) -> FloatArray:
+def anchored(
+    actions: Actions, gamma: float, lam: float, weight: float, *, over_steps: bool = False
+) -> FloatArray:
     """Return :func:`group` plus the same over equal states (GiGPO, Feng et al., NeurIPS 2025), shape (m,)::
 
-        A = group + weight (R_t - mean) / standard deviation        both over the steps in the same state
+        A = (R - mean) / standard deviation + weight (R_t - mean) / standard deviation
+            over the group                                   over the steps in the same state
 
     R_t is the discounted return after a step. The second term compares the steps of a group's episodes that
     were taken in the same state, so steps of one episode differ. It is 0 for a state that occurs once.
+
+    Args:
+        actions: The actions of whole episodes.
+        gamma: Discount per step.
+        lam: Without a meaning here.
+        weight: Weight of the second term.
+        over_steps: The mean and the deviation of the first term count an episode once for each of its steps,
+            as in the released code; otherwise once, as in the paper.
     """
     # The actions of a step as one, which has the step's reward.
     first_of_step = np.flatnonzero(np.diff(actions.steps, prepend=-1))  # (steps,)
@@ -116,7 +127,15 @@ def anchored(actions: Actions, gamma: float, lam: float, weight: float) -> Float
     step_returns = returns(Actions(rewards, unused, unused, ends), gamma, lam)  # (steps,)
 
     step_advantages = _standardised_in_groups(step_returns, actions.anchors)  # (steps,)
-    return group(actions, gamma, lam) + weight * step_advantages[actions.steps]
+    if not over_steps:
+        return group(actions, gamma, lam) + weight * step_advantages[actions.steps]
+
+    # The return and the group of its episode for each step.
+    episode_of_step = np.append(0, np.cumsum(ends)[:-1])  # (steps,)
+    episode_returns = _episode_returns(actions)[episode_of_step]  # (steps,)
+    groups = actions.groups[episode_of_step]  # (steps,)
+    episode_advantages = _standardised_in_groups(episode_returns, groups)  # (steps,)
+    return (episode_advantages + weight * step_advantages)[actions.steps]
 
 
 def leave_one_out(actions: Actions, gamma: float, lam: float) -> FloatArray:
@@ -221,15 +240,15 @@ def anchors(
         mask: True for the actions of each step, shape (steps, T), m in all.
 
     Returns:
-        Two arrays of shape (m,) and (steps,). States are equal if observation and admissible actions are;
-        earlier steps do not matter, as in the code of Feng et al.
+        Two arrays of shape (m,) and (steps,). States are equal if their observations are; admissible actions
+        and earlier steps do not matter, as in the code of Feng et al.
     """
-    numbers: dict[tuple[Any, ...], int] = {}  # of each state of a group, in the order of appearance
+    numbers: dict[tuple[int, str], int] = {}  # of each state of a group, in the order of appearance
     anchor_of_step = []
     for number, stream in zip(groups, streams, strict=True):
         for step in stream:
             state = step.transition.state
-            key = (number, state.observation, state.actions)
+            key = (number, state.observation)
             anchor_of_step.append(numbers.setdefault(key, len(numbers)))
     actions_of_step = mask.sum(1).cpu().numpy()  # (steps,)
     step_of_action = np.repeat(np.arange(len(anchor_of_step)), actions_of_step)
