@@ -12,7 +12,7 @@ from hunch.rl.policy import Decision
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")
 
-from hunch_contrib.decode.rain import Node  # noqa: E402
+from hunch_contrib.decode.rain import Node, Span, cut  # noqa: E402
 
 ENV = "hunch/Recipes-v0"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=64"
@@ -29,20 +29,31 @@ def made(judge="scripted:critic", **options):
 
 
 class Written:
-    """Stands in the writer's place: the text is drawn from two words, of which one is good."""
+    """Stands in the writer's place: texts of three clauses, each good with some probability, else bad."""
 
-    def __init__(self, agent):
+    def __init__(self, agent, verdict=None, chance=0.2):
         self.tokens = 0
-        agent.completed = self.completed
-        agent.verdicts = lambda states, texts: [2.0 * (text.split()[0] == "good") - 1 for text in texts]
+        self.chance = chance
+        self.judged = []
+        self.agent = agent
+        self.verdict = verdict or (lambda text: 2.0 * text.startswith("good") - 1)
+        agent.continued = self.continued
+        agent.verdicts = self.verdicts
 
-    def completed(self, states, starts, rngs):
+    def continued(self, states, starts, rngs, whole):
         found = []
         for start, rng in zip(starts, rngs, strict=True):
-            rest = ["good" if rng.random() < 0.2 else "bad" for _ in range(3 - len(start.split()))]
-            self.tokens += max(1, len(rest))
-            found.append(Decision(" ".join([*start.split(), *rest]), tuple(range(max(1, len(rest))))))
+            clauses = [
+                "good ;" if rng.random() < self.chance else "bad ;" for _ in range(3 - start.count(";"))
+            ]
+            self.tokens += 2 * len(clauses)
+            text = " ".join([start, *clauses]).strip()
+            found.append(Decision(text, (0,) * (2 * len(clauses)), (0.0,) * (2 * len(clauses)), True))
         return found
+
+    def verdicts(self, states, texts):
+        self.judged += texts
+        return [self.verdict(text) for text in texts]
 
 
 def test_the_verdict_is_that_of_both_orders():
@@ -53,15 +64,44 @@ def test_the_verdict_is_that_of_both_orders():
 
 
 @pytest.mark.parametrize("search", ["rain", "best"])
-def test_a_search_ends_with_its_budget_and_answers_with_the_best_that_it_saw(search):
-    agent = made(search=search, budget=24)
+def test_a_search_finds_what_the_judge_likes_with_about_its_budget(search):
+    agent = made(search=search, budget=40, piece=2)
     agent.begin(World(), 0)
     stand_in = Written(agent)
     texts = [own.text for own in agent.write([ASKED] * 20, np.random.default_rng(0))]
-    assert 24 <= stand_in.tokens / 20 <= 24 + 3
+    assert stand_in.tokens / 20 <= 40 + 12, "the last request, and the rest of the answer"
+    assert all(text.count(";") == 3 for text in texts), "answers are whole"
     assert np.mean([text.startswith("good") for text in texts]) > 0.5  # 0.2 without a search
     again = [own.text for own in agent.write([ASKED] * 20, np.random.default_rng(0))]
     assert again == texts
+
+
+def test_verdicts_are_on_texts_up_to_a_punctuation_mark():
+    """A piece is one of three clauses: the judge sees those on the way, the new one, and no more."""
+    agent = made(budget=120, piece=2)
+    agent.begin(World(), 0)
+    stand_in = Written(agent)
+    agent.write([ASKED] * 5, np.random.default_rng(0))
+    assert {text.count(";") for text in stand_in.judged} == {1, 2, 3}
+    assert all(text.endswith(";") for text in stand_in.judged)
+    assert cut(" boil carrot ; add salt ; serve", 1) == (" boil", " boil carrot ;")
+    assert cut(" boil carrot ; add salt ; serve", 3) == (" boil carrot ;", " boil carrot ;")
+    assert cut(" boil carrot ; add salt ; serve", 4) == (" boil carrot ; add", " boil carrot ; add salt ;")
+    assert cut(" serve", 4) == (" serve", " serve")
+    assert cut("", 4) == ("", "")
+
+
+def test_the_answer_is_the_most_visited_path_and_not_the_best_text_that_was_seen():
+    """One lucky verdict decides nothing: the rare clause is liked once, the others by turns."""
+    agent = made(budget=80, piece=2, explore=2.0, visits=1_000)
+    agent.begin(World(), 0)
+    lucky = iter([1.0])
+    verdict = lambda text: next(lucky, -1.0) if text.startswith("good") else 0.0  # noqa: E731
+    stand_in = Written(agent, verdict, chance=0.5)
+    [answer] = agent.write([ASKED], np.random.default_rng(3))
+    assert any(text.startswith("good") for text in stand_in.judged)
+    assert next(lucky, None) is None, "the best verdict was of a text that begins with good"
+    assert answer.text.startswith("bad")
 
 
 def test_a_beginning_that_was_seldom_visited_and_a_good_one_are_gone_on_with():
@@ -70,9 +110,26 @@ def test_a_beginning_that_was_seldom_visited_and_a_good_one_are_gone_on_with():
         "a": Node("a", draws=1, visits=6, total=6.0),
         "b": Node("b", draws=1, visits=3, total=-3.0),
     }
-    assert node.child(0.0).text == "a"
+    assert node.child(0.0, Span(-1.0, 1.0)).text == "a"
     node.children["c"] = Node("c", draws=1)
-    assert node.child(9.0).text == "c"
+    assert node.child(9.0, Span(-1.0, 1.0)).text == "c"
+
+
+def test_q_is_scaled_by_the_range_of_the_tree():
+    """The same lead counts fully in a tree whose verdicts are close together, and a quarter in a wide one."""
+    node = Node(visits=16)
+    node.children = {
+        "better": Node("better", draws=1, visits=10, total=5.0),
+        "rarer": Node("rarer", draws=1, visits=2, total=0.0),
+    }
+    # c p sqrt(16) (1 / 3 - 1 / 11) = 0.48 c: between 0.25 and 1.
+    assert node.child(1.0, Span(0.0, 0.5)).text == "better"
+    assert node.child(1.0, Span(-1.0, 1.0)).text == "rarer"
+    span = Span()
+    span.add(0.3)
+    assert span.scaled(0.3) == 0.3, "one value has no range"
+    span.add(-0.1)
+    assert span.scaled(0.1) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("search", ["rain", pytest.param("best", marks=pytest.mark.thorough)])

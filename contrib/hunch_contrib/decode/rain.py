@@ -3,14 +3,16 @@
 Algorithm (Li et al., "RAIN: Your Language Models Can Align Themselves without Finetuning", ICLR 2024)::
 
     node  <- the empty text
-    until the budget of tokens is spent
-        from node, walk down by  arg max  q + c p sqrt(visits of the parent) / (1 + visits)
-        where fewer than branches pieces were drawn, or all are bad, write the rest; its start is a piece
-        v  <- the judge's verdict on the whole text, asked in both orders: -1, 0 or 1
+    until the budget of tokens is spent, or node is a whole text
+        from node, walk down by  arg max  q' + c p sqrt(visits of the parent) / (1 + visits)
+        where fewer than branches pieces were drawn, or all are bad, write on; the first words are a piece
+        v  <- the judge's verdict on the text up to the next punctuation mark after the piece, asked in both
+              orders: -1, 0 or 1
         q of all nodes on the way  <- mean of their v
         node  <- its most visited piece, once that was visited often enough and is good, after tries not bad
-    the answer is the text of the highest verdict below node
+    the answer follows the most visited pieces from node, and is written to its end
 
+q' is q on a scale from 0 to 1 between the smallest and the largest q of the tree so far, as in the release.
 p is the share of draws that gave a piece. Several answers are searched for in parallel. The judge may be
 the writer itself (paper) or another model. Control: ``search=best`` writes whole texts with as many tokens.
 """
@@ -21,7 +23,7 @@ import math
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -37,8 +39,30 @@ from hunch.roles.policy.settings import Start
 from hunch_contrib.tune.constitutional import question
 
 ASK: Final = "\nDoes the answer keep the principle?"
-Search: TypeAlias = "Generator[str, tuple[Decision, float], Decision]"
-"""A search: yields a beginning, receives the whole text with its verdict, and returns the answer."""
+MARK: Final = re.compile(r"[.,;:!?]")
+"""A punctuation mark, where a simulation ends."""
+
+
+class Write(NamedTuple):
+    """A search asks the writer to go on from a beginning.
+
+    Attributes:
+        start: The beginning.
+        whole: To the end of the text; otherwise only as far as a simulation needs.
+    """
+
+    start: str
+    whole: bool
+
+
+class Judged(NamedTuple):
+    """A search asks the judge for its verdict on a text."""
+
+    text: str
+
+
+Search: TypeAlias = "Generator[Write | Judged, Any, Decision]"
+"""A search: sends what it asks for, receives a decision or a verdict, and returns the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +82,8 @@ class RAINConfig(TextConfig):
     """Tokens per answer, after which the search ends (ours; paper: 50 searches per piece)."""
     piece: PositiveInt = 4
     """Length of a piece in words (ours; paper: 1, 2, 4, then 10 tokens)."""
+    simulation: PositiveInt = 12
+    """Maximum tokens that are written at a time; the verdict is on those up to a punctuation mark (ours)."""
     branches: PositiveInt = 3
     """Maximum number of different pieces that may follow a partial answer (ours; paper: 10)."""
     explore: NonNegativeFloat = 2.0
@@ -70,42 +96,61 @@ class RAINConfig(TextConfig):
 
 @dataclass
 class Node:
-    """A beginning of an answer, with the sum of the verdicts on its continuations and the best of these."""
+    """A beginning of an answer, with the sum of the verdicts on what followed.
+
+    Attributes:
+        ended: The decision with which the text ended here; None if it goes on.
+    """
 
     text: str = ""
     draws: int = 0
     total: float = 0.0
     visits: int = 0
-    best: tuple[float, Decision] | None = None
+    ended: Decision | None = None
     children: dict[str, Node] = field(default_factory=dict)
-
-    def add(self, value: float, answer: Decision) -> None:
-        """Count a verdict on a whole text that begins like this."""
-        self.visits += 1
-        self.total += value
-        if self.best is None or value > self.best[0]:
-            self.best = value, answer
 
     @property
     def q(self) -> float:
         """Mean of the verdicts, from -1 to 1."""
         return self.total / max(1, self.visits)
 
+    @property
+    def most_visited(self) -> Node | None:
+        """The piece that was visited most often; None if there is none."""
+        return max(self.children.values(), key=lambda child: child.visits, default=None)
+
     def known(self, branches: int) -> bool:
         """Return whether enough different pieces follow this beginning, and one of them is not bad."""
         pieces = self.children.values()
         return sum(piece.draws for piece in pieces) >= branches and max(piece.q for piece in pieces) >= 0
 
-    def child(self, c: float) -> Node:
+    def child(self, c: float, span: Span) -> Node:
         """Return the piece with the largest search score, where the search goes on."""
         draws = sum(piece.draws for piece in self.children.values())
 
         def score(piece: Node) -> float:
-            # q + c p sqrt(visits of the parent) / (1 + visits)
+            # q' + c p sqrt(visits of the parent) / (1 + visits)
             p = piece.draws / draws
-            return piece.q + c * p * math.sqrt(self.visits) / (1 + piece.visits)
+            return span.scaled(piece.q) + c * p * math.sqrt(self.visits) / (1 + piece.visits)
 
         return max(self.children.values(), key=score)
+
+
+@dataclass
+class Span:
+    """The smallest and the largest q that the tree has had so far."""
+
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, q: float) -> None:
+        """Widen the span to a value."""
+        self.low = min(self.low, q)
+        self.high = max(self.high, q)
+
+    def scaled(self, q: float) -> float:
+        """Return q on a scale from 0 to 1; q itself as long as there is only one value."""
+        return (q - self.low) / (self.high - self.low) if self.high > self.low else q
 
 
 class RAIN(TextAgent):
@@ -133,67 +178,105 @@ class RAIN(TextAgent):
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Search for an answer to each state; the requests of all searches are answered in one batch."""
         rngs = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(states))]
-        searches = [self.search() for _ in states]
-        starts = {i: next(search) for i, search in enumerate(searches)}  # of the searches that go on
+        searches = [self.search() if self.config.search == "rain" else self.best() for _ in states]
+        asked = {i: next(search) for i, search in enumerate(searches)}  # of the searches that go on
         answers: dict[int, Decision] = {}
-        while starts:
-            running = list(starts)
-            own_states = [states[i] for i in running]
-            texts = self.completed(own_states, list(starts.values()), [rngs[i] for i in running])
-            values = self.verdicts(own_states, [decision.text for decision in texts])
-            for i, decision, value in zip(running, texts, values, strict=True):
+        while asked:
+            received = dict[int, Any]()
+            for whole in (False, True):
+                rows = [i for i, own in asked.items() if isinstance(own, Write) and own.whole == whole]
+                starts = [asked[i].start for i in rows]  # type: ignore[union-attr]
+                texts = self.continued([states[i] for i in rows], starts, [rngs[i] for i in rows], whole)
+                received |= dict(zip(rows, texts, strict=True))
+            rows = [i for i, own in asked.items() if isinstance(own, Judged)]
+            judged = [asked[i].text for i in rows]  # type: ignore[union-attr]
+            received |= dict(zip(rows, self.verdicts([states[i] for i in rows], judged), strict=True))
+            for i, answer in received.items():
                 try:
-                    starts[i] = searches[i].send((decision, value))
+                    asked[i] = searches[i].send(answer)
                 except StopIteration as end:
                     answers[i] = end.value
-                    del starts[i]
+                    del asked[i]
         return [answers[i] for i in range(len(states))]
 
     def search(self) -> Search:
         """Search for the answer to one state."""
         c = self.config
-        first_piece = re.compile(rf"(?:\s*\S+){{{c.piece}}}")
+        span = Span()
         spent = 0
         node = Node()
-        while spent < c.budget:
+        while spent < c.budget and node.ended is None:
             # Walk down by the search score, to a beginning with too few pieces, or bad ones only.
             path = [node]
-            while c.search == "rain" and path[-1].known(c.branches):
-                path.append(path[-1].child(c.explore))
-
-            # Write the rest; its first words are a piece. The judge gives the whole text a verdict.
+            while path[-1].ended is None and path[-1].known(c.branches):
+                path.append(path[-1].child(c.explore, span))
             leaf = path[-1]
-            answer, value = yield leaf.text
-            spent += len(answer.tokens)
-            piece = first_piece.match(answer.text[len(leaf.text) :]) if c.search == "rain" else None
-            if piece:
-                child = leaf.children.setdefault(piece[0], Node(leaf.text + piece[0]))
-                child.draws += 1
-                path.append(child)
 
-            # q of all nodes on the way: the mean of their verdicts.
+            if leaf.ended is not None:
+                value = leaf.q  # a whole text: its verdict is known
+                spent += 1  # so that a search that comes here again and again ends
+            else:
+                # Write on: the first words are a piece, and what follows to the next mark is the simulation.
+                decision = yield Write(leaf.text, whole=False)
+                spent += len(decision.tokens)
+                piece, simulated = cut(decision.text[len(leaf.text) :], c.piece)
+                child = leaf.children.setdefault(piece, Node(leaf.text + piece))
+                child.draws += 1
+                if decision.finished and child.text == decision.text:
+                    child.ended = decision
+                path.append(child)
+                value = yield Judged(leaf.text + simulated)
+
+            # q of all nodes on the way: the mean of their verdicts; then the range of q in the tree.
             for visited in path:
-                visited.add(value, answer)
+                visited.visits += 1
+                visited.total += value
+            for visited in path:
+                span.add(visited.q)
 
             # Keep the most visited piece if it is good, or not bad after many tries.
-            most_visited = max(node.children.values(), key=lambda child: child.visits, default=node)
+            best = node.most_visited
             good_enough = 0.8 if node.visits < c.tries else 0.0
-            if most_visited.q > good_enough and most_visited.visits >= c.visits:
-                node = most_visited
-        assert node.best is not None
-        _, answer = node.best
+            if best is not None and best.q > good_enough and best.visits >= c.visits:
+                node = best
+
+        # The answer: the most visited pieces, and the rest of the text.
+        while (most_visited := node.most_visited) is not None:
+            node = most_visited
+        if node.ended is not None:
+            return node.ended
+        answer: Decision = yield Write(node.text, whole=True)
         return answer
 
-    def completed(
-        self, states: Sequence[State], starts: Sequence[str], rngs: Sequence[np.random.Generator]
+    def best(self) -> Search:
+        """The control: write whole texts with as many tokens, and return the first with the best verdict."""
+        spent = 0
+        best: tuple[float, Decision] | None = None
+        while best is None or spent < self.config.budget:
+            decision = yield Write("", whole=True)
+            spent += len(decision.tokens)
+            value = yield Judged(decision.text)
+            if best is None or value > best[0]:
+                best = value, decision
+        return best[1]
+
+    def continued(
+        self,
+        states: Sequence[State],
+        starts: Sequence[str],
+        rngs: Sequence[np.random.Generator],
+        whole: bool,
     ) -> list[Decision]:
-        """Write the rest after each beginning; the decisions count only the new tokens."""
+        """Write on after each beginning; a decision has the text from its beginning, and the new tokens."""
+        if not states:
+            return []
+        c = self.config
         prompts = [
             extended(self.policy.prompt(state), f" {start}" if start else "")
             for state, start in zip(states, starts, strict=True)
         ]
-        c = self.config
-        written = self.lm.write(prompts, rngs, max_tokens=c.max_tokens, temperature=c.temperature)
+        most = c.max_tokens if whole else min(c.simulation, c.max_tokens)
+        written = self.lm.write(prompts, rngs, max_tokens=most, temperature=c.temperature)
         decisions = []
         for start, rest in zip(starts, written, strict=True):
             text = f"{start} {rest.text.strip()}" if start else rest.text.strip()
@@ -220,6 +303,18 @@ class RAIN(TextAgent):
         return {"verdict": float(np.mean(self.verdicts(states, [decision.text for decision in decisions])))}
 
 
+def cut(text: str, words: int) -> tuple[str, str]:
+    """Return the first words of a continuation, and the continuation up to the next mark after them.
+
+    Without a mark after them the second is all of the text.
+    """
+    piece = re.match(rf"(?:\s*\S+){{1,{words}}}", text)
+    if piece is None:
+        return text, text
+    mark = MARK.search(text, max(piece.end() - 1, 0))
+    return piece[0], text[: mark.end()] if mark else text
+
+
 METHOD = replace(
     BEST_OF_N,
     name="rain",
@@ -229,5 +324,5 @@ METHOD = replace(
     roles=("policy", "judge"),
     models={"judge": ("score", "label", "generate")},
     control="whole texts with as many tokens",
-    changeable=("search", "budget", "principle", "explore", "temperature"),
+    changeable=("search", "budget", "simulation", "principle", "explore", "temperature"),
 )
