@@ -1,5 +1,7 @@
 """Judges: their verdicts are rewards at the end, asked in one call; bad judges are told of."""
 
+import re
+
 import numpy as np
 import pytest
 from tests.begun import begun
@@ -9,6 +11,7 @@ from hunch import lm, methods
 from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
 from hunch.lm import Cached
 from hunch.lm.backends.scripted import ScriptedModel
+from hunch.lm.base import OptionScores
 from hunch.roles import Judge, JudgeConfig
 from hunch.roles.reward.judge import read_verdict
 
@@ -74,6 +77,44 @@ def test_a_judge_that_says_yes_to_everything_is_warned_of_once():
         judge.rewards([ended(stream=i) for i in range(60)])
     judge.rewards([ended()])
     assert judge.learn()["judge_agrees"] == 1.0
+
+
+class Doubtful(ScriptedModel):
+    """Never finds Yes likelier than No, but likelier after good episodes: an area under the curve of 0.65."""
+
+    def __init__(self):
+        super().__init__(lambda prompt, options: "No")
+
+    def score(self, prompts, options):
+        found = [re.search(r"good=(\d) episode=(\d+)", prompt) for prompt in prompts]
+        noise = [np.random.default_rng(int(own[2])).normal() for own in found]
+        # Two normal distributions whose means are d apart have an area of Phi(d / sqrt(2)): 0.65 at 0.545.
+        yes = [0.3 + 0.05 * np.tanh(0.545 * int(own[1]) + z) for own, z in zip(found, noise, strict=True)]
+        one = np.ones(2, dtype=int)
+        return [OptionScores(np.log([p, 1 - p]), one, one) for p in yes]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_judge_that_leans_to_no_but_tells_good_from_bad_is_not_warned_of():
+    """All verdicts are no; the rewards are probabilities of yes, and order the episodes."""
+    judge = begun(Judge(Cached(Doubtful()), JudgeConfig(way="likelihood")))
+    good = np.random.default_rng(0).random(2_000) < 0.5
+    episodes = [
+        ended(stream=i, event=f"good={int(own)} episode={i}.", success=bool(own))
+        for i, own in enumerate(good)
+    ]
+    rewards = np.array(judge.rewards(episodes))
+    assert judge.verdicts["no"] == len(episodes)
+    assert rewards.max() < 0.5
+    above = rewards[good][:, None] > rewards[~good]
+    assert above.mean() == pytest.approx(0.65, abs=0.03)
+
+
+def test_no_and_abstentions_in_turn_are_one_reward():
+    """As in a model that refuses or says no: both pay nothing."""
+    judge = begun(Judge(Cached(ScriptedModel(lambda prompt, options: "No", refusal=0.5))))
+    with pytest.warns(HunchWarning, match="gave the reward 0 to each of 60"):
+        judge.rewards([ended(stream=i, event=f"Outcome {i}.") for i in range(60)])
 
 
 @pytest.mark.parametrize("text", ["", "The split is 50 to 50, as it happens.", "As a model I cannot judge."])

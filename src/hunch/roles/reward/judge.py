@@ -28,7 +28,7 @@ JUDGING: Final[tuple[Way, ...]] = ("decision", "structured", "label", "likelihoo
 """The ways of asking a judge."""
 KINDS: Final = ("yes", "no", "abstained")
 ALIKE: Final = 50
-"""Number of equal verdicts after which a warning says that the judge is uninformative."""
+"""Number of equal rewards after which a warning says that the judge is uninformative."""
 _BOTH: Final = re.compile(r"\b(?:yes (?:or|and) no|yes/no)\b", re.IGNORECASE)
 _VERDICT: Final = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
@@ -67,8 +67,8 @@ class Judge(RewardSource):
     """Rewards the end of an episode with 1 if a model says that it satisfies the objective, else with 0.
 
     All episodes that end in the same step are judged in one call. An answer without yes or no is an
-    abstention: its reward is 0, and the model's fallbacks count it. If all verdicts are equal, there is
-    a warning.
+    abstention: its reward is 0, and the model's fallbacks count it. If all rewards are equal, there is
+    a warning. Probabilities of Yes that differ are informative even if all of them are below one half.
 
     Args:
         lm: A model that writes, decides, scores or labels.
@@ -101,6 +101,7 @@ class Judge(RewardSource):
         self.asked: dict[Prompt, int] = {}  # number of requests per prompt, if answers are sampled
         self.verdicts = {"yes": 0, "no": 0, "abstained": 0, "agrees": 0}
         self.since = dict(self.verdicts)
+        self.rewarded: dict[float, int] = {}  # number of episodes by reward, until two rewards differ
         self.warned = False
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
@@ -165,6 +166,8 @@ class Judge(RewardSource):
             verdicts = [float(choice.probabilities[0]) for choice in chosen]
         for verdict in verdicts:
             self.verdicts["abstained" if verdict is None else "yes" if verdict >= 0.5 else "no"] += 1
+            reward = verdict or 0.0
+            self.rewarded[reward] = self.rewarded.get(reward, 0) + 1
         self._warn()
         return verdicts
 
@@ -196,17 +199,21 @@ class Judge(RewardSource):
         return answers
 
     def _warn(self) -> None:
+        """Warn once if the first :data:`ALIKE` episodes or more all have the same reward."""
+        if self.warned or len(self.rewarded) > 1 or sum(self.rewarded.values()) < ALIKE:
+            return
+        self.warned = True
         total = sum(self.verdicts[name] for name in KINDS)
         alike = [name for name in KINDS if self.verdicts[name] == total]
-        if alike and total >= ALIKE and not self.warned:
-            self.warned = True
+        if alike:
             what = "abstained from" if alike[0] == "abstained" else f"said {alike[0]} to"
-            warnings.warn(
-                f"The judge {self.lm.name} {what} all of {total} episodes so far: its reward carries no "
-                "information.",
-                HunchWarning,
-                stacklevel=2,
-            )
+            told = f"{what} all of {total} episodes so far"
+        else:  # such as no and abstentions, which both pay nothing
+            [(reward, episodes)] = self.rewarded.items()
+            told = f"gave the reward {reward:g} to each of {episodes} episodes"
+        warnings.warn(
+            f"The judge {self.lm.name} {told}: its reward carries no information.", HunchWarning, stacklevel=2
+        )
 
     def learn(self) -> dict[str, float]:
         """Return shares of the episodes since the last call.
