@@ -30,6 +30,7 @@ from tests.started import run
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+STUDIES = sorted((DOCS / "studies").glob("*.md"))
 PROGRAMS = [ROOT / "README.md", DOCS / "index.md", *sorted((DOCS / "guides").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 STEPS = 20
@@ -239,10 +240,47 @@ def test_the_table_of_systems_has_one_sentence_a_cell():
     assert not [cell for cell in cells if re.search(r"[.!?] +[A-Z*]", cell)]
 
 
-@pytest.mark.parametrize("page", sorted((DOCS / "studies").glob("*.md")), ids=name)
-def test_a_study_is_a_page(page):
-    """What was tried on the way, and further tables, are in the log."""
-    assert len(page.read_text().split()) <= 900
+def test_every_system_has_one_of_three_verdicts():
+    """What a bed cannot show names what it lacks; further claims may follow."""
+    rows = [line for line in (DOCS / "systems.md").read_text().splitlines() if "](studies/" in line]
+    found = [row.strip("| ").split(" | ")[8] for row in rows if row.startswith("| ")]
+    assert len(found) > 50
+    verdict = r"(not )?shown\b.*|cannot be shown here: .+"
+    assert not [cell for cell in found if not re.fullmatch(verdict, cell)]
+    lacking = [claim for cell in found for claim in re.findall(r"cannot be shown[^;]*", cell)]
+    assert not [claim for claim in lacking if not re.fullmatch(r"cannot be shown here: .{10,}", claim)]
+
+
+@pytest.mark.parametrize("page", STUDIES, ids=name)
+def test_a_study_fits_on_a_screen(page):
+    """Question, picture if there is one, table, verdict and command; all else is folded."""
+    first, _, folded = page.read_text().partition("<details markdown>")
+    assert folded.rstrip().endswith("</details>")
+    assert len(first.split()) <= 480
+    assert re.findall(r"^##+ .*", first, re.MULTILINE) == ["## Command"]
+    order = [first.find(mark) for mark in ("\n![", "\n|", "\n**", "\n## Command", "\n```bash")]
+    assert -1 not in order[1:]
+    assert order == sorted(order)
+    assert "![" not in folded or order[0] > 0, "the first picture stands above"
+
+
+@pytest.mark.parametrize("page", STUDIES, ids=name)
+def test_a_study_says_no_figure_with_its_interval_twice(page):
+    """Tables have cells that are alike; beside them a figure is named without the interval."""
+    text = page.read_text()
+    figure = r"(-?\d[\d,.]*\s\[-?\d[^\]()]*\])(?!\()"
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    told = [" ".join(found.split()) for found in re.findall(figure, prose)]
+    assert not set(told) & set(re.findall(figure, rows))
+    assert len(told) == len(set(told))
+
+
+def test_the_log_is_out_of_search():
+    """What was tried on the way would bury the pages that say what holds; a month is a page."""
+    months = sorted((DOCS / "log").glob("*.md"))
+    assert all(re.fullmatch(r"\d{4}-\d\d", month.stem) for month in months)
+    assert all(month.read_text().startswith("---\nsearch:\n  exclude: true\n---\n") for month in months)
 
 
 def test_every_page_is_in_the_navigation():

@@ -18,7 +18,7 @@ from typing import Any, Final
 from hunch.methods.policy.glam import GLAMConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.tune.grpo import GRPOConfig
-from hunch.rl.statistics import above, over_seeds
+from hunch.rl.statistics import compared, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.evaluate import Trial, evaluate_run
@@ -93,7 +93,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
 
 
 def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
-    """Success in the end and in unseen games, whether above the model alone, and refused texts, in Markdown.
+    """Success in the end and in unseen games, verdicts over the model alone, and refused texts, in Markdown.
 
     The figures of each seed are written to ``rows.json`` in the folder.
     """
@@ -105,21 +105,21 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) ->
     for arm in listed:
         refused = [line["refused"] for run in by[arm] for line in _metrics(run) if "refused" in line]
         shown = f"{refused[0]:.2f} to {refused[-1]:.2f}" if refused else ""
-        cells = [cell for part in _MEASURED for cell in _ahead(arm, columns[part])]
+        cells = [cell for part in _MEASURED for cell in _over(arm, columns[part])]
         rows.append((arm.label, *cells, shown))
-    head = "arm | success after training | above the model alone | unseen games | above the model alone"
+    head = "arm | success after training | over the model alone | unseen games | over the model alone"
     return table_of(f"{head} | inadmissible texts", rows)
 
 
 _MEASURED: Final = ("success", "unseen")
 
 
-def _ahead(arm: Arm, success: Mapping[Arm, Sequence[float]]) -> tuple[Any, str]:
-    """Return an arm's success, and whether it is above that of the model alone."""
+def _over(arm: Arm, success: Mapping[Arm, Sequence[float]]) -> tuple[Any, str]:
+    """Return an arm's success, and the verdict over the model alone."""
     alone = [rate for own, rates in success.items() if own.label.startswith(ALONE) for rate in rates]
     if arm.label.startswith(ALONE) or not alone:
         return over_seeds(success[arm]), ""
-    return over_seeds(success[arm]), "yes" if above(success[arm], alone) else "not shown"
+    return over_seeds(success[arm]), str(compared(success[arm], alone, best=1.0))
 
 
 def _row(arm: Arm, run: Path, episodes: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from hunch.methods.reward.count_bonus import CountBonus, CountBonusConfig
 from hunch.methods.reward.rnd import RNDConfig
 from hunch.ranges import NonNegativeInt
 from hunch.report.table import final_return
-from hunch.rl.statistics import above, over_seeds
+from hunch.rl.statistics import compared, over_seeds
 from hunch.roles.reward.rewarded import Rewarded
 from hunch.roles.wrapper import Wrapper
 from hunch.runs.compare import Arm, jobs
@@ -87,14 +87,14 @@ def achieved(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Different achievements in an episode of the last quarter, by line, in Markdown."""
     found = {arm: [r for job in jobs([arm], seeds, folder) if (r := finished(job.folder))] for arm in listed}
     scores = {arm: [final_return(result) for result in results] for arm, results in found.items()}
-    head = f"arm | evidence | achievements | {listed[0].label} is above | calls per step | {COST}"
+    head = f"arm | evidence | achievements | {listed[0].label} over it | calls per step | {COST}"
     rows = []
     for arm, results in found.items():
         runs = [spent(result, "lm") for result in results]
         share = sum(run["calls"] for run in runs) / sum(result.steps for result in results)
-        beaten = "" if arm is listed[0] else "yes" if above(scores[listed[0]], scores[arm]) else "not shown"
+        verdict = "" if arm is listed[0] else compared(scores[listed[0]], scores[arm])
         evidence = results[0].evidence or "-"
-        rows.append((arm.label, evidence, over_seeds(scores[arm]), beaten, f"{share:.1%}", cost(runs)))
+        rows.append((arm.label, evidence, over_seeds(scores[arm]), verdict, f"{share:.1%}", cost(runs)))
     return f"Of 16, in an episode of the last quarter of the steps.\n\n{table_of(head, rows)}"
 
 
@@ -204,9 +204,9 @@ def after(listed: Sequence[Arm], more: int, seeds: int, folder: Path) -> str:
     rows = []
     for label, runs in by.items():
         own = [run["achieved"] for run in runs]
-        ahead = "" if label == SCRATCH else "yes" if above(own, scratch) else "not shown"
-        rows.append((label, over_seeds(own), ahead, cost(runs)))
-    return table_of(f"pretrained by | achievements | above no pretraining | {COST}", rows)
+        verdict = "" if label == SCRATCH else compared(own, scratch)
+        rows.append((label, over_seeds(own), verdict, cost(runs)))
+    return table_of(f"pretrained by | achievements | over no pretraining | {COST}", rows)
 
 
 def _achieved(result: Result, more: int) -> dict[str, Any]:

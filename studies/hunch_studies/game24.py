@@ -304,7 +304,7 @@ def ratio_table(runs: Mapping[str, Runs]) -> str:
             among, n = ratio(runs[line], runs[other])
             fewer, more = wins(runs[line], runs[other])
             lines.append(f"| {line} | {other} | {share} | {n} | {among} | {fewer} | {more} |")
-            said.setdefault(line, []).append(f"beats {other}: {'yes' if share.high < 1 else 'no'}")
+            said.setdefault(line, []).append(f"over {other}: {'shown' if share.high < 1 else 'not shown'}")
     told = f"A run that never solves its puzzle counts with {longest:,} steps, those of the longest that did."
     verdicts = [f"- {line} (L2) {'; '.join(own)}." for line, own in said.items()]
     return "\n".join([told, "", *lines, "", *verdicts])

@@ -18,7 +18,7 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
-from hunch.rl.statistics import above, over_seeds
+from hunch.rl.statistics import compared, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
@@ -115,7 +115,7 @@ def foretold(agent: LikelihoodValue, env: str, seed: int) -> tuple[list[float], 
 
 
 def measured(env: str, own: Sequence[Line], steps: int, seeds: int, folder: Path) -> str:
-    """Return success by row, whether the product is above each factor, and the quality of its values."""
+    """Return success by row, the verdict over each factor, and the quality of its values."""
     runs = {line.label: runs_of(arm(line, env, steps), seeds, folder) for line in own}
     keys = [(label, seed) for label in runs for seed in range(seeds)]
     rows_of = kept(folder / "values.jsonl", keys, lambda label, seed: learnt(runs[label][seed]))
@@ -123,14 +123,14 @@ def measured(env: str, own: Sequence[Line], steps: int, seeds: int, folder: Path
     late = {label: [one["late"] for one in runs] for label, runs in found.items()}
     rows = []
     for line in own:
-        beaten = [
-            "" if line.label == factor else "yes" if above(late[line.label], late[factor]) else "no"
+        verdicts = [
+            "" if line.label == factor else compared(late[line.label], late[factor], best=1.0)
             for factor in ("value alone", "likelihood alone")
         ]
         evidence = "-" if line.config.factor == "value" else _model(line.lm).evidence
         every = over_seeds([one["all"] for one in found[line.label]])
-        rows.append((line.label, evidence, every, over_seeds(late[line.label]), *beaten))
-    head = "arm | evidence | success, all steps | success, last quarter | above value | above likelihood"
+        rows.append((line.label, evidence, every, over_seeds(late[line.label]), *verdicts))
+    head = "arm | evidence | success, all steps | success, last quarter | over value | over likelihood"
     return f"{table(head, rows)}\n\n{_calibration(found)}"
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonusConfig
 from hunch.methods.reward.rnd import RNDConfig
-from hunch.rl.statistics import above, over_seeds
+from hunch.rl.statistics import compared, over_seeds
 from hunch.runs.compare import SEED, Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result
@@ -69,9 +69,9 @@ def first(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         late, steps = [r.success.value for r in own], over_seeds([steps_to_first(r) for r in own])
         never = sum(not any(e.success for e in r.episodes) for r in own)
         told = f"{steps.value:,.0f} [{steps.low:,.0f}, {steps.high:,.0f}]"
-        ahead = "" if arm.label == PLAY else "yes" if above(late, play) else "not shown"
-        rows.append((arm.label, told, f"{never} of {len(own)}", over_seeds(late), ahead))
-    return table_of("arm | steps to the first success | never | success | above random play", rows)
+        verdict = "" if arm.label == PLAY else compared(late, play, best=1.0)
+        rows.append((arm.label, told, f"{never} of {len(own)}", over_seeds(late), verdict))
+    return table_of("arm | steps to the first success | never | success | over random play", rows)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -191,7 +191,7 @@ def table(found: Found, temperatures: dict[Way, float]) -> str:
 
 
 def verdict(found: Found) -> list[str]:
-    """Say whether the encoder beats each control: the interval of its lead over the pools is above 0."""
+    """Say whether the encoder is shown to be ahead of each control: the interval over pools is above 0."""
     lines = []
     for placement in PLACEMENTS:
         own = found.get((ENCODER, placement), {})
@@ -201,7 +201,7 @@ def verdict(found: Found) -> list[str]:
             if where == placement and model != ENCODER
         }
         said = [
-            f"beats {model}: {'yes' if by.low > 0 else 'no'}"
+            f"over {model}: {'shown' if by.low > 0 else 'not shown'}"
             for model, by in leads.items()
             if np.isfinite(by.low)
         ]

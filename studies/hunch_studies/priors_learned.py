@@ -24,7 +24,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
 from hunch_studies.priors import PICK, dqn, dqn_prior
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Seeded, Study
 from hunch_studies.transfer import Filling, Transfer
 
 ENV: Final = "hunch/Household-Pick-v0"
@@ -40,6 +40,8 @@ PLACES: Final[dict[str, dict[str, Any]]] = {"seen": PICK, "unseen": UNSEEN}
 EPISODES: Final = 50
 WORDS: Final = PriorConfig(way="similarity", temperature=0.075)
 """The lexical control at its best temperature (see the study priors-knowledge)."""
+SHIPPED: Final = "pocket?corpus=households"
+"""The strongest of the models of this study, as it comes with Hunch."""
 
 
 def recipe(tokens: int) -> PretrainConfig:
@@ -126,6 +128,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         dqn_prior("DQN-Prior, random k", ENV, "uniform", steps, PICK),
         dqn_prior("DQN-Prior, words", ENV, "words", steps, PICK, prior=WORDS),
     )
+    tuned = (
+        dqn_prior("DQN-Prior, pocket", ENV, SHIPPED, steps, PICK, prior=WRITES, proposals="visited"),
+        dqn_prior("DQN-Prior, words, for Q as well", ENV, "words", steps, PICK, prior=WORDS, encoder="words"),
+    )
     fillings = tuple(
         Filling(label, spec, k, {"prior": WRITES, "proposals": "fresh"})
         for label, spec in specs.items()
@@ -139,8 +145,14 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             Transfer(fillings, scale.episodes(EPISODES), UNSEEN),
             beside=partial(recalls, priors, 2 if scale.smoke else 40),
             prepare=train_all,
-        )
+        ),
+        Part("Words, tuned", tuple(Seeded(arm.label, arm.config, settings_by_seed=_pool) for arm in tuned)),
     ]
+
+
+def _pool(seed: int) -> dict[str, Any]:
+    """Return the games of a seed: a pool of its own, those of the demo."""
+    return {"env_options": {**PICK, "pool_seed": seed}}
 
 
 STUDIES = {

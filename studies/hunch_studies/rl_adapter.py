@@ -19,7 +19,7 @@ from hunch.envs.craft import RULES
 from hunch.methods import find
 from hunch.methods.policy.ppo import PPOConfig
 from hunch.methods.q_learning import QLearningConfig
-from hunch.rl.statistics import above, over_pairs, over_seeds
+from hunch.rl.statistics import compared, over_pairs, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
@@ -177,14 +177,14 @@ def measured(own: Sequence[Arm], seeds: int, folder: Path) -> str:
     rows = []
     for label, runs in found:
         achieved = [one["achieved"] for one in runs]
-        ahead = "" if runs is closed else "yes" if above(_of(closed, "achieved"), achieved) else "not shown"
+        verdict = "" if runs is closed else compared(_of(closed, "achieved"), achieved)
         scores = [f"{over_seeds(_of(runs, n))}" if runs[0][n] is not None else "-" for n in ("first", "last")]
         rose = over_pairs([one["last"] - one["first"] for one in runs]) if runs[0]["first"] else "-"
         said = [text for one in runs for text in one["summaries"]]
         most = max(set(said), key=said.count) if said else "-"
         evidence = runs[0]["evidence"] or "-"
-        rows.append((label, evidence, over_seeds(achieved), ahead, *scores, rose, most, cost(runs)))
-    head = "arm | evidence | achievements | closed loop is above | score, first fifth | last fifth"
+        rows.append((label, evidence, over_seeds(achieved), verdict, *scores, rose, most, cost(runs)))
+    head = "arm | evidence | achievements | closed loop over it | score, first fifth | last fifth"
     return f"Of 16.\n\n{table(f'{head} | rose by | says most in the end | {COST}', rows)}"
 
 

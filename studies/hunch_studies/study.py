@@ -73,11 +73,6 @@ class Seeded(Arm):
 
     settings_by_seed: Callable[[int], Mapping[str, Any]] = lambda seed: {}
 
-    @property
-    def varies(self) -> bool:
-        """True: what is played may differ between seeds."""
-        return True
-
     def at(self, seed: int) -> RunConfig:
         """Return the settings of the run of a seed."""
         return replace(super().at(seed), **self.settings_by_seed(seed))
@@ -235,11 +230,11 @@ AVERAGED: Final = """\
 Success and return are those of the episodes in the last quarter of the steps: interquartile mean over {seeds}
 seeds (plain mean below four seeds) with its 95 % bootstrap interval, or, below five seeds, with their range.
 Area: mean of the success rates in the ten tenths of the steps. Half: median over seeds of the steps until
-half of 50 episodes, and half of the 50 after them, succeeded. Beats: one-sided rank-sum test over seeds, p <=
-0.05, or, where the games vary with the seed, Student's 95 % interval of the paired lead is above 0; "no"
-means that it was not shown. Lead and share: paired by seed, with Student's 95 % interval; a run that did not
-get to half counts with all of its steps. Requests are counted by role. Cache hits are those that the cache
-answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
+half of 50 episodes, and half of the 50 after them, succeeded. Verdict: shown if Student's two-sided 95 %
+interval of the lead, paired by seed, is above 0; not shown does not mean that the arms are equal; cannot be
+shown here names what is missing. Lead and share: paired by seed, with Student's 95 % interval; a run that did
+not get to half counts with all of its steps. Requests are counted by role. Cache hits are those that the
+cache answered, calls the others. Requests, hits, calls and minutes are sums over all seeds."""
 
 Watch: TypeAlias = Callable[[dict[Job, dict[str, Any]]], None]
 

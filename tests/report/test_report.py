@@ -27,7 +27,7 @@ from hunch.report.pack import digits, encode, pack
 from hunch.report.page import page
 from hunch.report.table import rows, verdict
 from hunch.rl.rollout import Finished
-from hunch.rl.statistics import contrast, over_seeds
+from hunch.rl.statistics import compared, over_seeds
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, read_lines, write_json
 from hunch.runs.loading import load_agent
@@ -79,8 +79,9 @@ def test_scores_are_those_of_the_statistics(made, runs):
             for y in Y:
                 expected = learning_curve([points(each) for each in lines], x, y)
                 assert arm["curves"][f"{x} {y}"]["value"] == [digits(v) for v in expected.value]
-    found = contrast(*(dict(enumerate(own)) for own in scores), paired=False)
-    assert lake["beats"]["success"][0][1] == [found.said, found.size] == ["", f"by {found.lead.value:.2f}"]
+    found = compared(*scores, best=1.0)
+    missing = "2 pairs of seeds, 3 are needed"
+    assert lake["beats"]["success"][0][1] == [found.said, found.size] == ["cannot be shown here", missing]
     assert lake["beats"]["success"][0][0] is None
     assert lake["verdict"] == [], "no model fills a role"
 
@@ -94,8 +95,9 @@ def test_the_verdict_of_the_page_is_that_of_the_table(tmp_path):
     found = embedded(page(*collect([tmp_path])))["comparisons"][0]
     assert found["verdict"] == verdict(rows(collect([tmp_path])[0][0].outcomes))
     assert len(found["verdict"]) == 1
-    assert found["verdict"][0].endswith(": yes")
-    assert sorted(cell[0] for row in found["beats"]["success"] for cell in row if cell) == ["no", "yes"]
+    assert found["verdict"][0].endswith(": shown, by 1.00 [1.00, 1.00]")
+    said = sorted(cell[0] for row in found["beats"]["success"] for cell in row if cell)
+    assert said == ["cannot be shown here", "shown"], "there is no room above an arm that always succeeds"
 
 
 def test_seeds_with_their_own_games_are_one_arm(tmp_path):
@@ -106,11 +108,9 @@ def test_seeds_with_their_own_games_are_one_arm(tmp_path):
     for pools in ("seed", "0"):
         (found,), _ = collect([tmp_path / pools])
         assert found.title == f"Household-Pick-v0 (games=1, pool_seed={pools}), 20 steps"
-        ((arm, members),) = found.arms.items()
-        assert arm.varies == (pools == "seed")
-        assert [run.config.env_options["pool_seed"] for run in members] == (
-            [0, 1, 2] if arm.varies else [0] * 3
-        )
+        ((_, members),) = found.arms.items()
+        drawn = [run.config.env_options["pool_seed"] for run in members]
+        assert drawn == ([0, 1, 2] if pools == "seed" else [0] * 3)
 
 
 def test_every_episode_is_there_with_its_texts(made, runs):

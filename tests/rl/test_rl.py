@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from hunch.rl.conservative import ConservativeLearner
 from hunch.rl.q_learning import Batch, QLearner, QNetwork, Replay
 from hunch.rl.statistics import (
-    above,
     area,
     band_over_seeds,
+    compared,
     contrast,
     first_reached,
     interquartile_mean,
     over_episodes,
     over_pairs,
     over_seeds,
-    probability_of_improvement,
 )
 
 
@@ -199,14 +198,33 @@ def test_area_is_the_mean_of_the_tenths():
     assert area([100], [True], 100) == pytest.approx(0.1)
 
 
-def test_above_needs_enough_seeds_and_says_no_to_equals():
-    assert above([0.7, 0.8, 0.9], [0.0, 0.0, 0.6])
-    assert not above([0.7, 0.8, 0.5], [0.0, 0.0, 0.6]), "three seeds that overlap show nothing"
-    assert not above([0.7, 0.8], [0.0, 0.1]), "two seeds never do"
-    assert not above([float("nan")] * 3, [0.0] * 3)
+def test_a_verdict_needs_three_pairs_and_is_seldom_wrong_about_equals():
+    assert compared([0.7, 0.8, 0.9], [0.0, 0.0, 0.2]).shown
+    assert compared([0.7, 0.8, 0.5], [0.0, 0.0, 0.6]).shown is False, "one pair is the other way round"
+    assert compared([0.7, 0.8], [0.0, 0.1]).shown is None, "two pairs never tell"
+    assert compared([float("nan")] * 3, [0.0] * 3).shown is None
     rng = np.random.default_rng(0)
-    wrong = [above(rng.random(6), rng.random(6)) for _ in range(400)]
-    assert np.mean(wrong) < 0.08
+    wrong = [compared(rng.random(6), rng.random(6)).shown for _ in range(2_000)]
+    assert np.mean(wrong) == pytest.approx(0.025, abs=0.01), "one side of a two-sided interval of 95 %"
+
+
+def test_what_cannot_be_shown_says_what_is_missing():
+    """No room above the other arm, or no success at all; a lead that is shown is shown all the same."""
+    crowded = compared([0.97, 1.0, 0.98], [0.98, 0.99, 0.97], best=1.0)
+    assert str(crowded).startswith("cannot be shown here (no room: the other has 0.98 of 1), lead 0.0")
+    assert compared([0.97, 1.0, 0.98], [0.98, 0.99, 0.97]).said == "not shown", "what is best is not known"
+    assert compared([1.0, 1.0, 1.0], [0.96, 0.97, 0.96], best=1.0).said == "shown"
+    assert compared([0.0] * 3, [0.0] * 3, best=1.0).lacks == "no run of either ever succeeded"
+    assert compared([0.0] * 3, [0.5, 0.6, 0.4], best=1.0).said == "not shown"
+    assert compared([15.0] * 3, [15.9] * 3, best=16).said == "cannot be shown here"
+
+
+@pytest.mark.parametrize(("seeds", "covered"), [(3, 0.75), (5, 0.91)])
+def test_the_bootstrap_of_few_seeds_covers_less_than_it_says(seeds, covered):
+    """The figures that the documentation gives, for normal scores with the mean 0."""
+    scores = np.random.default_rng(1).normal(size=(seeds, 4_000))
+    low, high = band_over_seeds(scores, resamples=400)
+    assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(covered, abs=0.015)
 
 
 def test_wilson_interval_of_a_known_case():
@@ -224,38 +242,27 @@ scores = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 
 
 @given(scores, scores)
-def test_probability_of_improvement(mine, others):
-    """Shares of one: what one side does not win the other does."""
-    forth, back = probability_of_improvement(mine, others), probability_of_improvement(others, mine)
-    assert forth + back == pytest.approx(1)
-    assert probability_of_improvement(mine, mine) == pytest.approx(0.5)
-    assert (forth == 1) == (min(mine) > max(others))
-
-
-@given(scores, scores, st.booleans())
-def test_one_test_makes_one_statement(mine, others, paired):
-    """Never both above each other, never a certain P beside a no, nothing from fewer than three seeds."""
-    first, second = dict(enumerate(mine)), dict(enumerate(others))
-    forth, back = contrast(first, second, paired=paired), contrast(second, first, paired=paired)
+def test_one_rule_makes_one_statement(mine, others):
+    """Never both ahead of each other, and nothing from fewer than three pairs."""
+    forth, back = compared(mine, others, best=1.0), compared(others, mine, best=1.0)
     assert not (forth.shown and back.shown)
-    assert (forth.shown is None) == (min(len(mine), len(others)) < 3) == str(forth).startswith("no verdict")
-    if forth.shown is None:
-        assert forth.size == f"by {forth.lead.value:.2f}"
-    elif paired:
+    assert forth.pairs == min(len(mine), len(others))
+    assert (forth.shown is None) == (forth.said == "cannot be shown here") == bool(forth.lacks)
+    if forth.pairs < 3:
+        assert forth.shown is None
+    elif forth.shown is not None:
         assert forth.shown == (forth.lead.low > 0)
         assert forth.size in str(forth)
-    else:
-        assert forth.shown == above(mine, others)
-        assert forth.shown or forth.probability < 1
 
 
 def test_three_pairs_whose_interval_holds_nought():
-    """All three are ahead, which is no verdict of Student's, and no probability stands beside it."""
-    found = contrast({0: 0.9, 1: 0.5, 2: 0.8}, {0: 0.1, 1: 0.4, 2: 0.7}, paired=True)
-    assert str(found) == "no, by 0.33 [-0.67, 1.34]"
-    assert found.size == "by 0.33 [-0.67, 1.34]"
-    assert str(contrast({0: 1.0}, {0: 0.06}, paired=True)) == "no verdict from 1 seed, lead 0.94"
-    assert str(contrast({}, {0: 0.06}, paired=False)) == "no verdict from 0 seeds, lead -"
+    """All three are ahead, which is no verdict of Student's."""
+    found = contrast({0: 0.9, 1: 0.5, 2: 0.8}, {0: 0.1, 1: 0.4, 2: 0.7, 3: 0.1})
+    assert str(found) == "not shown, by 0.33 [-0.67, 1.34]"
+    alone = contrast({0: 1.0, 1: 0.3}, {0: 0.06, 2: 0.1})
+    assert str(alone) == "cannot be shown here (1 pair of seeds, 3 are needed), lead 0.94"
+    nothing = contrast({}, {0: 0.06})
+    assert str(nothing) == "cannot be shown here (0 pairs of seeds, 3 are needed), lead -"
 
 
 def test_band_holds_the_mean_and_narrows_with_seeds():

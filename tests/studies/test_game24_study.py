@@ -109,8 +109,8 @@ def test_ratio_and_wins_by_hand():
 def test_the_verdict_turns_with_the_data():
     fast = {puzzle: [3, 3 + i] for i, puzzle in enumerate("abcd")}
     slow = {puzzle: [30, 30 + i] for i, puzzle in enumerate("abcd")}
-    assert "GPT-4 (L2) beats words: yes." in ratio_table({STRICT: fast, PRIOR: fast, "words": slow})
-    assert "GPT-4 (L2) beats words: no." in ratio_table({STRICT: fast, PRIOR: slow, "words": fast})
+    assert "GPT-4 (L2) over words: shown." in ratio_table({STRICT: fast, PRIOR: fast, "words": slow})
+    assert "GPT-4 (L2) over words: not shown." in ratio_table({STRICT: fast, PRIOR: slow, "words": fast})
 
 
 def test_same_seeds_same_steps_and_the_page_tells_them(recorded, tmp_path):

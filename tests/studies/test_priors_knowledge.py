@@ -56,7 +56,7 @@ def test_the_lead_is_over_the_pools_that_both_played() -> None:
     lines = table(found, dict.fromkeys(found, 0.1)).splitlines()
     assert "| 3 | 0.70 |  |" in lines[2]
     assert "| 2 | 0.45 | 0.15 [" in lines[3]
-    assert lines[-1] == "- minilm, typical (L3) beats words: no."
+    assert lines[-1] == "- minilm, typical (L3) over words: not shown."
 
 
 def test_the_verdict_turns_with_the_pools() -> None:
@@ -64,4 +64,4 @@ def test_the_verdict_turns_with_the_pools() -> None:
     found = {(ENCODER, "typical"): ours, ("words", "typical"): {pool: s - 0.1 for pool, s in ours.items()}}
     found |= {("tfidf", "typical"): {pool: 1.2 - s for pool, s in ours.items()}}
     told = table(found, dict.fromkeys(found, 0.1))
-    assert "- minilm, typical (L3) beats words: yes; beats tfidf: no." in told
+    assert "- minilm, typical (L3) over words: shown; over tfidf: not shown." in told

@@ -116,7 +116,7 @@ def test_parts_and_arms_can_be_chosen(tmp_path):
     assert part.title == "Overcooked-Salad"
     assert part.transfer
     learned = studies.find("priors-learned")
-    (part,) = chosen(learned, replace(SMOKE, arms=("random k", "words")), tmp_path)
+    (part,) = chosen(learned, replace(SMOKE, arms=("random k", "DQN-Prior, words")), tmp_path)
     assert [arm.label for arm in part.arms] == ["DQN-Prior, random k", "DQN-Prior, words"]
     assert part.transfer is None
     assert part.beside is None

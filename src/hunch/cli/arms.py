@@ -185,7 +185,7 @@ CAPTION = (
     "L0 to L3: evidence level. success: success rate in the last quarter of the steps, interquartile mean "
     "over seeds with bootstrap interval (range below five seeds). half at: steps until half of 50 episodes, "
     "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
-    "cached or not; calls: requests that reached a model. beats: rank-sum test over seeds, p <= 0.05 (below "
-    "five seeds: all of one above all of the other); where games vary with the seed: 95 % interval of the "
-    "paired lead above 0. No means that it was not shown; fewer than three seeds give no verdict."
+    "cached or not; calls: requests that reached a model. Verdict: shown if the 95 % interval of the lead, "
+    "paired by seed, is above 0; not shown does not mean equal; cannot be shown here: too few seeds, or no "
+    "room above the other arm."
 )

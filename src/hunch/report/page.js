@@ -143,11 +143,11 @@ function showBeats() {
   const cells = beats[scored()];
   const rows = cells.map((row, i) => [
     [el("b", {}, letter(i)), ` ${arms[i].label}`],
-    ...row.map((found) => (found === null ? "" : [found[0] || "\u2013", el("small", {}, found[1])])),
+    ...row.map((found) => (found === null ? "" : [found[0], el("small", {}, found[1])])),
   ]);
   const drawn = table([el("span", { class: "sr" }, "arm"), ...arms.map((_, i) => letter(i))], rows, { name: "matrix" });
   cells.forEach((row, i) => row.forEach((found, j) => {
-    const side = found?.[0] === "yes" ? "above" : cells[j][i]?.[0] === "yes" ? "below" : "";
+    const side = found?.[0] === "shown" ? "above" : cells[j][i]?.[0] === "shown" ? "below" : "";
     if (side) drawn.tBodies[0].rows[i].cells[j + 1].style.background = `rgba(var(--${side}), 0.3)`;
   }));
   byId("beats").replaceChildren(drawn);

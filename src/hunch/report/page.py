@@ -100,7 +100,7 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
         "unit": unit(comparison.arms),
         "arms": [_arm(*each, runs) for each in zip(comparison.arms.items(), table, strict=True)],
         "beats": {
-            "success": _beats(table, [row.by_seed for row in table]),
+            "success": _beats(table, [row.by_seed for row in table], best=1.0),
             "return": _beats(
                 table, [{r.config.seed: final_return(r.result) for r in own} for own in members]
             ),
@@ -164,12 +164,14 @@ def _estimate(estimate: Estimate) -> list[float | None]:
     return [digits(estimate.value), digits(estimate.low), digits(estimate.high)]
 
 
-def _beats(table: Sequence[Row], scores: Sequence[Mapping[int, float]]) -> list[list[list[str] | None]]:
-    """Return whether the row's arm is shown to be above the column's, and its lead; None on the diagonal."""
+def _beats(
+    table: Sequence[Row], scores: Sequence[Mapping[int, float]], best: float | None = None
+) -> list[list[list[str] | None]]:
+    """Return the verdict on the row's arm over the column's, and its lead; None on the diagonal."""
     sides = list(zip(table, scores, strict=True))
 
     def cell(row: Row, own: Mapping[int, float], other: Row, its: Mapping[int, float]) -> list[str] | None:
-        found = contrast(own, its, paired=row.varies and other.varies)
+        found = contrast(own, its, best=best)
         return None if row is other else [found.said, found.size]
 
     return [[cell(*one, *other) for other in sides] for one in sides]

@@ -37,7 +37,6 @@ class Row:
         steps_to_half: Median over seeds of the steps until half of 50 episodes succeeded, and half of the 50
             after them; None if fewer than half of the seeds reached it.
         by_seed: Success rate of each seed.
-        varies: True if the games (the environment's pool) vary with the seed.
         requests: Requests over all seeds, cached or not, by the role of the model.
         calls: Requests over all seeds that reached a model; ``hits`` are those that a cache answered.
         tokens: Tokens that the model read and wrote, over all seeds.
@@ -64,7 +63,6 @@ class Row:
     model_seconds: float
     seconds: float
     others: dict[str, float] = field(default_factory=dict)
-    varies: bool = False
     silent: int = 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -106,7 +104,6 @@ def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
         area=over_seeds([area(*own, result.requested) for own, result in zip(courses, results, strict=True)]),
         steps_to_half=_median_reached([first_reached(*own, 0.5) for own in courses]),
         by_seed=by_seed,
-        varies=arm.varies,
         requests=requests(arm.config, [result.models for result in results]),
         calls=int(total("calls")),
         hits=int(total("cache_hits")),
@@ -139,25 +136,24 @@ def verdict(table: Sequence[Row]) -> list[str]:
     """Return sentences that say which methods are shown to be better than which.
 
     Each method whose model fills a role, except controls, is compared with every other method; if there
-    are only rules and controls, these are compared. The test uses the seeds' success rates: *yes* if the
-    one-sided rank-sum test gives p <= 0.05, or, below five seeds, if all of one exceed all of the other
-    (:func:`hunch.rl.statistics.above`). If the games vary with the seed, runs with the same seed are
-    compared: *yes* if Student's 95 % interval of the lead, which is stated, is above 0. *No* means that it
-    was not shown, not that the methods are equal. Fewer than three seeds give no verdict, only the lead. A
-    control is named without its method. A model with many useless answers is named in a sentence.
+    are only rules and controls, these are compared. There are three verdicts, by
+    :func:`hunch.rl.statistics.contrast`: *shown* if Student's two-sided 95 % interval of the lead in success,
+    paired by seed, is above 0; *not shown*, which does not mean that the methods are equal; and *cannot be
+    shown here*, with what is missing: pairs of seeds, room above the other method, or any success. A control
+    is named without its method. A model with many useless answers is named in a sentence.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
     lines = []
     for row in real or informed:
         others = [other for other in table if other is not row]
-        said = [f"beats {other.label}: {_beats(row, other)}" for other in others]
+        said = [f"over {other.label}: {_over(row, other)}" for other in others]
         lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
     return lines + [SILENCE.format(row, SILENT) for row in table if row.silent]
 
 
-def _beats(row: Row, other: Row) -> Contrast:
-    return contrast(row.by_seed, other.by_seed, paired=row.varies and other.varies)
+def _over(row: Row, other: Row) -> Contrast:
+    return contrast(row.by_seed, other.by_seed, best=1.0)
 
 
 def place(config: RunConfig) -> str:

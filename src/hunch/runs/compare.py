@@ -104,11 +104,6 @@ class Arm:
         embeds = way == "similarity" or (way == "auto" and known is not None and known.verbs == {"embed"})
         return embeds and spec not in LEXICAL
 
-    @property
-    def varies(self) -> bool:
-        """True if an option of the environment, such as the pool of games, varies with the seed."""
-        return SEED in self.config.env_options.values()
-
     def at(self, seed: int) -> RunConfig:
         """Return the settings of the run with a seed, also in environment options that name :data:`SEED`."""
         options = self.config.env_options
