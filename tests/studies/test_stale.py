@@ -20,7 +20,7 @@ def rows():
 
 
 def test_every_row_has_a_short_run_or_a_reason_why_not():
-    names = [cells[0] for cells in rows()]
+    names = [cells[0].partition(" (")[0] for cells in rows()]  # without the authors
     assert sorted(names) == sorted([*stale.SHORT, *stale.APART])
     assert stale.stored().keys() == stale.SHORT.keys()
 
