@@ -21,7 +21,7 @@ import torch
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import grow
 from hunch.lm.training.adapters import Adapters
-from hunch.lm.training.outputs import sums
+from hunch.lm.training.model import path_log_probs
 from scoring import commands, fastest, llama
 
 STREAMS, ACTIONS = 8, 20
@@ -91,7 +91,7 @@ def tree(network, requests):  # type: ignore[no-untyped-def]
     out = network(
         input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=keep
     )
-    return sums(out.logits, trees)
+    return path_log_probs(out.logits, trees)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,9 @@ def enumerated(data: Path) -> tuple[FloatArray, FloatArray]:
     for words in every:
         prompts = [request(" ".join(words), own.text) for own in asked]
         with torch.no_grad():
-            both = [model.judged(prompts, model.spelled(prompts, [side] * len(asked))) for side in ANSWERS]
+            both = [
+                model.evaluate(prompts, model.as_written(prompts, [side] * len(asked))) for side in ANSWERS
+            ]
         first, second = (own.logprobs[:, 0].cpu().numpy() for own in both)
         said = np.where(first > second, *ANSWERS)
         right.append(np.mean([one == own.answer for one, own in zip(said, asked, strict=True)]))

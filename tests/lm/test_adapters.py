@@ -77,10 +77,10 @@ def test_transformers_and_peft_load_the_saved_adapters_and_score_alike(
 ) -> None:
     model = lm.trainable(f"hf:{folders[family]}?train=lora&rank=4&alpha=6")
     chance = torch.Generator().manual_seed(0)
-    before = model.judged(PROMPTS, model.spelled(PROMPTS, TEXTS)).logprobs.detach()
+    before = model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs.detach()
     for weight in model.parameters():
         weight.data += 0.1 * torch.randn(weight.shape, generator=chance)
-    after = model.judged(PROMPTS, model.spelled(PROMPTS, TEXTS)).logprobs.detach()
+    after = model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs.detach()
     assert (after - before).abs().max() > 0.1
 
     folder = model.save_adapters(tmp_path / "adapters")
@@ -91,7 +91,7 @@ def test_transformers_and_peft_load_the_saved_adapters_and_score_alike(
 
     auto = peft.AutoPeftModelForSeq2SeqLM if family == "t5" else peft.AutoPeftModelForCausalLM
     theirs = auto.from_pretrained(folder).eval()
-    for row, (prompt, text) in enumerate(zip(PROMPTS, model.spelled(PROMPTS, TEXTS), strict=True)):
+    for row, (prompt, text) in enumerate(zip(PROMPTS, model.as_written(PROMPTS, TEXTS), strict=True)):
         head, tokens = list(model.model._tokens(prompt)), list(text.tokens)
         with torch.no_grad():
             if family == "t5":
@@ -115,9 +115,9 @@ def test_a_saved_model_holds_its_adapters_beside_the_merged_weights(
     assert config.base_model_name_or_path == str(folders["llama"])
     again = lm.trainable(f"hf:{folder}")
     assert again.model.parameters == lm.trainable(f"hf:{folders['llama']}").model.parameters
-    texts = model.spelled(PROMPTS, TEXTS)
+    texts = model.as_written(PROMPTS, TEXTS)
     torch.testing.assert_close(
-        model.judged(PROMPTS, texts).logprobs, again.judged(PROMPTS, texts).logprobs, atol=1e-5, rtol=1e-5
+        model.evaluate(PROMPTS, texts).logprobs, again.evaluate(PROMPTS, texts).logprobs, atol=1e-5, rtol=1e-5
     )
 
 

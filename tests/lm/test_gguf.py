@@ -105,7 +105,7 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def logprobs(model: Any) -> Any:
-    return model.judged(PROMPTS, model.spelled(PROMPTS, TEXTS)).logprobs.detach()
+    return model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs.detach()
 
 
 @pytest.mark.parametrize("train", ["lora", "all"])

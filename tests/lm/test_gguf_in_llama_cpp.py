@@ -38,10 +38,10 @@ def test_llama_cpp_scores_the_trained_model_like_transformers(tmp_path: Path) ->
     assert model.large
     assert model.adapted
     learner = Learner.adam(model.parameters())
-    written = model.spelled([PROMPTS[0]], [TAUGHT])
+    written = model.as_written([PROMPTS[0]], [TAUGHT])
     losses = []
     for _ in range(6):
-        judged = model.judged([PROMPTS[0]], written)
+        judged = model.evaluate([PROMPTS[0]], written)
         losses.append(learner.update(-judged.logprobs.sum() / judged.mask.sum(), 3e-3))
     assert losses[-1] < losses[0] - 1
 

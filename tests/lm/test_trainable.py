@@ -97,7 +97,8 @@ def test_untrained_scores_and_texts_are_those_of_the_frozen_model(spec: str) -> 
 
 def test_an_encoder_decoder_model_gives_the_first_state_of_its_decoder(folders: dict[str, Path]) -> None:
     trained = lm.trainable(f"hf:{folders['t5']}?train=lora")
-    asked, again = trained.answers(PROMPTS * 2, [OPTIONS, OPTIONS[:1]] * 2)[:2], trained.states(PROMPTS)
+    asked = trained.option_outputs(PROMPTS * 2, [OPTIONS, OPTIONS[:1]] * 2)[:2]
+    again = trained.states(PROMPTS)
     for prompt, answer, state in zip(PROMPTS, asked, again, strict=True):
         tokens = torch.tensor([trained.model.tokenizer(prompt)["input_ids"]])
         start = torch.zeros(1, 1, dtype=torch.long)

@@ -68,7 +68,7 @@ def alone(model: Trainable, prompt: str, tokens: tuple[int, ...]) -> tuple[torch
 def test_what_is_written_has_the_log_probabilities_that_it_is_judged_by(model: Trainable) -> None:
     prompts = PROMPTS * 8
     written = model.write(prompts, rngs(len(prompts)), max_tokens=12)
-    judged = model.judged(prompts, written)
+    judged = model.evaluate(prompts, written)
     assert judged.mask.sum(1).tolist() == [len(text.tokens) for text in written]
     for row, (prompt, text) in enumerate(zip(prompts, written, strict=True)):
         assert text.finished == (text.tokens[-1] in model.ends)
@@ -90,20 +90,20 @@ def test_what_is_written_has_the_log_probabilities_that_it_is_judged_by(model: T
 @pytest.mark.parametrize("prompts", [[*PROMPTS, PROMPTS[0]], EPISODE], ids=["apart", "continued"])
 def test_company_and_padding_change_nothing(model: Trainable, prompts: list[str]) -> None:
     together = model.write(prompts, rngs(len(prompts)), max_tokens=9)
-    judged = model.judged(prompts, together)
+    judged = model.evaluate(prompts, together)
     for row, (prompt, text) in enumerate(zip(prompts, together, strict=True)):
         [same] = model.write([prompt], rngs(1, row), max_tokens=9)
         assert same.tokens == text.tokens
         assert same.text == text.text
         np.testing.assert_allclose(same.logprobs, text.logprobs, atol=1e-5)
-        for one, every in zip(model.judged([prompt], [text])[:4], judged[:4], strict=True):
+        for one, every in zip(model.evaluate([prompt], [text])[:4], judged[:4], strict=True):
             torch.testing.assert_close(one[0], every[row, : one.shape[1]], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("prompts", [[*PROMPTS, PROMPTS[0]], EPISODE], ids=["apart", "continued"])
 def test_gradients_of_judged_texts_are_those_of_plain_passes(model: Trainable, prompts: list[str]) -> None:
     written = model.write(prompts, rngs(len(prompts)), max_tokens=6)
-    judged = model.judged(prompts, written)
+    judged = model.evaluate(prompts, written)
     loss = (judged.logprobs + 0.1 * judged.entropy).sum() + 0.01 * judged.states.sum()
     plain = torch.zeros(())
     for prompt, text in zip(prompts, written, strict=True):
@@ -140,7 +140,7 @@ def test_only_allowed_tokens_are_written_and_their_log_probabilities_are_the_mod
     written = model.write(PROMPTS, rngs(3), max_tokens=6, allowed=even)
     assert all(token % 2 == i % 2 for text in written for i, token in enumerate(text.tokens))
     assert {text.tokens[:1] for text in written} <= set(seen)
-    judged = model.judged(PROMPTS, written)
+    judged = model.evaluate(PROMPTS, written)
     for row, text in enumerate(written):
         np.testing.assert_allclose(
             judged.logprobs[row, : len(text.tokens)].detach(), text.logprobs, atol=1e-5, rtol=1e-5
@@ -164,9 +164,9 @@ def test_one_step_of_supervised_fine_tuning_is_that_of_the_formula(model: Traina
     model.restart()
     moved(model)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    spelled = model.spelled(PROMPTS, TEXTS)
+    spelled = model.as_written(PROMPTS, TEXTS)
     assert [text.tokens[-1] for text in spelled] == [model.ends[0]] * 3
-    judged = model.judged(PROMPTS, spelled)
+    judged = model.evaluate(PROMPTS, spelled)
     loss = -judged.logprobs.sum() / judged.mask.sum()
     found = Learner(torch.optim.SGD(model.parameters(), lr=0.1), limited=model.parameters()).update(loss)
     ours = {name: weight.clone() for name, weight in model.state_dict().items()}
@@ -185,7 +185,7 @@ def test_one_step_of_supervised_fine_tuning_is_that_of_the_formula(model: Traina
 
 
 def test_given_texts_are_judged_as_their_options_are_scored(model: Trainable) -> None:
-    judged = model.judged(PROMPTS, model.spelled(PROMPTS, TEXTS))
+    judged = model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS))
     scores = model.scores(PROMPTS, [[text] for text in TEXTS], ended=True)
     torch.testing.assert_close(judged.logprobs.sum(1), torch.cat(scores), atol=1e-5, rtol=1e-5)
 
@@ -223,7 +223,7 @@ def test_with_the_weights_before_training_a_model_is_the_frozen_one_bit_for_bit(
     moved(trained)
     assert not torch.allclose(trained.states(PROMPTS), frozen.states(PROMPTS))
     assert torch.equal(trained.frozen_states(PROMPTS), frozen.states(PROMPTS))
-    with trained.held():
+    with trained.with_weights():
         off = trained.scores(PROMPTS, [TEXTS] * 3)
     assert all(map(torch.equal, off, frozen.scores(PROMPTS, [TEXTS] * 3)))
     assert len(trained.parameters()) == len(trained.state_dict()) > 0
@@ -296,7 +296,7 @@ def test_it_counts_what_it_computes_and_a_budget_stops_it(folders: dict[str, Pat
     assert model.usage.completion_tokens > wrote
     ledger = Ledger({"lm": model}, Budget(calls=4))
     with ledger.enforced():
-        model.judged(PROMPTS, model.spelled(PROMPTS, TEXTS))
+        model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS))
         with pytest.raises(BudgetError, match="4 calls"):
             model.write(PROMPTS, rngs(3))
     assert ledger.total()["calls"] == 3
@@ -308,7 +308,7 @@ def test_what_a_model_in_training_refuses(folders: dict[str, Path], tmp_path: Pa
     with pytest.raises(UsageError, match="max_tokens has 203 tokens"):
         model.write(["a b"], rngs(1), max_tokens=200)
     with pytest.raises(UsageError, match="no texts"):
-        model.judged([], [])
+        model.evaluate([], [])
     with pytest.raises(UsageError, match="context to at most 64"):
         lm.trainable(f"hf:{folders['gpt2']}", context=256)
     with pytest.raises(UsageError, match="at least 1 token"):

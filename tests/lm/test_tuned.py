@@ -20,7 +20,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from hunch.lm.training import Nucleus  # noqa: E402
-from hunch.lm.training.writing import nucleus  # noqa: E402
+from hunch.lm.training.writing import in_nucleus  # noqa: E402
 
 PROMPTS = ["You see a mug 2.", "You are in the middle of a room.", "look around"]
 
@@ -48,8 +48,8 @@ def test_adapters_are_trained_saved_and_loaded(
     trained = hunch.load(run)
     agent = trained.agent.agent  # within the one that replaces the rewards
     texts = ["go left", "open the fridge 1", "take"]
-    written = agent.lm.spelled(PROMPTS, texts)
-    own = agent.lm.judged(PROMPTS, written).logprobs
+    written = agent.lm.as_written(PROMPTS, texts)
+    own = agent.lm.evaluate(PROMPTS, written).logprobs
     network = transformers.AutoModelForCausalLM.from_pretrained(run / "model")
     tokenizer = transformers.AutoTokenizer.from_pretrained(run / "model")
     assert not any("lora" in name for name, _ in network.named_parameters())
@@ -59,9 +59,9 @@ def test_adapters_are_trained_saved_and_loaded(
         logits = network(torch.tensor([head + list(text.tokens)])).logits[0, len(head) - 1 : -1]
         found = logits.log_softmax(-1)[range(len(text.tokens)), text.tokens]
         torch.testing.assert_close(own[row, : len(text.tokens)], found, atol=1e-5, rtol=1e-5)
-    before = lm.trainable(spec).judged(PROMPTS, written).logprobs
+    before = lm.trainable(spec).evaluate(PROMPTS, written).logprobs
     assert (own - before).abs().max() > 1e-3
-    again = lm.trainable(f"hf:{run}").judged(PROMPTS, written).logprobs
+    again = lm.trainable(f"hf:{run}").evaluate(PROMPTS, written).logprobs
     torch.testing.assert_close(own, again, atol=1e-5, rtol=1e-5)
 
     observation, info = hunch.make("hunch/Prompts-v0", file=str(prompts)).reset(seed=0)
@@ -128,14 +128,14 @@ def test_a_nucleus_holds_in_writing_and_in_judging(folders, family):
         weight.data += 0.05 * torch.randn(weight.shape, generator=chance)
     within, heads = Nucleus(old, 0.4), PROMPTS * 8
     written = model.write(heads, [np.random.default_rng(i) for i in range(24)], max_tokens=8, within=within)
-    judged = model.judged(heads, written, within)
-    free = model.judged(heads, written)
+    judged = model.evaluate(heads, written, within)
+    free = model.evaluate(heads, written)
     torch.testing.assert_close(judged.free, free.logprobs.detach(), atol=1e-5, rtol=1e-5)
     for row, (prompt, text) in enumerate(zip(heads, written, strict=True)):
         n, head = len(text.tokens), list(model.model._tokens(prompt))
         ids = torch.tensor([head + list(text.tokens)])
         logits = model.network(ids).logits[0, len(head) - 1 : -1]
-        with model.held(old), torch.no_grad():
+        with model.with_weights(old), torch.no_grad():
             shares = model.network(ids).logits[0, len(head) - 1 : -1].softmax(-1).double().numpy()
         for place, token in enumerate(text.tokens):
             order = np.argsort(-shares[place], kind="stable")
@@ -150,8 +150,8 @@ def test_a_nucleus_holds_in_writing_and_in_judging(folders, family):
 def test_the_nucleus_of_a_distribution():
     logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
     for top_p, wanted in ((0.4, 1), (0.6, 2), (0.79, 2), (0.9, 3), (1.0, 4)):
-        assert int(nucleus(logits, top_p).sum()) == wanted
-    assert nucleus(logits, 0.4, [3])[0].tolist() == [True, False, False, True]
+        assert int(in_nucleus(logits, top_p).sum()) == wanted
+    assert in_nucleus(logits, 0.4, [3])[0].tolist() == [True, False, False, True]
 
 
 def test_a_model_that_cannot_end_a_text_is_refused(folders, tmp_path):

@@ -61,7 +61,7 @@ def test_a_model_from_scratch_learns_to_write_recipes_and_its_run_is_a_model(wri
     rngs = [np.random.default_rng(seed) for seed in range(64)]
     texts = [own.text for own in model.write([ASKED.observation] * 64, rngs)]
     assert np.mean([recipes.is_valid(recipes.split_clauses(text)) for text in texts]) > 0.5
-    words = [agent.lm.spelled([ASKED.observation], [GOOD]), model.spelled([ASKED.observation], [GOOD])]
+    words = [agent.lm.as_written([ASKED.observation], [GOOD]), model.as_written([ASKED.observation], [GOOD])]
     scores = [
         float(own.judged([ASKED.observation], w).logprobs.sum().detach())
         for own, w in zip((agent.lm, model), words, strict=True)

@@ -29,7 +29,7 @@ def test_a_choice_by_the_transcript_is_how_likely_the_text_is_to_be_written(mode
     [shares] = made.policy.probabilities([state])
     prompts = [prompt(state, False)] * len(state.options)
     with torch.no_grad():
-        judged = model.judged(prompts, model.spelled(prompts, state.options))
+        judged = model.evaluate(prompts, model.as_written(prompts, state.options))
     np.testing.assert_allclose(shares, judged.logprobs.sum(1).softmax(0).numpy(), atol=1e-5)
 
 

@@ -119,7 +119,7 @@ class ReST(WritingAgent):
             return 1
         if decision.tokens:
             return len(decision.tokens)
-        [written] = self.lm.spelled([self.policy.prompt(state)], [decision.text])
+        [written] = self.lm.as_written([self.policy.prompt(state)], [decision.text])
         return len(written.tokens)
 
 

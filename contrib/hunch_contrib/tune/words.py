@@ -116,7 +116,7 @@ class WordsPolicy(ModelPolicy):
         prompts = [self.prompt(state) for state in states]
         texts = [" ".join(words_of(state)) for state in states]
         # The text is read after the prompt, which holds it already. hidden: (n, tokens, dim)
-        hidden = self.lm.judged(prompts, self.lm.spelled(prompts, texts)).states
+        hidden = self.lm.evaluate(prompts, self.lm.as_written(prompts, texts)).states
         ends = [self._ends(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
         position = torch.zeros((len(ends), max(map(len, ends))), dtype=torch.long)  # (n, T)
         mask = torch.zeros(position.shape, dtype=torch.bool, device=hidden.device)

@@ -23,8 +23,11 @@ CLOCK: Final = "".join(
 )
 """Template code that replaces transformers' function for the current date."""
 PROBE: Final = (Message("system", "Be Q7."), Message("user", "Say Q8."))
+"""Messages with which templates are tried; their texts are unlikely to stand in one."""
 REPLY: Final = "Q9"
+"""An answer to them."""
 NEXT: Final = "Say Q6."
+"""What the user says next."""
 
 
 class Template:
@@ -46,9 +49,9 @@ class Template:
         Raises:
             UsageError: if it cannot be used.
         """
-        self._tokenizer, self._parts = tokenizer, False
+        self._tokenizer = tokenizer
         self._template = CLOCK + tokenizer.get_chat_template()
-        self._see_that_it_prints()
+        self._parts = self._wants_parts()
         self.system = self._knows_system()
         self._extra, self._lead, self.joint = self._seam()
         self.moves = bool(self._extra or self._lead)
@@ -73,18 +76,19 @@ class Template:
         A message may hold the text of a control token, as an observation may. It must stay a text: otherwise
         an observation could end its turn and speak as the user or as the model.
         """
-        contents = "\n".join(said.content for said in messages)
+        contents = "\n".join(message.content for message in messages)
         if self.control is None or not self.control.search(contents):
             return [(self(messages, replied), False)]
         # The template gets a private sign in place of each mark, so that marks of its own can be told apart.
-        free = (chr(number) for number in range(0xE000, 0xF8FF) if chr(number) not in contents)
-        sign_of = dict(zip(dict.fromkeys(self.control.findall(contents)), free, strict=False))
+        unused = (chr(number) for number in range(0xE000, 0xF8FF) if chr(number) not in contents)
+        marks = dict.fromkeys(self.control.findall(contents))
+        sign_of = dict(zip(marks, unused, strict=False))
         mark_of = {sign: mark for mark, sign in sign_of.items()}
-        quoted = [
-            said._replace(content=self.control.sub(lambda found: sign_of[found[0]], said.content))
-            for said in messages
+        signed = [
+            message._replace(content=self.control.sub(lambda mark: sign_of[mark[0]], message.content))
+            for message in messages
         ]
-        pieces: list[str] = re.split(f"([{''.join(mark_of)}])", self(quoted, replied))
+        pieces: list[str] = re.split(f"([{''.join(mark_of)}])", self(signed, replied))
         return [(mark_of.get(piece, piece), piece in mark_of) for piece in pieces if piece]
 
     def _ending(self) -> tuple[int | None, str]:
@@ -92,12 +96,12 @@ class Template:
 
         The tokenizer's end token ends a text, which need not be a turn. The template says how a turn ends.
         """
-        for after in self._closings():
-            begins = self.control.match(after.lstrip()) if self.control else None
-            if begins:
-                return int(self._tokenizer.convert_tokens_to_ids(begins[0])), ""
-            if after.strip():
-                return None, after.rstrip()
+        for closing in self._closings():
+            token = self.control.match(closing.lstrip()) if self.control else None
+            if token:
+                return int(self._tokenizer.convert_tokens_to_ids(token[0])), ""
+            if closing.strip():
+                return None, closing.rstrip()
         return None, ""
 
     def _closings(self) -> Iterator[str]:
@@ -118,29 +122,33 @@ class Template:
             UsageError: if it accepts none.
         """
         problem = UsageError("The model's chat template leaves out a part of these messages.")
-        ways = forms(messages) if self.system else [without_system(messages)]
-        printed = []
-        for way in ways:
+        incomplete: list[str] = []
+        for form in forms(messages) if self.system else [without_system(messages)]:
             try:
-                text = self._render(way)
+                text = self._render(form)
             except UsageError as error:
                 problem = error
                 continue
             # An earlier answer may lose its thoughts, but a template that drops a request drops it silently.
-            if all(said.content.strip() in text for said in way if said.role != "assistant"):
+            if all(message.content.strip() in text for message in form if message.role != "assistant"):
                 return text
-            printed.append(text)
-        if not printed:
+            incomplete.append(text)
+        if not incomplete:
             raise problem
-        return printed[0]
+        return incomplete[0]
 
-    def _see_that_it_prints(self) -> None:
-        """Find out whether the template takes content as text or as a list of parts."""
+    def _wants_parts(self) -> bool:
+        """Return whether the template takes content as a list of parts, and not as text.
+
+        Raises:
+            UsageError: if it prints neither.
+        """
         problem = UsageError("The model's chat template leaves out the user's messages.")
-        for self._parts in (False, True):
+        for parts in (False, True):
+            self._parts = parts
             try:
                 if PROBE[1].content in self._render(PROBE[1:]):
-                    return
+                    return parts
             except UsageError as error:
                 problem = error
         raise problem
@@ -156,36 +164,53 @@ class Template:
         asked = PROBE if self.system else PROBE[1:]
         prompt = self._render(asked)
         try:
-            whole = self._render([*asked, Message("assistant", REPLY)], reply=True)
+            answered = self._render([*asked, Message("assistant", REPLY)], reply=True)
         except UsageError:  # the template accepts no replies
             return "", "", ""
-        head = whole.rpartition(REPLY)[0]
-        differ = (at for at, signs in enumerate(zip(prompt, head, strict=False)) if len({*signs}) > 1)
-        shared = prompt[: next(differ, min(len(prompt), len(head)))]
-        extra, lead = prompt[len(shared) :], head[len(shared) :]
+        before_reply = answered.rpartition(REPLY)[0]
+        shared = _common_beginning(prompt, before_reply)
         if PROBE[1].content not in shared:  # the template prints the conversation itself differently
             return "", "", ""
-        return ("", "", lead) if not extra and not lead.strip() else (extra, lead, "")
+        extra = prompt[len(shared) :]
+        lead = before_reply[len(shared) :]
+        if not extra and not lead.strip():
+            return "", "", lead
+        return extra, lead, ""
 
     def _render(self, messages: Sequence[Message], *, reply: bool = False) -> str:
-        goes_on = messages[-1].role == "assistant" and not reply
-        opens = messages[-1].role != "assistant" and not reply
+        """Print messages; the text ends where the model's turn begins or goes on, or with ``reply`` after it.
+
+        Raises:
+            UsageError: if the template rejects the messages.
+        """
+        is_begun = messages[-1].role == "assistant"  # the model goes on with its last message
         try:
             text: str = self._tokenizer.apply_chat_template(
-                [{"role": message.role, "content": self._said(message)} for message in messages],
+                [{"role": message.role, "content": self._content(message)} for message in messages],
                 tokenize=False,
-                add_generation_prompt=opens,
-                continue_final_message=goes_on,
+                add_generation_prompt=not is_begun and not reply,
+                continue_final_message=is_begun and not reply,
                 chat_template=self._template,
             )
         except Exception as error:  # a template is a program, and may raise anything
             raise UsageError(f"The model's chat template rejects these messages ({error}).") from error
         return text
 
-    def _said(self, message: Message) -> Any:
+    def _content(self, message: Message) -> Any:
         return [{"type": "text", "text": message.content}] if self._parts else message.content
+
+
+def _common_beginning(one: str, other: str) -> str:
+    length = 0
+    for sign, twin in zip(one, other, strict=False):
+        if sign != twin:
+            break
+        length += 1
+    return one[:length]
 
 
 def template_of(tokenizer: Any) -> Template | None:
     """Return the chat template of a tokenizer, or None if it has none."""
-    return Template(tokenizer) if getattr(tokenizer, "chat_template", None) else None
+    if not getattr(tokenizer, "chat_template", None):  # some tokenizers lack the attribute
+        return None
+    return Template(tokenizer)

@@ -207,10 +207,12 @@ class CausalModel(TransformerModel):
         if chat and self.context is not None:
             self.context -= len(self._tokens(""))
         self.answer_tokens = room_to_think(self.context) if chat else 0
-        by = "by its chat template" if self._template else "joined to one text (it has no chat template)"
-        how = "as a user message" if chat else "unchanged"
-        offer = "; chat=true sends it as a message" if self._template and not chat else ""
-        self.prompting = f"text {how}{offer}; messages {by}"
+        text_way = "as a user message" if chat else "unchanged"
+        if self._template and not chat:
+            text_way += "; chat=true sends it as a message"
+        no_template = "joined to one text (it has no chat template)"
+        message_way = "by its chat template" if self._template else no_template
+        self.prompting = f"text {text_way}; messages {message_way}"
         self.ends = end_tokens(self.network, self.tokenizer)
         if self._template and self._template.end is not None and self._template.end not in self.ends:
             self.ends |= {self._template.end}
@@ -242,27 +244,31 @@ class CausalModel(TransformerModel):
         """
         if sampling.choices:
             return self._restricted(prompts, k, sampling, first)
-        talks = [bool(self._template and self._conversation(prompt)) for prompt in prompts]
-        if self._turn_stop and len({*talks}) > 1:  # texts and conversations do not end alike
+        are_chats = [bool(self._template and self._conversation(prompt)) for prompt in prompts]
+        if self._turn_stop and len(set(are_chats)) > 1:  # texts and conversations do not end alike
             return [self.generate([prompt], k, sampling, first)[0] for prompt in prompts]
-        if self._turn_stop and any(talks):
+        ending = sampling
+        if self._turn_stop and any(are_chats):
             ending = replace(sampling, stop=(*sampling.stop, self._turn_stop))
-        else:
-            ending = sampling
-        requests = [self._fitting(prompt, sampling.max_tokens) for prompt in prompts]
-        asked = [
-            (ids, [sample_rng(self.revision, prompt, sampling, index) for index in range(first, first + k)])
-            for ids, prompt in zip(requests, prompts, strict=True)
-        ]
+
+        requests = [self._fitting(prompt, sampling.max_tokens) for prompt in prompts]  # their tokens
+        rngs = [self._rngs(prompt, sampling, k, first) for prompt in prompts]
         with self._turn:
             before = self._writer.reader.computed
-            written = self._writer.write(asked, sampling, self._ended(ending))
+            written = self._writer.write(
+                list(zip(requests, rngs, strict=True)), sampling, self._ended(ending)
+            )
             self.tokens_read += self._writer.reader.computed - before
-        self.tokens_written += sum(len(tokens) for own in written for tokens in own)
-        return [
-            [self._continuation(ids, tokens, ending) for tokens in own]
-            for ids, own in zip(requests, written, strict=True)
-        ]
+
+        answers: list[list[str]] = []
+        for tokens_of_prompt, samples in zip(requests, written, strict=True):
+            self.tokens_written += sum(map(len, samples))
+            answers.append([self._continuation(tokens_of_prompt, tokens, ending) for tokens in samples])
+        return answers
+
+    def _rngs(self, prompt: Prompt, sampling: Sampling, k: int, first: int) -> list[np.random.Generator]:
+        """Return the random generators of samples number ``first`` to ``first + k - 1`` of a prompt."""
+        return [sample_rng(self.revision, prompt, sampling, index) for index in range(first, first + k)]
 
     def _restricted(
         self, prompts: Sequence[Prompt], k: int, sampling: Sampling, first: int
@@ -279,8 +285,7 @@ class CausalModel(TransformerModel):
         answers = []
         for prompt, (_, tails), tree, logprobs in zip(prompts, requests, trees, sums, strict=True):
             allowed = tree.choices(logprobs)
-            rngs = [sample_rng(self.revision, prompt, sampling, index) for index in range(first, first + k)]
-            drawn = [tree.draw(allowed, sampling, rng) for rng in rngs]
+            drawn = [tree.draw(allowed, sampling, rng) for rng in self._rngs(prompt, sampling, k, first)]
             self.tokens_written += sum(len(tails[number]) for number in drawn)
             answers.append([sampling.choices[number] for number in drawn])
         return answers
@@ -301,8 +306,8 @@ class CausalModel(TransformerModel):
         return ended
 
     def _continuation(self, prompt: list[int], tokens: list[int], sampling: Sampling) -> str:
-        own = tokens[:-1] if tokens[-1] in self.ends else tokens
-        return cut(self.decode(prompt, own), sampling.stop)
+        text_tokens = tokens[:-1] if tokens[-1] in self.ends else tokens
+        return cut(self.decode(prompt, text_tokens), sampling.stop)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens.
@@ -316,15 +321,16 @@ class CausalModel(TransformerModel):
             UsageError: if the tokenizer cannot write an option, or an option leaves no room for a prompt.
         """
         pairs = choices(prompts, options)
-        requests = [self._request(prompt, own) for prompt, own in pairs]
+        requests = [self._request(prompt, listed) for prompt, listed in pairs]
         with self._turn:
             before = self._engine.computed
-            sums = self._engine.score(requests)
+            sums = self._engine.score(requests)  # of each prompt, (n_options,)
             self.tokens_read += self._engine.computed - before
-        return [
-            OptionScores(logprobs, np.array([len(tail) for tail in tails]), count_words(own))
-            for logprobs, (_, tails), (_, own) in zip(sums, requests, pairs, strict=True)
-        ]
+        scores: list[OptionScores] = []
+        for log_probs, (_, tails), (_, listed) in zip(sums, requests, pairs, strict=True):
+            lengths = np.array([len(tail) for tail in tails])
+            scores.append(OptionScores(log_probs, lengths, count_words(listed)))
+        return scores
 
     def _tokens(self, prompt: Prompt, scored: bool = False) -> list[int]:
         """Tokenise a prompt with the special tokens before a text, but not with those after it.
@@ -345,19 +351,18 @@ class CausalModel(TransformerModel):
         Raises:
             UsageError: if even the least part does not fit.
         """
-        ids = self._tokens(prompt, scored)
-        if self._positions is None or len(ids) + room <= self._positions:
-            return ids
+        what = "The prompt with its longest option" if scored else "The prompt with max_tokens"
+        tokens = self._tokens(prompt, scored)
+        if self._positions is None or len(tokens) + room <= self._positions:
+            return tokens
         if not self.shortens:
-            what = "The prompt with its longest option" if scored else "The prompt with max_tokens"
-            self._check_length(len(ids) + room, what)
+            self._check_length(len(tokens) + room, what)
         most = self._positions - room
         part = shortened(as_prompt(prompt), lambda shorter: len(self._tokens(shorter, scored)) <= most)
-        shorter_ids = self._tokens(part, scored)
-        what = "The prompt with its longest option" if scored else "The prompt with max_tokens"
-        self._check_length(len(shorter_ids) + room, what)
+        tokens = self._tokens(part, scored)
+        self._check_length(len(tokens) + room, what)
         self._warn_of_length()
-        return shorter_ids
+        return tokens
 
     def _conversation(self, prompt: Prompt) -> Sequence[Message]:
         """Return the messages of a prompt; empty if it is a text."""

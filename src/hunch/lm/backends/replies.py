@@ -25,6 +25,7 @@ TEXTS = frozenset(
 LONGEST_NAME = 1_000
 """Maximum characters of a model's name that are compared."""
 Tokens = list[tuple[str, float | None]]
+"""Tokens with their log-probabilities; None where a server gives none, as for the first token of a text."""
 ROUNDING = 1e-3
 """Largest accepted log-probability, because rounding may exceed 0."""
 SIGNS: Final = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
@@ -88,7 +89,7 @@ def spoken(message: Mapping[str, Any]) -> str | None:
     content = message.get("content")
     if isinstance(content, list):
         content = "".join(part["text"] for part in content if part["type"] == "text") or None
-    text = content or message.get("refusal") or content
+    text = content or message.get("refusal") or content  # an empty content stays a text, and is not None
     if text is not None and not isinstance(text, str):
         raise TypeError(f"{type(text).__name__} instead of a text")
     return text
@@ -157,15 +158,15 @@ def _words(data: Any) -> int:
 
 def _texts(data: Any) -> Iterator[str]:
     """Yield all texts of a request or reply."""
-    left = [data]  # no recursion, which a deep reply would exhaust
-    while left:
-        part = left.pop()
+    waiting = [data]  # no recursion, which a deep reply would exhaust
+    while waiting:
+        part = waiting.pop()
         if isinstance(part, str):
             yield part
         elif isinstance(part, dict):
-            left += [part[name] for name in TEXTS & part.keys()]
+            waiting += [part[name] for name in TEXTS & part.keys()]
         elif isinstance(part, list):
-            left += part
+            waiting += part
 
 
 def most(body: Mapping[str, Any]) -> tuple[int, int]:
@@ -180,10 +181,12 @@ def most(body: Mapping[str, Any]) -> tuple[int, int]:
 
 def same_model(asked: str, stated: str) -> bool:
     """Return whether two names may be one model: with or without its owner, a date or ``latest``."""
-    names = [
-        re.sub(r"[-:@._](latest|\d[-.\d]*)$", "", name[:LONGEST_NAME].lower()) for name in (asked, stated)
-    ]
-    return names[0] == names[1] or names[0].rpartition("/")[2] == names[1].rpartition("/")[2]
+    one, other = _without_version(asked), _without_version(stated)
+    return one == other or one.rpartition("/")[2] == other.rpartition("/")[2]
+
+
+def _without_version(name: str) -> str:
+    return re.sub(r"[-:@._](latest|\d[-.\d]*)$", "", name[:LONGEST_NAME].lower())
 
 
 def by_name(reply: Any) -> dict[str, Any]:
@@ -193,10 +196,13 @@ def by_name(reply: Any) -> dict[str, Any]:
 
 def context_size(entry: Mapping[str, Any]) -> int | None:
     """Return the maximum number of tokens that a model reads, if its entry in the list states it."""
-    more = entry.get("meta")
-    stated = [entry.get("max_model_len"), entry.get("context_length")]
-    stated += [more.get("n_ctx")] if isinstance(more, dict) else []
-    return next((told for told in stated if type(told) is int and told > 0), None)
+    meta = entry.get("meta")  # of llama.cpp
+    candidates = [
+        entry.get("max_model_len"),
+        entry.get("context_length"),
+        meta.get("n_ctx") if isinstance(meta, dict) else None,
+    ]
+    return next((size for size in candidates if type(size) is int and size > 0), None)
 
 
 def whole(text: str) -> str:
@@ -219,8 +225,10 @@ def plain_token(token: str, data: Any = None) -> str:
     """
     if isinstance(data, list) and data and all(type(byte) is int and 0 <= byte < 256 for byte in data):
         return bytes(data).decode("utf-8", "replace")
-    if named := BYTES.fullmatch(token):
-        return bytes.fromhex(re.sub(r"\\x|[<>]|0x|bytes:", "", named[0])).decode("utf-8", "replace")
+    named_bytes = BYTES.fullmatch(token)
+    if named_bytes:
+        digits = re.sub(r"\\x|[<>]|0x|bytes:", "", named_bytes[0])
+        return bytes.fromhex(digits).decode("utf-8", "replace")
     return token.translate(SIGNS)
 
 
@@ -229,14 +237,17 @@ def next_output(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Fl
 
     Several tokens may stand for a label, such as ``"A"`` and ``" A"``: their probabilities are added.
     """
-    by_label = [
-        [float(p) for token, p in pairs if label.strip() in (token.strip(), plain_token(token).strip())]
-        for label in labels
-    ]
-    if not all(p <= ROUNDING for logprobs in by_label for p in logprobs):  # nor nan
-        raise ValueError("no log-probabilities")
-    values = [np.logaddexp.reduce(logprobs) if logprobs else -np.inf for logprobs in by_label]
-    capped: FloatArray = np.minimum(np.array(values), 0.0)
+    sums: list[float] = []
+    for label in labels:
+        log_probs = [
+            float(log_prob)
+            for token, log_prob in pairs
+            if label.strip() in (token.strip(), plain_token(token).strip())
+        ]
+        if not all(log_prob <= ROUNDING for log_prob in log_probs):  # nan is refused, too
+            raise ValueError("no log-probabilities")
+        sums.append(float(np.logaddexp.reduce(log_probs)) if log_probs else -np.inf)
+    capped: FloatArray = np.minimum(np.array(sums), 0.0)  # rounding may exceed 0
     return capped
 
 
@@ -249,17 +260,20 @@ def after_prompt(prompt: Tokens, rows: Sequence[Tokens], options: Sequence[str],
     Raises:
         UsageError: if the tokenizer merges the end of the prompt and the beginning of an option.
     """
-    own = [token for token, _ in prompt]
-    tails: list[list[float]] = []
+    prompt_tokens = [token for token, _ in prompt]
+    n = len(prompt_tokens)
+    sums: list[float] = []
+    lengths: list[int] = []
     for row, option in zip(rows, options, strict=True):
-        tail = [value for _, value in row[len(own) :]]
-        if [token for token, _ in row[: len(own)]] != own or not tail:
+        tail = [log_prob for _, log_prob in row[n:]]
+        if [token for token, _ in row[:n]] != prompt_tokens or not tail:
             raise UsageError(
                 f"The tokenizer of {name} merges the end of the prompt with the option {option!r}, so the "
                 "option has no probability of its own; end prompts without white space."
             )
-        tails.append([float(value) for value in tail if value is not None])
-        if len(tails[-1]) != len(tail) or not np.isfinite(tails[-1]).all() or max(tails[-1]) > ROUNDING:
+        log_probs = [float(log_prob) for log_prob in tail if log_prob is not None]
+        if len(log_probs) != len(tail) or not np.isfinite(log_probs).all() or max(log_probs) > ROUNDING:
             raise ValueError("a token without log-probability")
-    sums = np.array([min(0.0, sum(tail)) for tail in tails])
-    return OptionScores(sums, np.array([len(tail) for tail in tails]), count_words(options))
+        sums.append(min(0.0, sum(log_probs)))
+        lengths.append(len(log_probs))
+    return OptionScores(np.array(sums), np.array(lengths), count_words(options))

@@ -37,11 +37,13 @@ class TransformerModel(Model):
         source: The folder or file that was read.
         shortened: Number of prompts so far that were longer than the model reads and lost a part.
         trained_on: Trainings in the model's card; see :func:`hunch.lm.backends.weights.trained_on`.
+        ends: The tokens that end a text; none for a model that writes no text.
         packs: True if short texts may be read together without changing any bit.
     """
 
     head: str
     packs: bool
+    ends: frozenset[int] = frozenset()
     pooling: Pooling = "mean"
 
     def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:

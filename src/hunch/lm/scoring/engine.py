@@ -29,7 +29,7 @@ from hunch.lm.scoring.prefix import Block, State
 from hunch.lm.scoring.recent import Prefixes, block_keys
 from hunch.lm.scoring.rowwise import rowwise
 from hunch.lm.scoring.trie import Tokens, Tree, chain, grow, split
-from hunch.lm.scoring.writer import Draft, Way
+from hunch.lm.scoring.writer import Draft, Text, Way
 from hunch.lm.speech import Sampling
 
 BLOCK = {"cpu": 128, "cuda": 512}
@@ -97,14 +97,15 @@ class Engine:
         return sums
 
     def _score(self, jobs: Sequence[Job]) -> list[FloatArray]:
-        rows = [self.prefix(job.head) for job in jobs]
-        trees = [
-            grow(job.head[len(row) * self.block :], job.options) for job, row in zip(jobs, rows, strict=True)
-        ]
+        prefixes = [self.prefix(job.head) for job in jobs]
+        trees: list[Tree] = []  # of the rest of each prompt and its options
+        for job, blocks in zip(jobs, prefixes, strict=True):
+            rest = job.head[len(blocks) * self.block :]
+            trees.append(grow(rest, job.options))
         sizes = [len(tree.tokens) for tree in trees]
         keep = max(size - tree.root for size, tree in zip(sizes, trees, strict=True))
-        state = State(rows, max(map(len, rows)) * self.block + max(sizes))
-        logits = self.append(state, trees, keep)
+        state = State(prefixes, max(map(len, prefixes)) * self.block + max(sizes))
+        logits = self.append(state, trees, keep)  # (jobs, keep, vocabulary)
         self.computed += sum(sizes)
         return [path_sums(logits[row], tree, keep) for row, tree in enumerate(trees)]
 
@@ -142,17 +143,18 @@ class Engine:
 
     def run(self, tokens: torch.Tensor, keep: int, **inputs: Any) -> tuple[torch.Tensor, Any]:
         """Run the network; return the logits at the last ``keep`` positions (none for 0), and the state."""
-        device, network = self.network.device, self.network if keep else self.network.base_model
-        given = {
-            key: value.to(device) if isinstance(value, torch.Tensor) else value
-            for key, value in inputs.items()
+        device = self.network.device
+        network = self.network if keep else self.network.base_model
+        arguments = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            for name, value in inputs.items()
         }
         if keep:
-            given |= self.keeping(keep)
+            arguments |= self.keeping(keep)
         with torch.inference_mode():
-            out = network(input_ids=tokens.to(device), **given)
-        logits = out.logits[:, -keep:] if keep else torch.empty(0)
-        return logits, getattr(out, "past_key_values", None)
+            outputs = network(input_ids=tokens.to(device), **arguments)
+        logits = outputs.logits[:, -keep:] if keep else torch.empty(0)  # (rows, keep, vocabulary)
+        return logits, getattr(outputs, "past_key_values", None)  # some architectures keep no state
 
     def keeping(self, keep: int) -> dict[str, int]:
         """Return arguments that limit the logits to the last ones, if supported, to save gigabytes."""
@@ -216,25 +218,33 @@ class Engine:
         return MOST_ROWS if rowwise(self.network, PASSES) else self.batch
 
     def _advances(self) -> bool:
-        """Return whether a step of several drafts gives the same bits as single steps."""
+        """Return whether a step of several drafts gives the log-probabilities of single steps."""
         probe = Engine(self.network, self.name, self._reach)
-        prompts, texts = [[5, 7, 9, 11], [6, 8]], [[(13,), (17,)], [(19,)]]
-        found = [BlockPrefill(probe, prompt, 2) for prompt in prompts]
-        groups = [Group(start.state, len(own), 2) for start, own in zip(found, texts, strict=True)]
-        wanted = []
-        for start, own, group in zip(found, texts, groups, strict=True):
-            group.follow(own)
-            for (token,) in own:
+        texts_of_prompt: list[tuple[list[int], list[Text]]] = [
+            ([5, 7, 9, 11], [(13,), (17,)]),
+            ([6, 8], [(19,)]),
+        ]
+        groups: list[Group] = []
+        single: list[FloatArray] = []  # of each text, (vocabulary,)
+        for prompt, texts in texts_of_prompt:
+            start = BlockPrefill(probe, prompt, 2)
+            group = Group(start.state, len(texts), 2)
+            group.follow(texts)
+            groups.append(group)
+            for (token,) in texts:
                 start.rewind()
-                wanted.append(start.step(token))
+                single.append(start.step(token))
         try:
-            logits = advance(self.network, groups)
+            logits = advance(self.network, groups)  # (texts, vocabulary)
         except Exception:  # an architecture may raise anything on such rows
             return False
-        gap = np.abs(
-            torch.log_softmax(logits.float(), dim=-1).double().cpu().numpy() - np.array(wanted)
-        ).max()
-        return bool(gap <= TOLERANCE[str(self.network.dtype).removeprefix("torch.")])
+        together = torch.log_softmax(logits.float(), dim=-1).double().cpu().numpy()
+        return bool(np.abs(together - np.array(single)).max() <= self._tolerance)
+
+    @property
+    def _tolerance(self) -> float:
+        """Largest difference of two log-probabilities of a token that rounding explains."""
+        return TOLERANCE[str(self.network.dtype).removeprefix("torch.")]
 
     @cached_property
     def unfit(self) -> str:
@@ -260,9 +270,10 @@ class Engine:
             together = self._score([Job(0, head.tolist(), [], options)])[0]
         except Exception as error:  # an architecture may raise anything on inputs that it does not know
             return f"its forward pass does not accept a tree ({type(error).__name__})"
-        gap = float(np.abs(together - self.plain(head.tolist(), options)).max())
-        tolerance = TOLERANCE[str(self.network.dtype).removeprefix("torch.")]
-        return "" if gap <= tolerance else f"its scores of a tree of options are off by {gap:.2g}"
+        difference = float(np.abs(together - self.plain(head.tolist(), options)).max())
+        if difference <= self._tolerance:
+            return ""
+        return f"its scores of a tree of options are off by {difference:.2g}"
 
 
 def laid_out(
@@ -294,12 +305,12 @@ def laid_out(
 
 def path_sums(logits: torch.Tensor, tree: Tree, keep: int) -> FloatArray:
     """Sum the log-probabilities along each path of a tree, from the logits at its last ``keep`` tokens."""
-    each = edges(logits[None], [tree], keep).double().cpu().numpy()
+    each = token_log_probs(logits[None], [tree], keep).double().cpu().numpy()
     ends = np.cumsum([len(path) for path in tree.paths])[:-1]
     return np.array([part.sum() for part in np.split(each, ends)])
 
 
-def edges(logits: torch.Tensor, trees: Sequence[Tree], keep: int) -> torch.Tensor:
+def token_log_probs(logits: torch.Tensor, trees: Sequence[Tree], keep: int) -> torch.Tensor:
     """Return the log-probability of each token of each path, one path after the other, tree by tree.
 
     Args:
@@ -307,14 +318,15 @@ def edges(logits: torch.Tensor, trees: Sequence[Tree], keep: int) -> torch.Tenso
         trees: The trees.
         keep: See ``logits``.
     """
-    row, at, following = np.array(
+    rows, nodes, tokens = np.array(
         [
-            (row, edge + keep - len(tree.tokens), token)
+            (row, node + keep - len(tree.tokens), token)
             for row, tree in enumerate(trees)
             for path in tree.paths
-            for edge, token in path
+            for node, token in path
         ]
     ).T
-    own = logits[row, at]
-    own = own.to(torch.promote_types(own.dtype, torch.float32))
-    return own[np.arange(len(own)), following] - own.logsumexp(dim=-1)
+    before = logits[rows, nodes]  # (tokens of all paths, vocabulary)
+    before = before.to(torch.promote_types(before.dtype, torch.float32))
+    # log softmax, of one token of each row
+    return before[np.arange(len(before)), tokens] - before.logsumexp(dim=-1)

@@ -45,24 +45,31 @@ class Group:
     def __init__(self, state: State, rows: int, room: int) -> None:
         """Start from the state of the prompt, with room for ``rows`` texts of ``room`` tokens after it."""
         self.texts: Sequence[Text] = [()]
-        self.prompt = self.length = state.length
+        self.prompt = state.length  # number of tokens of the prompt
+        self.length = state.length
         self._rows = rows
-        self.keys, self.values = (
-            [self._repeated(getattr(layer, part), room) for layer in state.layers]
-            for part in ("keys", "values")
-        )
+        self.keys = [self._repeated(layer.keys, room) for layer in state.layers]
+        self.values = [self._repeated(layer.values, room) for layer in state.layers]
 
     @property
     def size(self) -> int:
         """Size of the keys and values in bytes."""
         return sum(part.nbytes for part in (*self.keys, *self.values))
 
-    def _repeated(self, own: Tensor, room: int) -> Tensor:
-        """Return a prompt's keys or values per text; tokens come first in memory, as in ``Layer``."""
-        _, heads, _, size = own.shape
-        made = own.new_empty(self._rows, self.length + room, heads, size).transpose(1, 2)
-        made[:, :, : self.length] = own[:, :, : self.length]
-        return made
+    def _repeated(self, of_prompt: Tensor, room: int) -> Tensor:
+        """Return a prompt's keys or values once for each text, with room for the texts.
+
+        Args:
+            of_prompt: Keys or values of one layer, shape (1, heads, tokens, head size).
+            room: Number of tokens after the prompt.
+
+        Returns:
+            Shape (rows, heads, tokens, head size); tokens come first in memory, as in ``Layer``.
+        """
+        _, heads, _, size = of_prompt.shape
+        repeated = of_prompt.new_empty(self._rows, self.length + room, heads, size).transpose(1, 2)
+        repeated[:, :, : self.length] = of_prompt[:, :, : self.length]
+        return repeated
 
     def follow(self, texts: Sequence[Text]) -> None:
         """Prepare for texts that extend earlier ones by one token, or that start again after the prompt."""
@@ -77,8 +84,8 @@ class Group:
         """Move what was written, so that the rows are those of the texts at these places."""
         if list(places) != list(range(len(places))):
             for part in (*self.keys, *self.values):
-                own = part[:, :, self.prompt : self.length]
-                own[: len(places)] = own[list(places)]
+                written = part[:, :, self.prompt : self.length]
+                written[: len(places)] = written[list(places)]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         """Append a token's keys and values to each text, and return the attention's output.
@@ -93,15 +100,19 @@ class Group:
         Returns:
             Shape (texts, heads, head size).
         """
-        rows, end = len(self.texts), self.length + 1
-        keys, values = self.keys[layer][:rows], self.values[layer][:rows]
-        keys[:, :, self.length], values[:, :, self.length] = key.transpose(0, 1), value.transpose(0, 1)
-        # Query heads that share keys are treated as several tokens that see the same keys.
-        shared = query.transpose(0, 1).reshape(rows, key.shape[0], -1, query.shape[2])
-        seen = functional.scaled_dot_product_attention(
-            shared, keys[:, :, :end], values[:, :, :end], scale=scale
+        rows = len(self.texts)
+        end = self.length + 1
+        keys = self.keys[layer][:rows]  # (texts, key heads, tokens, head size)
+        values = self.values[layer][:rows]
+        keys[:, :, self.length] = key.transpose(0, 1)
+        values[:, :, self.length] = value.transpose(0, 1)
+        # Query heads that share keys are treated as several tokens that see the same keys:
+        # (texts, key heads, heads / key heads, head size).
+        queries = query.transpose(0, 1).reshape(rows, key.shape[0], -1, query.shape[2])
+        attended = functional.scaled_dot_product_attention(
+            queries, keys[:, :, :end], values[:, :, :end], scale=scale
         )
-        return seen.flatten(1, 2)
+        return attended.flatten(1, 2)
 
 
 class Rows(Cache):  # type: ignore[misc]
@@ -109,19 +120,25 @@ class Rows(Cache):  # type: ignore[misc]
 
     def __init__(self, groups: Sequence[Group], layers: int) -> None:
         super().__init__(layers=[RowLayer(self, number) for number in range(layers)])
-        self.groups, self.layer = groups, 0
+        self.groups = groups
+        self.layer = 0  # the one that attends next
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
         """Return the attention's output of each row, shape (1, rows, heads, head size)."""
-        seen, start = [], 0
+        _, heads, rows, size = query.shape  # key and value: (1, key heads, rows, head size)
+        attended: list[Tensor] = []  # (texts, heads, head size) each
+        start = 0
         for group in self.groups:
-            end = start + len(group.texts)
-            q, k, v = (part[0, :, start:end] for part in (query, key, value))
-            seen.append(group.attend(self.layer, q, k, v, scale))
-            start = end
-        if start < query.shape[2]:
-            seen.append(query.new_zeros(query.shape[2] - start, query.shape[1], query.shape[3]))
-        return torch.cat(seen)[None]
+            of_group = slice(start, start + len(group.texts))
+            attended.append(
+                group.attend(
+                    self.layer, query[0, :, of_group], key[0, :, of_group], value[0, :, of_group], scale
+                )
+            )
+            start = of_group.stop
+        if start < rows:  # dummies
+            attended.append(query.new_zeros(rows - start, heads, size))
+        return torch.cat(attended)[None]
 
 
 class RowLayer(CacheLayerMixin):  # type: ignore[misc]
@@ -182,16 +199,17 @@ def prepare(network: Any) -> bool:
 def advance(network: Any, groups: Sequence[Group]) -> Tensor:
     """Read the last token of each text; return the logits of the next token, shape (texts, vocabulary)."""
     tokens = [text[-1] for group in groups for text in group.texts]
-    places = [group.length for group in groups for _ in group.texts]
-    free = next((size for size in PASSES if size >= len(tokens)), len(tokens)) - len(tokens)
+    positions = [group.length for group in groups for _ in group.texts]
+    size = next((size for size in PASSES if size >= len(tokens)), len(tokens))
+    dummies = [0] * (size - len(tokens))
     device = network.device
     rows = Rows(groups, network.config.get_text_config().num_hidden_layers)
     token = _active.set(rows)
     try:
         with torch.inference_mode():
             logits: Tensor = network(
-                input_ids=torch.tensor([tokens + [0] * free], device=device),
-                position_ids=torch.tensor([places + [0] * free], device=device),
+                input_ids=torch.tensor([tokens + dummies], device=device),
+                position_ids=torch.tensor([positions + dummies], device=device),
                 attention_mask=torch.zeros(1, 1, 1, 1, device=device),  # a ready mask, so that none is made
                 past_key_values=rows,
                 use_cache=True,
@@ -204,17 +222,24 @@ def advance(network: Any, groups: Sequence[Group]) -> Tensor:
 
 
 def draw(logits: Tensor, sampling: Sampling, drafts: Sequence[Draft]) -> list[int]:
-    """Draw each draft's next token with the draft's generator; logits have shape (drafts, vocabulary)."""
+    """Draw each draft's next token with the draft's generator; logits have shape (drafts, vocabulary).
+
+    Logits and log-probabilities give the same tokens.
+    """
     if sampling.temperature == 0:
         return [int(token) for token in logits.argmax(dim=-1).tolist()]
+    # Softmax without its divisor, in float64: exp((logit - largest logit) / temperature).
     logits = logits.float()
-    shares = ((logits - logits.amax(dim=-1, keepdim=True)).double() / sampling.temperature).exp()
+    weights = ((logits - logits.amax(dim=-1, keepdim=True)).double() / sampling.temperature).exp()
     if sampling.top_p < 1:
-        ranked, order = shares.sort(dim=-1, descending=True, stable=True)
+        # A token stays if the likelier ones have less than top_p together.
+        ranked, order = weights.sort(dim=-1, descending=True, stable=True)
         before = ranked.cumsum(dim=-1) - ranked
-        ranked[before >= sampling.top_p * shares.sum(dim=-1, keepdim=True)] = 0.0
-        shares = torch.zeros_like(shares).scatter_(-1, order, ranked)
-    edges = shares.cumsum(dim=-1)
-    chances = torch.tensor([draft.rng.random() for draft in drafts], dtype=torch.float64)[:, None]
-    found = torch.searchsorted(edges, chances.to(edges.device) * edges[:, -1:], right=True)
-    return [int(token) for token in found[:, 0].tolist()]
+        ranked[before >= sampling.top_p * weights.sum(dim=-1, keepdim=True)] = 0.0
+        weights = torch.zeros_like(weights).scatter_(-1, order, ranked)
+    # Inverse of the distribution function, at a uniform number of each draft's own generator.
+    cumulative = weights.cumsum(dim=-1)  # (drafts, vocabulary)
+    uniform = torch.tensor([draft.rng.random() for draft in drafts], dtype=torch.float64)[:, None]
+    quantiles = uniform.to(cumulative.device) * cumulative[:, -1:]  # (drafts, 1)
+    tokens = torch.searchsorted(cumulative, quantiles, right=True)  # (drafts, 1)
+    return [int(token) for token in tokens[:, 0].tolist()]

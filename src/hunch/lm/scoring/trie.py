@@ -41,18 +41,19 @@ class Tree(NamedTuple):
 
     def visible(self) -> NDArray[np.bool_]:
         """Return which tokens each token attends to: itself and its ancestors, shape (tokens, tokens)."""
-        size, stem = len(self.tokens), self._chained()
-        seen = np.eye(size, dtype=bool)
-        seen[:stem] = np.tri(stem, size, dtype=bool)
-        for index, parent in enumerate(self.parents[stem:], stem):
+        size = len(self.tokens)
+        chained = self._chained()
+        visible = np.eye(size, dtype=bool)
+        visible[:chained] = np.tri(chained, size, dtype=bool)  # a chain sees all before it
+        for index, parent in enumerate(self.parents[chained:], chained):
             if parent >= 0:
-                seen[index] |= seen[parent]
-        return seen
+                visible[index] |= visible[parent]
+        return visible
 
     def _chained(self) -> int:
         """Return the number of tokens at the beginning of which each follows the one before."""
-        odd = np.flatnonzero(np.diff(self.parents, prepend=-2) != 1)
-        return int(odd[0]) if len(odd) else len(self.parents)
+        breaks = np.flatnonzero(np.diff(self.parents, prepend=-2) != 1)
+        return int(breaks[0]) if len(breaks) else len(self.parents)
 
 
 def chain(tokens: Tokens) -> Tree:
@@ -68,17 +69,17 @@ def grow(stem: Tokens, options: Sequence[Tokens]) -> Tree:
         options: The tokens of each option, at least one each.
     """
     tree = chain(stem)
-    nodes: dict[tuple[int, int], int] = {}
+    nodes: dict[tuple[int, int], int] = {}  # the node of a token, by its parent and the token
     for option in options:
-        at = len(stem) - 1
-        path = [(at, option[0])]
+        node = len(stem) - 1
+        path = [(node, option[0])]
         for token, following in pairwise(option):
-            if (at, token) not in nodes:
-                nodes[at, token] = len(tree.tokens)
+            if (node, token) not in nodes:
+                nodes[node, token] = len(tree.tokens)
                 tree.tokens.append(token)
-                tree.parents.append(at)
-            at = nodes[at, token]
-            path.append((at, following))
+                tree.parents.append(node)
+            node = nodes[node, token]
+            path.append((node, following))
         tree.paths.append(path)
     return tree
 
@@ -87,26 +88,32 @@ def joined(trees: Sequence[Tree]) -> tuple[list[Tree], list[tuple[int, list[int]
     """Merge each tree whose stem begins another tree's stem into that tree, so that it is computed once.
 
     Returns:
-        The trees, without paths; and for each given tree, the number of the new tree, and the positions of
-        the tokens from its root on, counted from the end of the new tree.
+        The merged trees, without paths; and for each given tree, the number of the merged one, and the
+        positions of its tokens from its root on, counted from the end of the merged one.
     """
-    hosts, found = list[Tree](), dict[int, tuple[int, list[int]]]()
     stems = [tree.tokens[: tree.root + 1] for tree in trees]
-    for i in sorted(
-        range(len(trees)), key=stems.__getitem__, reverse=True
-    ):  # what continues a stem comes first
-        tree, stem = trees[i], len(stems[i])
-        if not hosts or hosts[-1].tokens[:stem] != stems[i]:
-            hosts.append(Tree([*stems[i]], tree.parents[:stem], []))
-        host = hosts[-1]
-        places = [*range(stem), *range(n := len(host.tokens), n + len(tree.tokens) - stem)]
-        host.tokens.extend(tree.tokens[stem:])
-        host.parents.extend(places[parent] for parent in tree.parents[stem:])
-        found[i] = len(hosts) - 1, places[stem - 1 :]
-    ends = [len(host.tokens) for host in hosts]
-    return hosts, [
-        (host, [at - ends[host] for at in own]) for host, own in (found[i] for i in range(len(trees)))
-    ]
+    merged: list[Tree] = []
+    positions: dict[int, tuple[int, list[int]]] = {}  # of each given tree, counted from the beginning
+    # In descending order a stem comes before all that it begins with, and right after those that begin so.
+    for i in sorted(range(len(trees)), key=stems.__getitem__, reverse=True):
+        tree = trees[i]
+        length = len(stems[i])
+        if not merged or merged[-1].tokens[:length] != stems[i]:
+            merged.append(Tree(list(stems[i]), tree.parents[:length], []))
+        host = merged[-1]
+        size = len(host.tokens)
+        branches = tree.tokens[length:]  # the stem is there already
+        place = [*range(length), *range(size, size + len(branches))]  # of each token of the tree in the host
+        host.tokens.extend(branches)
+        host.parents.extend(place[parent] for parent in tree.parents[length:])
+        positions[i] = len(merged) - 1, place[length - 1 :]
+
+    from_end: list[tuple[int, list[int]]] = []
+    for i in range(len(trees)):
+        number, places = positions[i]
+        size = len(merged[number].tokens)
+        from_end.append((number, [place - size for place in places]))
+    return merged, from_end
 
 
 def alike(lengths: Sequence[int]) -> list[list[int]]:
@@ -130,12 +137,12 @@ def split(options: Sequence[Tokens], most: int) -> list[list[int]]:
         The indices of each group's options.
     """
     groups: list[list[int]] = [[]]
-    seen: set[tuple[int, ...]] = set()
+    nodes: set[tuple[int, ...]] = set()  # of the tree of the last group: each beginning of an option
     for index in sorted(range(len(options)), key=lambda i: tuple(options[i])):
-        inner = {tuple(options[index][:end]) for end in range(1, len(options[index]))}
-        if groups[-1] and len(seen | inner) > most:
+        beginnings = {tuple(options[index][:end]) for end in range(1, len(options[index]))}
+        if groups[-1] and len(nodes | beginnings) > most:
             groups.append([])
-            seen = set()
+            nodes = set()
         groups[-1].append(index)
-        seen |= inner
+        nodes |= beginnings
     return groups

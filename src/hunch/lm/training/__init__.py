@@ -6,8 +6,17 @@ Imports torch and transformers, so it is imported where such a model is made (:f
 from hunch.lm.training.learner import Learner
 from hunch.lm.training.loading import load
 from hunch.lm.training.model import Trainable
-from hunch.lm.training.outputs import Answer, Judged, Nucleus
+from hunch.lm.training.outputs import Nucleus, OptionOutputs, TokenOutputs
 from hunch.lm.training.weights import Start
 from hunch.lm.training.writing import Written
 
-__all__ = ["Answer", "Judged", "Learner", "Nucleus", "Start", "Trainable", "Written", "load"]
+__all__ = [
+    "Learner",
+    "Nucleus",
+    "OptionOutputs",
+    "Start",
+    "TokenOutputs",
+    "Trainable",
+    "Written",
+    "load",
+]

@@ -23,33 +23,43 @@ from hunch.lm.training.writing import Inputs, Texts
 class Causal(Trainable):
     """A causal model for training, loaded like ``hf:``; a prompt and its options are one tree."""
 
-    def _rooted(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
-        return [], grow(head, tails)
+    def _tree(self, prompt: Tokens, texts: Sequence[Tokens]) -> Row:
+        return [], grow(prompt, texts)
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
+        # The prompts of an episode continue each other: those are computed once, with all of their texts.
         trees = [tree for _, tree in rows]
-        hosts, homes = joined(trees)  # the prompts of an episode continue each other
-        batches = alike([len(host.tokens) for host in hosts])  # padding may cost more than the prompts
-        if len(hosts) == len(trees) and len(batches) == 1:
-            return self._ends(trees, max(len(tree.tokens) - tree.root for tree in trees))
-        found = dict[int, tuple[Tensor, Tensor]]()
+        merged, nodes_of_tree = joined(trees)
+        # Padding may cost more than the prompts, so that only trees of about equal length go together.
+        batches = alike([len(tree.tokens) for tree in merged])
+        if len(merged) == len(trees) and len(batches) == 1:
+            return self._last_nodes(trees, keep=max(len(tree.tokens) - tree.root for tree in trees))
+
+        logits: list[Tensor] = [torch.empty(0)] * len(trees)  # of each tree, (nodes, vocabulary)
+        states: list[Tensor] = [torch.empty(0)] * len(trees)  # (nodes, dim)
         for batch in batches:
-            members = [i for i, (host, _) in enumerate(homes) if host in batch]
-            ends = self._ends([hosts[host] for host in batch], -min(homes[i][1][0] for i in members))
+            members = [i for i, (number, _) in enumerate(nodes_of_tree) if number in batch]
+            first_node = min(nodes_of_tree[i][1][0] for i in members)  # counted from the end, so below 0
+            batch_logits, batch_states = self._last_nodes([merged[n] for n in batch], keep=-first_node)
             for i in members:
-                row, own = batch.index(homes[i][0]), homes[i][1]
-                found[i] = ends[0][row, own], ends[1][row, own]
-        logits, states = ([found[i][part] for i in range(len(trees))] for part in (0, 1))
-        return pad_sequence(logits, True, 0.0, "left"), pad_sequence(states, True, 0.0, "left")
+                number, nodes = nodes_of_tree[i]
+                row = batch.index(number)
+                logits[i] = batch_logits[row, nodes]
+                states[i] = batch_states[row, nodes]
+        # All trees end at the last place, so they are padded at the front.
+        padded_logits = pad_sequence(logits, batch_first=True, padding_side="left")
+        padded_states = pad_sequence(states, batch_first=True, padding_side="left")
+        return padded_logits, padded_states
 
-    def _ends(self, trees: Sequence[Tree], keep: int) -> tuple[Tensor, Tensor]:
-        """Return logits and last hidden states of the last tokens of each tree."""
-        keeping = self.model._engine.keeping(keep)
-        out = self._run(trees, self.network, output_hidden_states=True, **keeping)
-        return out.logits[:, -keep:], out.hidden_states[-1]
+    def _last_nodes(self, trees: Sequence[Tree], keep: int) -> tuple[Tensor, Tensor]:
+        """Return the logits of the last ``keep`` nodes of each tree, and the last hidden states of all."""
+        limited = self.model._engine.keeping(keep)
+        outputs = self._run(trees, self.network, output_hidden_states=True, **limited)
+        return outputs.logits[:, -keep:], outputs.hidden_states[-1]
 
-    def _states(self, heads: Sequence[Tokens]) -> Tensor:
-        states: Tensor = self._run([chain(head) for head in heads], self.network.base_model).last_hidden_state
+    def _states(self, prompts: Sequence[Tokens]) -> Tensor:
+        outputs = self._run([chain(prompt) for prompt in prompts], self.network.base_model)
+        states: Tensor = outputs.last_hidden_state  # (prompts, tokens, dim)
         return states[:, -1].float()
 
     def _run(self, trees: Sequence[Tree], network: Any, **options: Any) -> Any:
@@ -63,18 +73,19 @@ class Causal(Trainable):
             **options,
         )
 
-    def _opened(self, heads: Sequence[Tokens]) -> Texts:
-        """Prompts are padded at the front, and the padding is masked."""
-        width = max(map(len, heads))
-        rows = [[-1] * (width - len(head)) + list(head) for head in heads]
-        ids = torch.tensor(rows, device=self.network.device)
-        mask = (ids >= 0).long()
-        places = (mask.cumsum(1) - 1).clamp(min=0)
-        inputs = {"input_ids": ids.clamp(min=0), "attention_mask": mask, "position_ids": places}
-        return Texts(partial(self.network, **self.model._engine.keeping(1)), inputs, _following)
+    def _read(self, prompts: Sequence[Tokens]) -> Texts:
+        width = max(map(len, prompts))
+        rows = [[-1] * (width - len(prompt)) + list(prompt) for prompt in prompts]  # padded at the front
+        tokens = torch.tensor(rows, device=self.network.device)  # (prompts, width)
+        mask = (tokens >= 0).long()
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        inputs = {"input_ids": tokens.clamp(min=0), "attention_mask": mask, "position_ids": positions}
+        only_last = self.model._engine.keeping(1)
+        return Texts(partial(self.network, **only_last), inputs, _following)
 
 
 def _following(inputs: Inputs, tokens: Tensor) -> Inputs:
+    """Return the inputs of the pass over one more token for each text, shape (texts, 1)."""
     mask = torch.nn.functional.pad(inputs["attention_mask"], (0, 1), value=1)
-    places = inputs["position_ids"][:, -1:] + 1
-    return {"input_ids": tokens, "attention_mask": mask, "position_ids": places}
+    positions = inputs["position_ids"][:, -1:] + 1
+    return {"input_ids": tokens, "attention_mask": mask, "position_ids": positions}

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from hunch.core import UsageError
 from hunch.lm.backends import seam
@@ -75,64 +76,75 @@ class EncoderDecoder(Trainable):
 
     model: EncoderDecoderModel  # type: ignore[assignment]
 
-    def _rooted(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
-        return list(head), grow([self._opening], tails)
+    def _tree(self, prompt: Tokens, texts: Sequence[Tokens]) -> Row:
+        return list(prompt), grow([self._start_token], texts)
 
     @property
-    def _opening(self) -> int:
-        start: int = self.network.config.decoder_start_token_id
-        return start
+    def _start_token(self) -> int:
+        token: int = self.network.config.decoder_start_token_id
+        return token
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-        read, there = self._encoded([head for head, _ in rows])
-        states = self._decoded(read, there, [tree for _, tree in rows])
-        scale = self.network.config.d_model**-0.5 if self.network.config.scale_decoder_outputs else 1.0
-        return self.network.lm_head(states * scale), states
+        encoded, mask = self._encode([prompt for prompt, _ in rows])
+        states = self._decode(encoded, mask, [tree for _, tree in rows])  # (rows, nodes, dim)
+        config = self.network.config
+        scale = config.d_model**-0.5 if config.scale_decoder_outputs else 1.0
+        logits: Tensor = self.network.lm_head(states * scale)  # (rows, nodes, vocabulary)
+        return logits, states
 
-    def _states(self, heads: Sequence[Tokens]) -> Tensor:
-        trees = [grow([self._opening], [[0]])] * len(heads)
-        return self._decoded(*self._encoded(heads), trees)[:, -1].float()
+    def _states(self, prompts: Sequence[Tokens]) -> Tensor:
+        encoded, mask = self._encode(prompts)
+        only_start = grow([self._start_token], [[0]])
+        return self._decode(encoded, mask, [only_start] * len(prompts))[:, -1].float()
 
-    def _encoded(self, heads: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
-        """Return the encoder's last states, padded at the end, and the mask of the tokens."""
-        rows = [torch.tensor(head) for head in heads]
-        pad = torch.nn.utils.rnn.pad_sequence
-        there = pad([torch.ones_like(row) for row in rows], batch_first=True).to(self.network.device)
-        padded = pad(rows, batch_first=True).to(self.network.device)
-        read: Tensor = self.network.encoder(padded, attention_mask=there).last_hidden_state
-        return read, there
+    def _encode(self, prompts: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
+        """Return the encoder's states, shape (prompts, longest, dim), padded at the end, and their mask."""
+        tokens = [torch.tensor(prompt) for prompt in prompts]
+        ones = [torch.ones_like(of_prompt) for of_prompt in tokens]
+        padded = pad_sequence(tokens, batch_first=True).to(self.network.device)  # (prompts, longest)
+        mask = pad_sequence(ones, batch_first=True).to(self.network.device)
+        states: Tensor = self.network.encoder(padded, attention_mask=mask).last_hidden_state
+        return states, mask
 
-    def _decoded(self, read: Tensor, there: Tensor, trees: Sequence[Tree]) -> Tensor:
-        """Return the decoder's last states, shape (n_prompts, longest tree, dim), padded at the front."""
+    def _decode(self, encoded: Tensor, encoded_mask: Tensor, trees: Sequence[Tree]) -> Tensor:
+        """Return the decoder's last states, shape (trees, longest tree, dim), padded at the front."""
         device = self.network.device
         tokens, depths, mask = laid_out(trees, [0] * len(trees), 0, self.network.dtype)
         states: Tensor = self.network.decoder(
             input_ids=tokens.to(device),
-            attention_mask=mask.to(device) + self._moved(depths.to(device)),
-            encoder_hidden_states=read,
-            encoder_attention_mask=there,
+            attention_mask=mask.to(device) + self._bias_by_depth(depths.to(device)),
+            encoder_hidden_states=encoded,
+            encoder_attention_mask=encoded_mask,
             use_cache=False,
         ).last_hidden_state
         return states
 
-    def _moved(self, depths: Tensor) -> Tensor:
-        """Return the bias by depth minus the bias by place in the row, shape (n, heads, width, width)."""
+    def _bias_by_depth(self, depths: Tensor) -> Tensor:
+        """Return what turns the bias for distances in the row into that for distances in the tree.
+
+        Args:
+            depths: Number of ancestors of each token, shape (trees, nodes).
+
+        Returns:
+            The difference of both biases, shape (trees, heads, nodes, nodes).
+        """
         attention = self.network.decoder.block[0].layer[0].SelfAttention
-        near = attention._relative_position_bucket(
+        buckets = attention._relative_position_bucket(
             depths[:, None, :] - depths[:, :, None],
             bidirectional=False,
             num_buckets=attention.relative_attention_num_buckets,
             max_distance=attention.relative_attention_max_distance,
         )
-        wanted: Tensor = attention.relative_attention_bias(near).permute(0, 3, 1, 2)
-        given: Tensor = attention.compute_bias(depths.shape[1], depths.shape[1])
-        return wanted - given
+        by_depth: Tensor = attention.relative_attention_bias(buckets).permute(0, 3, 1, 2)
+        by_row: Tensor = attention.compute_bias(depths.shape[1], depths.shape[1])
+        return by_depth - by_row
 
-    def _opened(self, heads: Sequence[Tokens]) -> Texts:
-        read, there = self._encoded(heads)
-        first = torch.full((len(heads), 1), self._opening, device=there.device)
-        inputs = {"encoder_outputs": read, "attention_mask": there, "decoder_input_ids": first}
-        return Texts(self._write, inputs, lambda last, tokens: {**last, "decoder_input_ids": tokens})
+    def _read(self, prompts: Sequence[Tokens]) -> Texts:
+        encoded, mask = self._encode(prompts)
+        start = torch.full((len(prompts), 1), self._start_token, device=mask.device)
+        inputs = {"encoder_outputs": encoded, "attention_mask": mask, "decoder_input_ids": start}
+        return Texts(self._next, inputs, lambda last, tokens: {**last, "decoder_input_ids": tokens})
 
-    def _write(self, encoder_outputs: Tensor, **inputs: Any) -> Any:
+    def _next(self, encoder_outputs: Tensor, **inputs: Any) -> Any:
+        """Compute the next token; the network takes what it has encoded as a tuple."""
         return self.network(encoder_outputs=(encoder_outputs,), **inputs)

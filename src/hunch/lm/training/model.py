@@ -22,12 +22,21 @@ from hunch.core import UsageError
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.backends.transformer import TransformerModel
 from hunch.lm.prompts import Prompt, as_prompt
-from hunch.lm.scoring.trie import Tokens
+from hunch.lm.scoring.engine import token_log_probs
+from hunch.lm.scoring.trie import Tokens, Tree
 from hunch.lm.scoring.writer import Draft
 from hunch.lm.speech import ONE_LINE, Sampling, choices
-from hunch.lm.training.outputs import Answer, Judged, Nucleus, Row, places, sums
+from hunch.lm.training.outputs import Nucleus, OptionOutputs, Row, TokenOutputs
 from hunch.lm.training.weights import Weights
-from hunch.lm.training.writing import Allowed, Limited, Texts, Written, chances, fill, nucleus
+from hunch.lm.training.writing import (
+    Allowed,
+    NucleusTexts,
+    Texts,
+    Written,
+    in_nucleus,
+    log_probs_of,
+    write_tokens,
+)
 from hunch.lm.usage import Metered, counters
 
 KNOWN: Final = 4096
@@ -90,13 +99,16 @@ class Trainable(Weights, Metered, ABC):
             raise UsageError(f"train must be all or lora, and rank at least 1, not {train!r} and {rank}.")
         if context is not None and context < 1:
             raise UsageError(f"The context of a model to train must be at least 1 token, not {context}.")
-        self.model, self.network, self.dim = model, model.network, model.dim
+        self.model = model
+        self.network = model.network
+        self.dim = model.dim
         self.large = is_large(model)
-        self.context, self._end = context, end
+        self.context = context
+        self._end = end
         self._select(train == "all", rank, alpha, seed)
         # The same prompts recur in every epoch of an update.
-        self._row = lru_cache(KNOWN)(self._asked)
-        self._head = lru_cache(KNOWN)(self._cut)
+        self._row = lru_cache(KNOWN)(self._make_row)
+        self._prompt_tokens = lru_cache(KNOWN)(self._tokenise_prompt)
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -105,18 +117,22 @@ class Trainable(Weights, Metered, ABC):
         Raises:
             UsageError: if the model has no end tokens.
         """
-        tokenizer, marks = self.model.tokenizer, self.network.generation_config.eos_token_id
-        own = [tokenizer.eos_token_id, *(marks if isinstance(marks, list) else [marks])]
-        own += sorted(getattr(self.model, "ends", ()))  # with that of a turn, which a chat template writes
+        tokenizer = self.model.tokenizer
         if self._end:
             texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
-            own = [token for token, text in enumerate(texts) if text.startswith(self._end)]
-            own.sort(key=lambda token: len(texts[token]))
-        if not (ends := tuple(dict.fromkeys(token for token in own if token is not None))):
+            ends = [token for token, text in enumerate(texts) if text.startswith(self._end)]
+            ends.sort(key=lambda token: len(texts[token]))
+        else:
+            of_checkpoint = self.network.generation_config.eos_token_id  # one, several or None
+            ends = [tokenizer.eos_token_id]
+            ends += of_checkpoint if isinstance(of_checkpoint, list) else [of_checkpoint]
+            ends += sorted(self.model.ends)  # with that of a turn, which a chat template writes
+        known = tuple(dict.fromkeys(token for token in ends if token is not None))
+        if not known:
             raise UsageError(f"{self.name} cannot be trained to write: its tokenizer has no end token.")
-        return ends
+        return known
 
-    # ---- scores and states ----------------------------------------------------------------------------
+    # ---- options and states ---------------------------------------------------------------------------
 
     def scores(
         self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], ended: bool = False
@@ -127,56 +143,75 @@ class Trainable(Weights, Metered, ABC):
         With ``ended`` an option has an end token, so that the probabilities of all texts after a prompt sum
         to at most 1, and "shelf 1" differs from the beginning of "shelf 1 2".
 
+        Returns:
+            One tensor per prompt, shape (n_options,), natural logarithm.
+
         Raises:
             UsageError: if a prompt with its longest option does not fit into the model's context.
         """
-        return [answer.logprobs for answer in self.answers(prompts, options, ended)]
+        return [outputs.logprobs for outputs in self.option_outputs(prompts, options, ended)]
 
-    def answers(
+    def option_outputs(
         self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]], ended: bool = False
-    ) -> list[Answer]:
+    ) -> list[OptionOutputs]:
         """Return :meth:`scores` and :meth:`states` of the same pass, at the cost of the scores alone.
 
         Repeated requests are computed once.
         """
         asked = choices(prompts, options)
-        once = list(dict.fromkeys(asked))
-        rows = [self._row(prompt, own, ended) for prompt, own in once]
-        found = dict(zip(once, self._told(rows), strict=True)) if once else {}
-        return [found[pair] for pair in asked]
-
-    def ended(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Answer]:
-        """Return :meth:`answers` for options with end tokens, whose probabilities are added."""
-        asked, counts = [as_prompt(prompt) for prompt in prompts], [*map(len, options)]
-        written = [
-            Written(text, (*tail, self.ends[0]), (), True)
-            for prompt, own in zip(asked, options, strict=True)
-            for text, tail in zip(own, self.model.tails(prompt, own), strict=True)
-        ]
-        found = self.judged([p for p, n in zip(asked, counts, strict=True) for _ in range(n)], written)
-        parts = [torch.split(own, counts) for own in (found.logprobs.sum(1), found.mask.sum(1), found.states)]
-        answers = zip(*parts, strict=True)
-        return [Answer(own, lengths.cpu().numpy(), states[0, 0]) for own, lengths, states in answers]
-
-    def _told(self, rows: Sequence[Row]) -> list[Answer]:
-        logits, states = self._pass(rows, len(rows))
+        distinct = list(dict.fromkeys(asked))
+        if not distinct:
+            return []
+        rows = [self._row(prompt, listed, ended) for prompt, listed in distinct]
+        with self.counted(len(rows), _tokens_in(rows)):
+            logits, states = self._forward(rows)  # (rows, tokens, vocabulary), (rows, tokens, dim)
         trees = [tree for _, tree in rows]
-        lengths = [np.array([len(path) for path in tree.paths]) for tree in trees]
-        starts = [tree.root - len(tree.tokens) for tree in trees]
-        read = states[np.arange(len(trees)), starts].float().unbind()
-        return [Answer(*answer) for answer in zip(sums(logits, trees), lengths, read, strict=True)]
+        # The last token of the prompt predicts the first one of each option; counted from the end.
+        roots = [tree.root - len(tree.tokens) for tree in trees]
+        states_of_prompts = states[np.arange(len(trees)), roots].float()  # (rows, dim)
+        known: dict[tuple[Prompt, tuple[str, ...]], OptionOutputs] = {}
+        for pair, tree, log_probs, state in zip(
+            distinct, trees, path_log_probs(logits, trees), states_of_prompts, strict=True
+        ):
+            lengths = np.array([len(path) for path in tree.paths])
+            known[pair] = OptionOutputs(log_probs, lengths, state)
+        return [known[pair] for pair in asked]
+
+    def whole_option_outputs(
+        self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]
+    ) -> list[OptionOutputs]:
+        """Return :meth:`option_outputs` for options as whole texts: the end tokens' probabilities are added.
+
+        So an option has the probability with which the model writes it and ends.
+        """
+        asked: list[Prompt] = []  # once for each option
+        texts: list[Written] = []
+        for prompt, listed in zip(map(as_prompt, prompts), options, strict=True):
+            for option, tail in zip(listed, self.model.tails(prompt, listed), strict=True):
+                asked.append(prompt)
+                texts.append(Written(option, (*tail, self.ends[0]), (), True))
+        outputs = self.evaluate(asked, texts)  # each (all options, T)
+        counts = [len(listed) for listed in options]
+        log_probs = torch.split(outputs.logprobs.sum(1), counts)
+        lengths = torch.split(outputs.mask.sum(1), counts)
+        states = torch.split(outputs.states, counts)
+        return [
+            OptionOutputs(of_options, n.cpu().numpy(), state[0, 0])
+            for of_options, n, state in zip(log_probs, lengths, states, strict=True)
+        ]
 
     def states(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim)."""
-        once = {prompt: row for row, prompt in enumerate(dict.fromkeys(map(as_prompt, prompts)))}
-        heads = [self._head(prompt, True) for prompt in once]
-        with self.counted(len(heads), sum(map(len, heads))):
-            return self._states(heads)[[once[as_prompt(prompt)] for prompt in prompts]]
+        asked = [as_prompt(prompt) for prompt in prompts]
+        place = {prompt: i for i, prompt in enumerate(dict.fromkeys(asked))}
+        distinct = [self._prompt_tokens(prompt, True) for prompt in place]
+        with self.counted(len(distinct), sum(map(len, distinct))):
+            return self._states(distinct)[[place[prompt] for prompt in asked]]
 
     @torch.no_grad()
     def frozen_states(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return :meth:`states` of the model before training, bit for bit."""
-        with self.held():
+        with self.with_weights():
             return self.states(prompts)
 
     # ---- texts ----------------------------------------------------------------------------------------
@@ -216,54 +251,54 @@ class Trainable(Weights, Metered, ABC):
                 end token, or no token is allowed.
         """
         sampling = Sampling(max_tokens, temperature, stop=())
-        heads = self.heads(prompts, max_tokens)
-        drafts = [Draft(rng) for _, rng in zip(heads, rngs, strict=True)]
-        once = {head: row for row, head in enumerate(dict.fromkeys(heads))}
-        logprobs: list[list[float]] = []
-        with self.counted(len(heads), sum(map(len, once))) as spent:
+        read = self.prompt_tokens(prompts, max_tokens)
+        drafts = [Draft(rng) for _, rng in zip(read, rngs, strict=True)]
+        place = {tokens: row for row, tokens in enumerate(dict.fromkeys(read))}
+        log_probs: list[list[float]] = []  # of each text, of its tokens
+        with self.counted(len(read), sum(map(len, place))) as spent:
             if drafts:
-                texts = self._limited(list(once), within) if within else self._opened(list(once))
-                texts.keep([once[head] for head in heads])
-                logprobs = fill(texts, drafts, sampling, self.ends, allowed)
-            spent.completion_tokens = sum(map(len, logprobs))
+                texts = self._begin(list(place), within)
+                texts.keep([place[tokens] for tokens in read])  # one row for each text
+                log_probs = write_tokens(texts, drafts, sampling, self.ends, allowed)
+            spent.completion_tokens = sum(map(len, log_probs))
         return [
-            self._written(head, draft.tokens, own)
-            for head, draft, own in zip(heads, drafts, logprobs, strict=True)
+            self._written(prompt, draft.tokens, of_tokens)
+            for prompt, draft, of_tokens in zip(read, drafts, log_probs, strict=True)
         ]
 
-    def heads(self, prompts: Sequence[Prompt], max_tokens: int) -> list[tuple[int, ...]]:
+    def prompt_tokens(self, prompts: Sequence[Prompt], max_tokens: int) -> list[tuple[int, ...]]:
         """Return the tokens of prompts, after checking that texts of ``max_tokens`` fit after them.
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context.
         """
-        heads = [self._head(as_prompt(prompt), False) for prompt in prompts]
-        for head in heads:
-            self.model._check_length(len(head) + max_tokens, "The prompt with max_tokens", SHORTEN)
-        return heads
+        tokenised = [self._prompt_tokens(as_prompt(prompt), False) for prompt in prompts]
+        for tokens in tokenised:
+            self.model._check_length(len(tokens) + max_tokens, "The prompt with max_tokens", SHORTEN)
+        return tokenised
 
-    def _limited(self, heads: Sequence[Tokens], within: Nucleus) -> Limited:
-        held = partial(self.held, within.weights)
-        with held():
-            guide = self._opened(heads)
-        return Limited(
-            self._opened(heads), guide, held, partial(nucleus, top_p=within.top_p, always=self.ends)
-        )
+    def _begin(self, prompts: Sequence[Tokens], within: Nucleus | None) -> Texts | NucleusTexts:
+        """Read prompts, to write after each of them, within a nucleus if there is one."""
+        if within is None:
+            return self._read(prompts)
+        other_weights = partial(self.with_weights, within.weights)
+        with other_weights():
+            guide = self._read(prompts)
+        allowed = partial(in_nucleus, top_p=within.top_p, always=self.ends)
+        return NucleusTexts(self._read(prompts), guide, other_weights, allowed)
 
-    def _written(self, head: Tokens, tokens: Sequence[int], logprobs: Sequence[float]) -> Written:
+    def _written(self, prompt: Tokens, tokens: Sequence[int], log_probs: Sequence[float]) -> Written:
         finished = tokens[-1] in self.ends
-        text = self.model.decode(head, tokens[: len(tokens) - finished])
-        return Written(text, tuple(tokens), tuple(logprobs), finished)
+        text = self.model.decode(prompt, tokens[:-1] if finished else tokens)
+        return Written(text, tuple(tokens), tuple(log_probs), finished)
 
-    def spelled(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
+    def as_written(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
         """Return given texts in the form of texts that the model wrote, with an end token."""
-        tails = [
-            self.model.tails(as_prompt(p), (text,))[0] if text else []
-            for p, text in zip(prompts, texts, strict=True)
-        ]
-        return [
-            Written(text, (*tail, self.ends[0]), (), True) for text, tail in zip(texts, tails, strict=True)
-        ]
+        written = []
+        for prompt, text in zip(prompts, texts, strict=True):
+            tokens = self.model.tails(as_prompt(prompt), (text,))[0] if text else []
+            written.append(Written(text, (*tokens, self.ends[0]), (), True))
+        return written
 
     def require_room(self, prompts: Sequence[Prompt], tokens: Sequence[Tokens]) -> None:
         """Check before training that each prompt with the tokens of its text fits into the context.
@@ -271,14 +306,14 @@ class Trainable(Weights, Metered, ABC):
         Raises:
             UsageError: if a prompt does not fit.
         """
-        for prompt, own in zip(prompts, tokens, strict=True):
-            length = len(self._head(as_prompt(prompt), False)) + len(own)
+        for prompt, of_text in zip(prompts, tokens, strict=True):
+            length = len(self._prompt_tokens(as_prompt(prompt), False)) + len(of_text)
             self.model._check_length(length, "A prompt with its text", SHORTEN)
 
-    def judged(
-        self, prompts: Sequence[Prompt], written: Sequence[Written], within: Nucleus | None = None
-    ) -> Judged:
-        """Evaluate written texts, token by token, with gradients.
+    def evaluate(
+        self, prompts: Sequence[Prompt], texts: Sequence[Written], within: Nucleus | None = None
+    ) -> TokenOutputs:
+        """Evaluate n written texts of at most T tokens by the current weights, with gradients.
 
         A repeated prompt is computed once, and so are shared beginnings of its texts. With ``within``, the
         distributions are those among the tokens of a nucleus and those that were written.
@@ -286,76 +321,147 @@ class Trainable(Weights, Metered, ABC):
         Raises:
             UsageError: if there are no texts, or a prompt and its text do not fit into the model's context.
         """
-        if not written:
-            raise UsageError("There are no texts to judge.")
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for i, (prompt, _) in enumerate(zip(prompts, written, strict=True)):
-            groups.setdefault(self._head(as_prompt(prompt), False), []).append(i)
-        rows = [self._laid(head, [written[i].tokens for i in own]) for head, own in groups.items()]
-        logits, states = self._pass(rows, len(written))
-        row, at, tokens, mask = (
-            part.to(logits.device) for part in places([tree for _, tree in rows], list(groups.values()))
-        )
-        picked, free = logits[row, at].float(), None
-        if within:
-            with torch.no_grad(), self.held(within.weights):
-                limit = nucleus(self._pass(rows, len(written))[0][row, at], within.top_p, self.ends)
-            free = chances(picked.detach().log_softmax(-1), tokens, self.ends).masked_fill(~mask, 0.0)
-            picked = picked.masked_fill(~limit.scatter(-1, tokens[..., None], True), -torch.inf)
-        logprobs = torch.log_softmax(picked, dim=-1)
-        known = logprobs.masked_fill(logprobs == -torch.inf, 0.0) if within else logprobs
-        return Judged(
-            chances(logprobs, tokens, self.ends).masked_fill(~mask, 0.0),
-            -(logprobs.exp() * known).sum(dim=-1).masked_fill(~mask, 0.0),
-            states[row, at].float().masked_fill(~mask[..., None], 0.0),
+        if not texts:
+            raise UsageError("There are no texts to evaluate.")
+
+        # 1. One tree of tokens for each prompt, with a path for each of its texts.
+        texts_of_prompt: dict[tuple[int, ...], list[int]] = {}
+        for i, (prompt, _) in enumerate(zip(prompts, texts, strict=True)):
+            texts_of_prompt.setdefault(self._prompt_tokens(as_prompt(prompt), False), []).append(i)
+        rows = [
+            self._checked_tree(tokens, [texts[i].tokens for i in members])
+            for tokens, members in texts_of_prompt.items()
+        ]
+
+        # 2. One pass of the network over all trees; then the logits before each token of each text.
+        with self.counted(len(texts), _tokens_in(rows)):
+            logits, states = self._forward(rows)  # (rows, nodes, vocabulary), (rows, nodes, dim)
+        row, node, tokens, mask = _predictions(rows, list(texts_of_prompt.values()), logits.device)
+        token_logits = logits[row, node].float()  # (n, T, vocabulary)
+
+        # 3. With a nucleus, only its tokens, and the written ones, have a probability.
+        free_log_probs = None
+        if within is not None:
+            free_log_probs = log_probs_of(tokens, token_logits.detach().log_softmax(-1), self.ends)  # (n, T)
+            free_log_probs = free_log_probs.masked_fill(~mask, 0.0)
+            with torch.no_grad(), self.with_weights(within.weights):
+                with self.counted(len(texts), _tokens_in(rows)):
+                    guiding_logits, _ = self._forward(rows)
+                allowed = in_nucleus(guiding_logits[row, node], within.top_p, self.ends)
+            allowed = allowed.scatter(-1, tokens[..., None], True)  # (n, T, vocabulary)
+            token_logits = token_logits.masked_fill(~allowed, -torch.inf)
+
+        # 4. log pi(token | prompt, tokens before), and H = - sum over the vocabulary of pi log pi.
+        every_log_prob = token_logits.log_softmax(-1)  # (n, T, vocabulary)
+        log_probs = log_probs_of(tokens, every_log_prob, self.ends)  # (n, T)
+        finite = every_log_prob
+        if within is not None:  # 0 log 0 is 0, and would be nan
+            finite = every_log_prob.masked_fill(every_log_prob == -torch.inf, 0.0)
+        entropy = -(every_log_prob.exp() * finite).sum(dim=-1)  # (n, T)
+        return TokenOutputs(
+            log_probs.masked_fill(~mask, 0.0),
+            entropy.masked_fill(~mask, 0.0),
+            states[row, node].float().masked_fill(~mask[..., None], 0.0),
             mask,
-            free,
+            free_log_probs,
         )
 
     # ---- tokens ---------------------------------------------------------------------------------------
 
-    def _cut(self, prompt: Prompt, scored: bool) -> tuple[int, ...]:
-        """Return the tokens of a prompt after which options are scored, or a text is written."""
-        return tuple(self.model._tokens(prompt, scored)[-(self.context or 0) :])
+    def _tokenise_prompt(self, prompt: Prompt, scored: bool) -> tuple[int, ...]:
+        """Return the last ``context`` tokens of a prompt; ``scored`` if options are scored after it."""
+        tokens = self.model._tokens(prompt, scored)
+        return tuple(tokens if self.context is None else tokens[-self.context :])
 
-    def _asked(self, prompt: Prompt, options: tuple[str, ...], ended: bool) -> Row:
+    def _make_row(self, prompt: Prompt, options: tuple[str, ...], ended: bool) -> Row:
+        """Return the tree of a prompt and its options."""
         end = self.ends[:1] if ended else ()
         tails = [[*tail, *end] for tail in self.model.tails(prompt, options)]
-        return self._laid(self._head(prompt, True), tails)
+        return self._checked_tree(self._prompt_tokens(prompt, True), tails)
 
-    def _laid(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
-        self.model._check_length(
-            len(head) + max(map(len, tails)), "The prompt with its longest option", SHORTEN
-        )
-        return self._rooted(head, tails)
+    def _checked_tree(self, prompt: Tokens, texts: Sequence[Tokens]) -> Row:
+        """Return the tree of a prompt and the texts after it.
+
+        Raises:
+            UsageError: if the longest one does not fit into the model's context.
+        """
+        longest = len(prompt) + max(map(len, texts))
+        self.model._check_length(longest, "The prompt with its longest option", SHORTEN)
+        return self._tree(prompt, texts)
 
     def take(self, texts: Iterable[str]) -> None:
         """Add the new words of texts, if the vocabulary grows; that of a pretrained model does not."""
 
     # ---- the network, of two kinds --------------------------------------------------------------------
 
-    def _pass(self, rows: Sequence[Row], calls: int) -> tuple[Tensor, Tensor]:
-        """Compute trees; return logits and last hidden states, whose ends are aligned.
-
-        Returns:
-            Logits and states of at least the tokens that predict others, shapes (rows, tokens, vocabulary)
-            and (rows, tokens, dim). The last token of each tree is the last of both.
-        """
-        with self.counted(calls, sum(len(head) + len(tree.tokens) for head, tree in rows)):
-            return self._forward(rows)
-
     @abstractmethod
-    def _rooted(self, head: Tokens, tails: Sequence[Tokens]) -> Row:
-        """Return the texts after a prompt as a tree."""
+    def _tree(self, prompt: Tokens, texts: Sequence[Tokens]) -> Row:
+        """Return a prompt and the texts after it as a tree."""
 
     @abstractmethod
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-        """See :meth:`_pass`."""
+        """Compute trees; return logits and last hidden states.
+
+        Returns:
+            Logits and states of at least the tokens that predict others, shapes (rows, nodes, vocabulary)
+            and (rows, nodes, dim). The last token of each tree is the last of both.
+        """
 
     @abstractmethod
-    def _states(self, heads: Sequence[Tokens]) -> Tensor:
+    def _states(self, prompts: Sequence[Tokens]) -> Tensor:
         """Return the state after each prompt, shape (prompts, dim)."""
 
     @abstractmethod
-    def _opened(self, heads: Sequence[Tokens]) -> Texts:
+    def _read(self, prompts: Sequence[Tokens]) -> Texts:
         """Read prompts, to write after them."""
+
+
+def _tokens_in(rows: Sequence[Row]) -> int:
+    """Return the number of tokens that a pass over trees computes."""
+    return sum(len(encoded) + len(tree.tokens) for encoded, tree in rows)
+
+
+def path_log_probs(logits: Tensor, trees: Sequence[Tree]) -> Sequence[Tensor]:
+    """Return the log-probability of each path of each tree, the sum over its tokens.
+
+    Args:
+        logits: Logits at the last tokens of each tree, shape (trees, nodes, vocabulary).
+        trees: The trees, which end at the last node.
+
+    Returns:
+        One tensor per tree, shape (paths of the tree,).
+    """
+    lengths = [len(path) for tree in trees for path in tree.paths]
+    path_of_token = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(logits.device)
+    of_tokens = token_log_probs(logits, trees, logits.shape[1])  # (tokens of all paths,)
+    of_paths = of_tokens.new_zeros(len(lengths)).index_add(0, path_of_token, of_tokens)
+    return torch.split(of_paths, [len(tree.paths) for tree in trees])
+
+
+def _predictions(
+    rows: Sequence[Row], texts_of_row: Sequence[Sequence[int]], device: torch.device
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return where the tokens of n texts of at most T tokens are predicted.
+
+    Args:
+        rows: The trees, each with a path for each of its texts.
+        texts_of_row: The numbers of each tree's texts, in the order of its paths.
+        device: Where the tensors are made.
+
+    Returns:
+        The row of each text, shape (n, 1); the node that predicts each of its tokens, counted from the end of
+        the row, shape (n, T); the tokens, shape (n, T); True where a text has a token, shape (n, T).
+    """
+    n = sum(map(len, texts_of_row))
+    row_of_text = [0] * n
+    path_of_text = [torch.empty(0)] * n  # (tokens of the text, 2): node and token
+    for row, ((_, tree), texts) in enumerate(zip(rows, texts_of_row, strict=True)):
+        for text, path in zip(texts, tree.paths, strict=True):
+            row_of_text[text] = row
+            path_of_text[text] = torch.tensor([(node - len(tree.tokens), token) for node, token in path])
+    paths = torch.nn.utils.rnn.pad_sequence(path_of_text, batch_first=True, padding_value=-1)  # (n, T, 2)
+    tokens = paths[..., 1]
+    mask = tokens >= 0
+    rows_of_texts = torch.tensor(row_of_text)[:, None]
+    nodes = paths[..., 0]
+    return rows_of_texts.to(device), nodes.to(device), tokens.clamp(min=0).to(device), mask.to(device)

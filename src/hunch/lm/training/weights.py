@@ -81,21 +81,21 @@ class Weights:
         self._begun = self._first if start == "weights" else {name: weight.clone() for name, weight in own}
 
     @contextmanager
-    def held(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+    def with_weights(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
         """Use other trained weights within a ``with`` block, without copying them.
 
         Args:
             weights: Result of :meth:`state_dict`. Default: the weights after the last :meth:`restart`.
         """
         trained = self._trained()
-        own = {name: weight.data for name, weight in trained.items()}
+        current = {name: weight.data for name, weight in trained.items()}
         try:
             for name, weight in trained.items():
                 weight.data = (weights or self._begun)[name]
             yield
         finally:
             for name, weight in trained.items():
-                weight.data = own[name]
+                weight.data = current[name]
 
     def save(self, folder: str | Path) -> Path:
         """Save the model, with adapters added to its weights, as a transformers folder, which ``hf:`` loads.

@@ -41,7 +41,7 @@ class Words(Causal):
         self.words = known
         self.model.tokenizer.backend_tokenizer.model = _vocabulary(known)
         self._row.cache_clear()
-        self._head.cache_clear()
+        self._prompt_tokens.cache_clear()
         self.model.tail.cache_clear()
 
     def restart(self, start: Start = "weights", seed: int = 0) -> None:

@@ -127,7 +127,7 @@ class BCLM(Agent):
         if state in self._policies:
             return self._policies[state]
         with torch.no_grad():
-            [answer] = self.lm.answers([text(state)], [state.options], ended=True)
+            [answer] = self.lm.option_outputs([text(state)], [state.options], ended=True)
         logprobs = answer.logprobs.double().cpu().numpy()  # log p(a | s), (actions,)
         scores = OptionScores(logprobs, answer.tokens, count_words(state.options))
         logits = scores.normalised(self.config.normalise)  # (actions,)

@@ -260,7 +260,7 @@ class WritingAgent(TextAgent):
         self.decided: dict[int, Decision] = {}  # by stream: what was written last
         self.flat_updates = 0  # first updates in which nothing could be learnt
         self.moved_far = False  # True once an update was too large, so that this is said once
-        self.lm.heads([self.policy.prompt(state) for state in world.prompts], self.prompt_room())
+        self.lm.prompt_tokens([self.policy.prompt(state) for state in world.prompts], self.prompt_room())
 
     # ---- acting -------------------------------------------------------------------------------------
 

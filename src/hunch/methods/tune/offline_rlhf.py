@@ -118,7 +118,7 @@ class OfflineRLHF(RecordedAgent):
 
     def _require_levels(self) -> None:
         """Refuse a tokenizer to which all levels are the same."""
-        tokens = {self.lm.spelled([""], [str(level)])[0].tokens for level in range(LEVELS)}
+        tokens = {self.lm.as_written([""], [str(level)])[0].tokens for level in range(LEVELS)}
         if len(tokens) < LEVELS:
             raise UsageError(
                 f"{self.lm.name} has no words for the levels 0 to {LEVELS - 1} of conditioned: use a model "

@@ -78,7 +78,7 @@ class RecordedAgent(TextAgent):
         prompts = [self.policy.prompt(example.state) for example in self.examples]
         texts = [example.text for example in self.examples]
         self.lm.take([*map(text_of, prompts), *texts])  # a vocabulary that grows adds their words
-        self.decisions = [Decision(*written) for written in self.lm.spelled(prompts, texts)]
+        self.decisions = [Decision(*written) for written in self.lm.as_written(prompts, texts)]
         self.lm.require_room(prompts, [decision.tokens for decision in self.decisions])
 
     def chosen(self, known: list[Example]) -> list[Example]:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from hunch.core import EvidenceLevel, HunchError, State, UsageError
 from hunch.lm.backends.sampling import count_words
-from hunch.lm.training import Answer, Start, Trainable
+from hunch.lm.training import OptionOutputs, Start, Trainable
 from hunch.rl.listed import ListedPolicy
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import prompt
@@ -113,13 +113,13 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         """Return log-probabilities of the actions, shape (n, max. actions), padded with -inf, and values."""
         if self.frozen_value:
             return super().logprobs_and_values(states)
-        answers = self._answers(states)  # one forward pass for both
-        hidden = torch.stack([answer.state for answer in answers])  # (n, dim), at the prompt's last token
-        return self._softmax(answers, states), self.head(hidden)[:, 0]
+        outputs = self._outputs(states)  # one forward pass for both
+        hidden = torch.stack([output.state for output in outputs])  # (n, dim), at the prompt's last token
+        return self._softmax(outputs, states), self.head(hidden)[:, 0]
 
     def logprobs(self, states: Sequence[State]) -> Tensor:
         """Return the log-probabilities of the actions, shape (n, max. actions), padded with -inf."""
-        return self._softmax(self._answers(states), states)
+        return self._softmax(self._outputs(states), states)
 
     def state_values(self, states: Sequence[State]) -> Tensor:
         """Return the values with gradients, shape (n,)."""
@@ -128,26 +128,28 @@ class LMPolicy(ModelPolicy, ListedPolicy):
         values: Tensor = self.head(hidden)[:, 0]
         return values
 
-    def _answers(self, states: Sequence[State]) -> list[Answer]:
+    def _outputs(self, states: Sequence[State]) -> list[OptionOutputs]:
+        prompts = self._prompts(states)
         options = [state.options for state in states]
-        answers = self.lm.answers if self.config.listed else self.lm.ended
-        return answers(self._prompts(states), options)
+        if self.config.listed:
+            return self.lm.option_outputs(prompts, options)
+        return self.lm.whole_option_outputs(prompts, options)  # not listed, so the end of an action counts
 
     def _prompts(self, states: Sequence[State]) -> list[str]:
         return [prompt(state, self.config.listed) for state in states]
 
-    def _softmax(self, answers: Sequence[Answer], states: Sequence[State]) -> Tensor:
+    def _softmax(self, outputs: Sequence[OptionOutputs], states: Sequence[State]) -> Tensor:
         """Return log softmax over a of  log p(a|s) / length(a) / temperature,  shape (n, max. actions)."""
         # log p(a|s), the sum over the tokens of each action.
-        rows = [answer.logprobs for answer in answers]
+        rows = [output.logprobs for output in outputs]
         scores = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-torch.inf)
         # length(a): 1, or its number of words or tokens.
         lengths = np.ones(scores.shape)
-        for row, answer, state in zip(lengths, answers, states, strict=True):
+        for row, output, state in zip(lengths, outputs, states, strict=True):
             if self.config.normalise == "word":
-                row[: len(answer.tokens)] = count_words(state.options)
+                row[: len(output.tokens)] = count_words(state.options)
             elif self.config.normalise == "token":
-                row[: len(answer.tokens)] = answer.tokens
+                row[: len(output.tokens)] = output.tokens
         divisors = self.config.temperature * torch.from_numpy(lengths).to(scores)
         return (scores / divisors).log_softmax(1)
 

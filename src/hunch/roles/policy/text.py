@@ -23,7 +23,7 @@ from torch import Tensor
 
 from hunch.core import FloatArray, State, UsageError
 from hunch.lm.prompts import Message, Prompt
-from hunch.lm.training import Judged, Nucleus, Trainable, Written
+from hunch.lm.training import Nucleus, TokenOutputs, Trainable, Written
 from hunch.lm.training.writing import Allowed
 from hunch.rl.policy import Decision, Evaluated, Part
 from hunch.roles.policy.language import LMPolicy, ModelPolicy
@@ -149,7 +149,7 @@ class TextPolicy(ModelPolicy):
 
     def _reference_weights(self) -> AbstractContextManager[None]:
         """Give the model the reference's weights in a block, if the reference is the model itself."""
-        return self.lm.held(self.settled) if self.frozen is self.chooser else nullcontext()
+        return self.lm.with_weights(self.settled) if self.frozen is self.chooser else nullcontext()
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return the probabilities of each state's listed actions, shape (number of actions,)."""
@@ -157,7 +157,7 @@ class TextPolicy(ModelPolicy):
 
     def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> Tensor:
         """Return the mean log-probability of the tokens of given texts after their prompts."""
-        outputs = self.lm.judged(prompts, self.lm.spelled(prompts, texts))  # each (n, T)
+        outputs = self.lm.evaluate(prompts, self.lm.as_written(prompts, texts))  # each (n, T)
         return outputs.logprobs.sum() / outputs.mask.sum()
 
     def _outputs(
@@ -166,7 +166,7 @@ class TextPolicy(ModelPolicy):
         states: Sequence[State],
         decisions: Sequence[Decision],
         within: Nucleus | None = None,
-    ) -> Judged:
+    ) -> TokenOutputs:
         """Return a model's outputs for texts as they were drawn; those that another chose are tokenised."""
         prompts = [self.prompt(state) for state in states]
         texts: list[Written] = []
@@ -174,8 +174,8 @@ class TextPolicy(ModelPolicy):
             if decision.tokens:
                 texts.append(Written(*decision))
             else:
-                texts += self.lm.spelled([before], [decision.text])
-        return lm.judged(prompts, texts, within)
+                texts += self.lm.as_written([before], [decision.text])
+        return lm.evaluate(prompts, texts, within)
 
     @torch.no_grad()
     def _reference_choices(self, states: Sequence[State]) -> Tensor:

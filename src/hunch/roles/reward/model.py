@@ -258,7 +258,7 @@ class Member:
     def __call__(self, states: Sequence[State], texts: Sequence[str]) -> Tensor:
         """Return the reward of each text, with gradients; shape (n,)."""
         prompts = [transcript(state) for state in states]
-        features = self._features(prompts, self.lm.spelled(prompts, texts))
+        features = self._features(prompts, self.lm.as_written(prompts, texts))
         rewards: Tensor = self.head(features)[:, 0]
         return rewards.cpu()
 
@@ -267,7 +267,7 @@ class Member:
 
         The hidden state after the text, the sum of those after each token, and log p(text | prompt).
         """
-        read = self.lm.judged(prompts, texts)  # states (n, T, dim), logprobs and mask (n, T)
+        read = self.lm.evaluate(prompts, texts)  # states (n, T, dim), logprobs and mask (n, T)
         last_token = read.mask.sum(1) - 1  # (n,)
         last = read.states[torch.arange(len(texts)), last_token]  # (n, dim)
         total = (read.states * read.mask[..., None]).sum(1)  # (n, dim)
@@ -285,7 +285,7 @@ class Member:
         for prompt, text in zip(prompts, texts, strict=True):
             known += [text_of(prompt), text]
         self.lm.take(known)  # a growing vocabulary adds their words
-        written = self.lm.spelled(prompts, texts)
+        written = self.lm.as_written(prompts, texts)
         shares = torch.tensor([pair.share for pair in pairs])  # (n,): preference for the first text
 
         # 1. The head on the features of the model as it is.
