@@ -69,7 +69,7 @@ def test_a_text_of_another_player_is_judged_too(models):
     found = acting.evaluate(STATES[:2], [own, Decision("drop")])
     assert found.mask.sum(1).tolist() == [
         len(own.tokens),
-        len(models[0].spelled([listed(STATES[1])], ["drop"])[0].tokens),
+        len(models[0].as_written([listed(STATES[1])], ["drop"])[0].tokens),
     ]
     assert found.logprobs[found.mask].isfinite().all()
 

@@ -63,7 +63,7 @@ def test_a_model_from_scratch_learns_to_write_recipes_and_its_run_is_a_model(wri
     assert np.mean([recipes.is_valid(recipes.split_clauses(text)) for text in texts]) > 0.5
     words = [agent.lm.as_written([ASKED.observation], [GOOD]), model.as_written([ASKED.observation], [GOOD])]
     scores = [
-        float(own.judged([ASKED.observation], w).logprobs.sum().detach())
+        float(own.evaluate([ASKED.observation], w).logprobs.sum().detach())
         for own, w in zip((agent.lm, model), words, strict=True)
     ]
     assert scores[1] >= scores[0] - 1e-3  # words that do not exist are no longer possible
