@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, ClassVar, Final, NamedTuple, Self
-from urllib.request import urlopen
+from urllib.request import HTTPRedirectHandler, build_opener
 
 from hunch.admitted import require_server
 from hunch.core import HunchError, UsageError
@@ -40,6 +40,8 @@ class Answer(NamedTuple):
 class Connection:
     """A session with a server of OpenEnv, with a limit on the time and size of each answer.
 
+    A server that sends it elsewhere is not followed: the other server may be one that nobody named.
+
     Args:
         url: Address of the server.
         seconds: Time limit for connecting, and for each answer.
@@ -51,7 +53,17 @@ class Connection:
 
     def __init__(self, url: str, seconds: float) -> None:
         sockets = library("websockets.sync.client", "An OpenEnv server needs openenv", "openenv")
-        from websockets.exceptions import WebSocketException
+        from websockets.exceptions import InvalidStatus, WebSocketException
+
+        class Direct(sockets.ClientConnection):  # type: ignore[misc,name-defined]
+            """A connection whose refused handshake is not taken as a redirection."""
+
+            def handshake(self, *args: Any, **named: Any) -> None:
+                """Open the session."""
+                try:
+                    super().handshake(*args, **named)
+                except InvalidStatus as error:
+                    raise ValueError(f"it answers with the status {error.response.status_code}") from error
 
         self.errors: type[Exception] = WebSocketException
         self.seconds, self.stack = seconds, ExitStack()
@@ -59,7 +71,11 @@ class Connection:
         address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}" if colon else f"ws://{url}"
         try:
             connecting = sockets.connect(
-                f"{address}/ws", open_timeout=seconds, close_timeout=CLOSING, max_size=LARGEST
+                f"{address}/ws",
+                create_connection=Direct,
+                open_timeout=seconds,
+                close_timeout=CLOSING,
+                max_size=LARGEST,
             )
             self.socket = self.stack.enter_context(connecting)
         except WebSocketException as error:
@@ -129,6 +145,14 @@ def _number(reward: Any) -> float:
     return float(reward)
 
 
+class _Direct(HTTPRedirectHandler):
+    """Follows no redirection."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Make the redirection an error."""
+        return
+
+
 def _fetched(url: str, seconds: float) -> Any:
     """Return the JSON value at an address.
 
@@ -143,7 +167,7 @@ def _fetched(url: str, seconds: float) -> Any:
 
     def fetch() -> None:
         try:
-            with urlopen(url, timeout=seconds) as answer:
+            with build_opener(_Direct).open(url, timeout=seconds) as answer:
                 found.append(answer.read(LARGEST + 1))
         except Exception as error:  # http.client raises many; the waiting thread raises them again
             found.append(error)

@@ -19,6 +19,8 @@ Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 LARGEST: Final = 1_000_000
 """Bytes of the largest body or message."""
+DEEPEST: Final = 32
+"""Levels of lists and objects in a session's message."""
 BODY: Final = 10.0
 """Seconds in which a body has to arrive."""
 PATHS: Final = ("/health", "/schema", "/metadata", "/openapi.json", "/docs", "/redoc")
@@ -115,9 +117,19 @@ def _readable(message: Mapping[str, Any]) -> str:
         return "not JSON"
     if not isinstance(content, dict) or content.get("type") not in MESSAGES:
         return json.dumps({"type": f"none of {', '.join(MESSAGES)}"})
+    if _is_deep(content, DEEPEST):
+        return json.dumps({"type": f"data with more than {DEEPEST} levels"})
     if not isinstance(content.get("data", {}), dict):
         return json.dumps({"type": "data must be an object"})
     return json.dumps(content)
+
+
+def _is_deep(value: Any, levels: int) -> bool:
+    """Return whether lists and objects are nested more than ``levels`` deep."""
+    if not isinstance(value, list | dict):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deep(entry, levels - 1) for entry in inner)
 
 
 async def _body(receive: Receive) -> tuple[int, str, bytes]:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 import os
 import socket
+import time
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import uvicorn
 from openenv.core.env_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, EnvironmentMetadata, Observation, State
 
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.ext.guard import LARGEST, Guard
 from hunch.ext.process import TurnsProcess
 from hunch.ext.turns import Turn, Turns
@@ -31,6 +32,8 @@ SHUTDOWN = 3
 """Seconds in which connections may end after Ctrl-C."""
 WAITING = 64
 """Connections besides the sessions, such as requests for the schema."""
+REQUEST = 15.0
+"""Seconds after which a connection is closed that is no session: a request, all of it, takes no longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,15 @@ class Session(Environment[TextAction, TextObservation, State]):  # type: ignore[
         task_seed: int | None = None,
         **_: Any,
     ) -> TextObservation:
-        """Begin an episode; the same seed gives the same episode."""
+        """Begin an episode; the same seed gives the same episode.
+
+        Raises:
+            HunchError: if a number is none, or the environment fails.
+        """
+        for name, value in {"seed": seed, "episode": episode, "task_seed": task_seed}.items():
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= 0):
+                raise HunchError(f"{name} has to be a whole number from 0 on, or null.")
         self.now = State(episode_id=episode_id)
         return TextObservation.of(self.turns.reset(seed, episode=episode, task_seed=task_seed))
 
@@ -163,6 +174,18 @@ class Server(uvicorn.Server):  # type: ignore[misc]
         }
         guarded = Guard(app, limits.hosts, limits.origins, limits.idle)
         super().__init__(uvicorn.Config(guarded, **how))
+        self.requests_since = WeakKeyDictionary[
+            Any, float
+        ]()  # when a connection was first seen to be no session
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections whose requests do not end, ten times a second; uvicorn would wait for ever."""
+        now = time.monotonic()
+        for connection in list(self.server_state.connections):
+            is_request = isinstance(connection, self.config.http_protocol_class)
+            if is_request and now - self.requests_since.setdefault(connection, now) > REQUEST:
+                connection.transport.abort()
+        return bool(await super().on_tick(counter))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End all sessions, so that no thread waits for one, and then the connections."""
