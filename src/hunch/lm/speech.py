@@ -78,16 +78,17 @@ def choices(prompts: Sequence[P], options: Sequence[Sequence[str]]) -> list[tupl
     Raises:
         UsageError: if the numbers of prompts and lists differ, a list is empty, or an option is blank.
     """
-    if any(isinstance(own, str) for own in options):
+    if any(isinstance(listed, str) for listed in options):
         raise UsageError("Each prompt needs a list of options, not a single text.")
     if len(prompts) != len(options):
         raise UsageError(f"Each prompt needs its own options: {len(prompts)} prompts, {len(options)} lists.")
-    pairs = [(cast("P", as_prompt(prompt)), tuple(own)) for prompt, own in zip(prompts, options, strict=True)]
-    for _, own in pairs:
-        if not own:
+    pairs: list[tuple[P, tuple[str, ...]]] = []
+    for prompt, listed in zip(prompts, options, strict=True):
+        if not listed:
             raise UsageError("A prompt has no options to score.")
-        if not all(map(str.strip, own)):
-            raise UsageError(f"A blank option cannot be scored: {own}.")
+        if not all(map(str.strip, listed)):
+            raise UsageError(f"A blank option cannot be scored: {tuple(listed)}.")
+        pairs.append((cast("P", as_prompt(prompt)), tuple(listed)))
     return pairs
 
 

@@ -15,18 +15,18 @@ LONGEST_LITERAL = 2000
 """Maximum characters of an object in almost-JSON (a Python literal) that is parsed."""
 DEEPEST = 50
 """Maximum nesting of an object or list that is read (ours)."""
-BEGINNING, END = 4_000, 8_000
+BEGINNING = 4_000
+END = 8_000
 """Characters of a longer answer that are read as prose: more of its end, where answers decide (ours)."""
 LONGEST_RUN = 200
 """Maximum characters of a run of signs and spaces that is read as prose (ours)."""
 _SIGNS: Final = re.compile(rf"[\W_]{{{LONGEST_RUN + 1},}}")
-_I: Final = re.IGNORECASE
 _THINKS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad"
 _OPENS: Final = rf"(?:<(?:{_THINKS})>|\[THINK\])"
 _CLOSES: Final = rf"(?:</(?:{_THINKS})>|\[/THINK\])"
-_THOUGHT: Final = re.compile(rf"{_OPENS}(?:(?!{_CLOSES}).)*+(?:{_CLOSES}|\Z)", re.S | _I)
-_END_OF_THOUGHT: Final = re.compile(_CLOSES, _I)
-_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>", _I)
+_THOUGHT: Final = re.compile(rf"{_OPENS}(?:(?!{_CLOSES}).)*+(?:{_CLOSES}|\Z)", re.DOTALL | re.IGNORECASE)
+_END_OF_THOUGHT: Final = re.compile(_CLOSES, re.IGNORECASE)
+_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"<\|(?:im_)?start(?:_header_id)?\|>\s*\w*|<\|[^|<>]{1,40}\|>")
 _FENCE: Final = re.compile(
     r"(?:`{3,}+|^[ \t>]*+~{3,}+)[ \t]*+(?:[\w+.-]*+|\{[^}\n]{0,80}\})[ \t]*+\r?\n|"
@@ -69,9 +69,10 @@ def read_line(answer: str, read: Callable[[str], T | None], stop: str = "\n") ->
     """
     text = unfenced(spoken(answer)).lstrip()
     for line in (text, *text.splitlines(), *stressed(text)):
-        for bare in (line, stripped(line)):
-            if (found := read(cut(bare, (stop,)))) is not None:
-                return found
+        for candidate in (line, stripped(line)):
+            value = read(cut(candidate, (stop,)))
+            if value is not None:
+                return value
     return None
 
 
@@ -91,25 +92,26 @@ def as_json(text: str) -> Any:
     None without one, or if it is nested more than :data:`DEEPEST` times.
     """
     bare = text.strip()
-    if bare[:1] + bare[-1:] == "[]":
-        written = bare
+    if bare.startswith("[") and bare.endswith("]"):
+        literal = bare
     elif "{" in bare:
-        written = bare[bare.find("{") : bare.rfind("}") + 1]
+        literal = bare[bare.find("{") : bare.rfind("}") + 1]
     else:
         return None
-    value = _parsed(written)
+    value = _parsed(literal)
     return None if _is_deep(value) else value
 
 
-def _parsed(written: str) -> Any:
+def _parsed(literal: str) -> Any:
+    """Return the value of a text in JSON or of a Python literal; None if it is neither."""
     try:
-        return json.loads(written)
+        return json.loads(literal)
     except (ValueError, RecursionError):
         pass
-    if len(written) >= LONGEST_LITERAL:
+    if len(literal) >= LONGEST_LITERAL:
         return None
     try:
-        return ast.literal_eval(written)
+        return ast.literal_eval(literal)
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, product, takewhile
+from itertools import pairwise, product
 from typing import Final, NamedTuple
 
 from hunch.lm.answers import english
@@ -21,10 +21,11 @@ _LETTER: Final = re.compile(r"(?<![\w'’])[(\[*\"'`]*([A-Z])(?![\w'’])|[(\[](
 _SUM: Final = re.compile(r"\d\)? ?[+*×÷=] ?\(?-?\d|\d\)? [-/] \(?\d")
 """An option with signs between numbers, such as "13 - 4 = 9"."""
 _LIST: Final = re.compile(r"\d+(?:\s*,\s*\d+)+")
+"""A list of numbers, such as "1, 2, 3"."""
 _ROMAN: Final = re.compile(r"\W{0,2}(?:I{2,3}|IV|VI{0,3}|IX|XI{0,3})\b")
+"""A Roman number after a name, as in "apple II"."""
 _CLAUSE: Final = re.compile(r"(?<!\b[Nn]o)(?<!\b[Nn]r)[.!?;:]\s|\n")
-
-
+"""What ends a clause, but not the dot of "No. 2"."""
 SPELLED_OUT: Final = 1_000
 """Characters by which a text may be longer than four times the longest option, and still equal an option."""
 
@@ -99,7 +100,11 @@ class Names:
         self.written = self._written()
         self.decimals = any(re.search(r"\.\d", number) for number in self.written)
         # What all options begin with may be left out: "5" for "bid 5".
-        shared = len(list(takewhile(lambda same: len(set(same)) == 1, zip(*self.words, strict=False))))
+        shared = 0
+        for words_at_place in zip(*self.words, strict=False):
+            if len(set(words_at_place)) > 1:
+                break
+            shared += 1
         self.ends = [words[shared:] for words in self.words] if shared and len(options) > 1 else []
         self.tails = self._only(english.without_verb)
         self.kinds = self._only(english.without_numbers)
@@ -112,7 +117,7 @@ class Names:
         """Find a way to split texts into words in which the options differ."""
         self.skipped = english.SKIPPED
         self.signs = any(_SUM.search(option) for option in options)
-        lists = [found[0] for option in options for found in _LIST.finditer(option)]
+        lists = [numbers[0] for option in options for numbers in _LIST.finditer(option)]
         self.lists = any(not GROUPED.fullmatch(numbers) for numbers in lists)
         self.literal = False
         self._split_options = [self._split_option(option) for option in options]
@@ -124,10 +129,10 @@ class Names:
             self._split_options = [self._split_option(option) for option in options]
         # "in/on the table" is said as "on the table", and "left" as "to the left".
         either = {word for option in self.options for pair in english.EITHER.findall(option) for word in pair}
-        for small in (either, {"to"}):
-            self.skipped |= small
+        for small_words in (either, {"to"}):
+            self.skipped |= small_words
             if not self._distinct():
-                self.skipped -= small
+                self.skipped -= small_words
 
     def _patterns(self) -> dict[str, dict[int, dict[tuple[str, ...], _Pattern]]]:
         """Return how options go on after their first word, by this word and by the number of words."""
@@ -146,15 +151,15 @@ class Names:
 
     def _only(self, form: Callable[[list[str]], list[str]]) -> list[list[str]]:
         """Return the options in another form; none where it is also another option's, or a part of one."""
-        texts = [f" {' '.join(words)} " for words in self.words]
+        options = [f" {' '.join(words)} " for words in self.words]
         forms = [form(words) for words in self.words]
-        every = [f" {' '.join(words)} " for words in forms]
-        everything = "\n".join(texts)
-        same = Counter(every)
-        unique = []
-        for words, text, option in zip(forms, every, texts, strict=True):
-            elsewhere = everything.count(text) > option.count(text)
-            unique.append(words if words and same[text] == 1 and not elsewhere else [])
+        form_texts = [f" {' '.join(words)} " for words in forms]
+        all_options = "\n".join(options)
+        counts = Counter(form_texts)
+        unique: list[list[str]] = []
+        for words, text, option in zip(forms, form_texts, options, strict=True):
+            in_another = all_options.count(text) > option.count(text)
+            unique.append(words if words and counts[text] == 1 and not in_another else [])
         return unique
 
     # ---- equal texts --------------------------------------------------------------------------------------
@@ -181,9 +186,9 @@ class Names:
             first = prefix.end() if prefix else 0
             texts = [word.text for word in self._without_articles(w for w in words if w.end > first)]
             said = [tuple(texts), tuple(english.joined(texts))]
-            for known, own in product(forms, said):
-                if own in known:
-                    return known[own]
+            for option_of, spelling in product(forms, said):
+                if spelling in option_of:
+                    return option_of[spelling]
         return None
 
     # ---- names in a text ----------------------------------------------------------------------------------
@@ -239,10 +244,13 @@ class Names:
     def _lettered(self, text: str) -> Iterator[Mention]:
         """Yield letters that stand for options, and not for an article or a pronoun."""
         known = {option.upper(): i for i, option in enumerate(self.options)}
-        for found in _LETTER.finditer(text):
-            letter = (found[1] or found[2] or found[3]).upper()
-            if letter in known and not (letter in "AI" and english.AFTER_A.match(text, found.end())):
-                yield Mention(known[letter], found.start(), found.end())
+        for match in _LETTER.finditer(text):
+            letter = (match[1] or match[2] or match[3]).upper()
+            if letter not in known:
+                continue
+            if letter in "AI" and english.AFTER_A.match(text, match.end()):
+                continue
+            yield Mention(known[letter], match.start(), match.end())
 
     # ---- words --------------------------------------------------------------------------------------------
 

@@ -402,6 +402,41 @@ def _spelled(words: list[Word], text: str, known: Collection[str] | None) -> lis
     return read
 
 
+def _whole_number(words: list[Word], first: int, text: str) -> tuple[Fraction, int] | None:
+    """Return the sum of number words, such as "two thousand and five", and the place of the next word."""
+    i = first
+    # Of "two thousand five": 2000, 5, the value of the word before, and that of the last large scale.
+    total = 0
+    current = 0
+    last = 0
+    scale = LARGEST
+    while i < len(words) and (i == first or _close(words, i, text)):
+        word = words[i].text
+        # "and" joins hundreds with what is below: "two hundred and five".
+        is_joint = word == "and" and i > first and last >= 100 and i + 1 < len(words)
+        if is_joint and 0 < _CARDINALS.get(words[i + 1].text, 0) < 100 and _close(words, i + 1, text):
+            i += 1
+            word = words[i].text
+        n = _CARDINALS.get(word)
+        if n is None:
+            break
+        if i == first:
+            current = n
+        elif n in (12, 100) and word in _SCALES and 0 < current < 100 and last < 100:
+            current *= n  # "five hundred", "two dozen"
+        elif n >= 1000 and current and n < scale:
+            total += current * n
+            current = 0
+            scale = n
+        elif (0 < n < 10 and last >= 20) or (10 <= n < 100 and last >= 100):
+            current += n  # "twenty-one", "two hundred twelve"
+        else:
+            break  # another number begins
+        last = n
+        i += 1
+    return None if i == first else (Fraction(total + current), i)
+
+
 def _spelled_at(words: list[Word], i: int, text: str) -> tuple[Word, int] | None:
     """Return the number in words that begins at a word, and the place of the next word."""
     start, sign = i, 1
@@ -416,32 +451,10 @@ def _spelled_at(words: list[Word], i: int, text: str) -> tuple[Word, int] | None
     if words[i].text == "half" and i == start:
         return words[i]._replace(text="0.5", number=True, opens=False), i + 1
     first = i
-    total, current, last = 0, 0, 0  # of "two thousand five": 2000, 5 and the word before
-    scale = LARGEST
-    while i < len(words) and (i == first or _close(words, i, text)):
-        word = words[i].text
-        joint = word == "and" and i > first and last >= 100 and i + 1 < len(words)
-        if joint and 0 < _CARDINALS.get(words[i + 1].text, 0) < 100 and _close(words, i + 1, text):
-            i += 1
-            word = words[i].text
-        n = _CARDINALS.get(word)
-        if n is None:
-            break
-        if i == first:
-            current = n
-        elif n in (12, 100) and word in _SCALES and 0 < current < 100 and last < 100:
-            current *= n
-        elif n >= 1000 and current and n < scale:
-            total, current, scale = total + current * n, 0, n
-        elif (0 < n < 10 and (20 <= last < 100 or last >= 100)) or (10 <= n < 100 and last >= 100):
-            current += n
-        else:
-            break
-        last = n
-        i += 1
-    if i == first:
+    whole = _whole_number(words, first, text)
+    if whole is None:
         return None
-    value = Fraction(total + current)
+    value, i = whole
     i, value = _decimals(words, i, text, value)
     single = i - first == 1 and first == start
     if single and words[first].text == "one" and _pronoun(words, first):

@@ -66,8 +66,8 @@ class Answering:
             [Question("generate", (prompt, sampling.key()), index) for index in range(first, first + k)]
             for prompt, sampling in zip(self._seen(prompts), samplings, strict=True)
         ]
-        known = self._answers([question for own in asked for question in own])
-        return [[known[question] for question in own] for own in asked]
+        answers = self._answers([question for together in asked for question in together])
+        return [[answers[question] for question in together] for together in asked]
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option of a prompt as its continuation.
@@ -87,14 +87,14 @@ class Answering:
 
     def _choosing(self, verb: Verb, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Any]:
         asked = [Question(verb, pair) for pair in choices(self._seen(prompts), options)]
-        known = self._answers(asked)
-        return [known[question] for question in asked]
+        answers = self._answers(asked)
+        return [answers[question] for question in asked]
 
     def embed(self, texts: Sequence[Prompt]) -> Float32Array:
         """Return one vector per text, or per message that is one picture, shape (len(texts), dim)."""
         asked = [Question("embed", (text,)) for text in self._seen(texts)]
-        known = self._answers(asked)
-        vectors = [known[question] for question in asked]
+        answers = self._answers(asked)
+        vectors = [answers[question] for question in asked]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
     def decide(
@@ -108,20 +108,21 @@ class Answering:
         if len(states) != len(questions):
             raise UsageError(f"{len(states)} states have {len(questions)} lists of questions.")
         asked = [
-            [Question("decide", (state, checked(question))) for question in own]
-            for state, own in zip(self._seen(states), questions, strict=True)
+            [Question("decide", (state, checked(question))) for question in of_state]
+            for state, of_state in zip(self._seen(states), questions, strict=True)
         ]
-        known = self._answers([question for own in asked for question in own])
-        return [[known[question] for question in own] for own in asked]
+        answers = self._answers([question for together in asked for question in together])
+        return [[answers[question] for question in together] for together in asked]
 
     def _seen(self, prompts: Sequence[Prompt]) -> list[Prompt]:
         """Return prompts in hashable form, after a check that the model can see their pictures."""
-        kept: list[Prompt] = [as_prompt(prompt) for prompt in _several(prompts)]
-        if "see" not in self.verbs and any(map(shown, kept)):
+        hashable: list[Prompt] = [as_prompt(prompt) for prompt in _several(prompts)]
+        if "see" not in self.verbs and any(map(shown, hashable)):
             raise UsageError(f"The model {self.name} cannot see pictures: it lacks the verb 'see'.")
-        return kept
+        return hashable
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
+        """Return the answer to each question, some of which may be equal."""
         raise NotImplementedError
 
 
@@ -129,6 +130,7 @@ def _several(texts: Sequence[Any]) -> Sequence[Any]:
     """Refuse a single text, which would be read letter by letter, and numbers."""
     if isinstance(texts, str):
         raise UsageError(f"A model is asked a list of texts, as in [{texts[:20]!r}], not a single text.")
-    for other in (text for text in texts if not isinstance(text, str | Sequence)):
-        raise UsageError(f"A model is asked texts or lists of messages, not {other!r}.")
+    for text in texts:
+        if not isinstance(text, str | Sequence):
+            raise UsageError(f"A model is asked texts or lists of messages, not {text!r}.")
     return texts

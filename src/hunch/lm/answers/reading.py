@@ -16,6 +16,7 @@ from hunch.lm.answers.lines import as_json, spoken, unfenced
 _ITEM: Final = re.compile(r"\A\s*(?:[-–*•](?!\d)\s*|\(?\d{1,3}[.)](?!\d)\s*)*")
 """Bullets and the number of an item, but not the number with which its text begins."""
 _MINUS: Final = re.compile(r"\s*[-–—−]\s*\.?\d")
+"""The beginning of a line that is a number below 0 or an item that is a number."""
 MOST_ITEMS: Final = 1_000
 """Maximum items of a list that are read; a model in a loop writes more (ours)."""
 
@@ -37,12 +38,15 @@ def read_option(answer: str, options: Sequence[str]) -> int | None:
 def read_items(answer: str, options: Sequence[str]) -> list[tuple[str, str | None]]:
     """Return the first lines of an answer, or texts of its list, each with its option or None."""
     text = unfenced(spoken(answer))
-    held = as_json(text)
-    values = held.values() if isinstance(held, dict) else [held]
-    inner = next((value for value in values if isinstance(value, list)), text.splitlines())
-    lines = [str(line) for line in inner[:MOST_ITEMS]]
-    plain = [(line, _ITEM.sub("", line).strip().rstrip(".")) for line in lines]
-    return [(bare, _named(line, bare, options)) for line, bare in plain if bare]
+    parsed = as_json(text)
+    candidates = parsed.values() if isinstance(parsed, dict) else [parsed]
+    listed = next((value for value in candidates if isinstance(value, list)), text.splitlines())
+    items: list[tuple[str, str | None]] = []
+    for line in map(str, listed[:MOST_ITEMS]):
+        bare = _ITEM.sub("", line).strip().rstrip(".")
+        if bare:
+            items.append((bare, _named(line, bare, options)))
+    return items
 
 
 def _named(line: str, bare: str, options: Sequence[str]) -> str | None:

@@ -13,6 +13,8 @@ from typing import Any, Final
 from hunch.core import UsageError
 from hunch.lm.answers.table import COLUMNS, INSERT, checksum, connect, text
 
+_SQLITE: Final = b"SQLite format 3\0"
+"""How each file of sqlite begins."""
 FAILURES: Final = 20_000
 """Number of failed queries after which the rest of the file is skipped."""
 SMALLEST_ROW: Final = 100  # bytes; at least a checksum of 64 letters and a date
@@ -25,11 +27,9 @@ def require_answers(path: Path) -> None:
         UsageError: if it is.
     """
     with open(path, "rb") as file:
-        if (start := file.read(len(_SQLITE))) and start != _SQLITE:
-            raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
-
-
-_SQLITE = b"SQLite format 3\0"
+        start = file.read(len(_SQLITE))
+    if start and start != _SQLITE:
+        raise UsageError(f"HUNCH_CACHE is {path}, which is not a file of answers: choose another file.")
 
 
 def means_damage(error: Exception) -> bool:
@@ -61,18 +61,20 @@ def _readable(path: Path) -> Iterator[tuple[Any, ...]]:
     A damaged page ends a query, so a range of rows that fails is split in halves, down to single rows.
     """
     with suppress(sqlite3.Error, UnicodeDecodeError), closing(_open(path)) as link:
-        there = {row[1] for row in link.execute("PRAGMA table_info(answers)")}
-        wanted = ", ".join(name if name in there else "NULL" for name in COLUMNS)
-        query = f"SELECT {wanted} FROM answers NOT INDEXED WHERE rowid BETWEEN ? AND ?"
-        failures, ranges = 0, [(0, _last(link, path))]
+        present = {row[1] for row in link.execute("PRAGMA table_info(answers)")}
+        columns = ", ".join(name if name in present else "NULL" for name in COLUMNS)
+        query = f"SELECT {columns} FROM answers NOT INDEXED WHERE rowid BETWEEN ? AND ?"
+        failures = 0
+        ranges = [(0, _last(link, path))]
         while ranges and failures < FAILURES:
             first, last = ranges.pop()
             try:
                 yield from link.execute(query, (first, last)).fetchall()
             except (sqlite3.Error, UnicodeDecodeError):
                 failures += 1
-                middle = (first + last) // 2
-                ranges += [(middle + 1, last), (first, middle)] if last > first else []
+                if last > first:
+                    middle = (first + last) // 2
+                    ranges += [(middle + 1, last), (first, middle)]  # the first half is read next
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -54,10 +54,10 @@ def is_near(host: str) -> bool:
     if NEAR.search(host):
         return True
     try:
-        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+        addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):
         return "." not in host  # another such name
-    return all(not _address(address).is_global for address in found)
+    return all(not _address(address).is_global for address in addresses)
 
 
 def _address(text: str) -> Any:
@@ -134,7 +134,7 @@ class Account(NamedTuple):
         transport = import_module(library.DefaultAsyncHttpxClient.__base__.__module__)
         client = {"openai": "AsyncOpenAI", "anthropic": "AsyncAnthropic"}[self.sdk]
         key = self.key or "none"
-        made = getattr(library, client)(
+        connected = getattr(library, client)(
             api_key=key,
             base_url=self._address(transport),
             max_retries=0,
@@ -153,7 +153,7 @@ class Account(NamedTuple):
         )
         if self.variable:
             secret.hide_in_logs(self.variable)
-        return made
+        return connected
 
     def _address(self, transport: Any) -> Any:
         """Return the address as the transport library has it.

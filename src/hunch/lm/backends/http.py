@@ -150,9 +150,12 @@ class Line:
         ):
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value:
                 raise UsageError(f"{name} must be a number of at least {least}, not {value!r}.")
-        self.account, self.timeout, self.patience = account, float(timeout), float(patience)
-        self.concurrency, self.attempts = int(concurrency), int(retries) + 1
-        self.retries = 0
+        self.account = account
+        self.timeout = float(timeout)
+        self.patience = float(patience)
+        self.concurrency = int(concurrency)
+        self.attempts = int(retries) + 1
+        self.retries = 0  # so far
         self._begin()
 
     def _begin(self) -> None:
@@ -398,10 +401,10 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of JSON whose keys differ."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("a key is named twice")
-    return made
+    return entries
 
 
 def message(text: str) -> str:
