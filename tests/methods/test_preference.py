@@ -8,7 +8,8 @@ from hunch import lm
 from hunch.core import HunchError, HunchWarning, State, Transition, World
 from hunch.lm import Cached
 from hunch.lm.backends.scripted import ScriptedModel
-from hunch.methods.reward.motif import Pair, Preference, PreferenceConfig, cycles, read_preference
+from hunch.lm.base import Model
+from hunch.methods.reward.motif import Preference, PreferenceConfig, cycles, read_preference
 
 SMALL = PreferenceConfig(pairs=300, collect=80)
 ORDER = ("bad thing", "plain thing", "good thing", "best thing")
@@ -55,6 +56,33 @@ def test_rewards_have_the_order_of_the_judge(error):
     assert line["cycles"] == 0
 
 
+@pytest.mark.parametrize("soft", [True, False])
+def test_rewards_are_fitted_to_the_probabilities_where_the_model_gives_them(soft):
+    """p(first is better), from both orders of a pair, is the model's; or nearly 1 with the verdicts alone."""
+
+    class Unsure(Model):
+        """Decides for the better caption with probability 0.7."""
+
+        name = "unsure"
+        revision = "1"
+        evidence = "L0"
+        verbs = frozenset({"decide"})
+
+        def decide(self, states, questions):
+            first_is_better = [better(state, ("1", "2")) == "1" for state in states]
+            p = {True: np.array([0.7, 0.3, 0.0]), False: np.array([0.3, 0.7, 0.0])}
+            return [[p[first]] for first in first_is_better]
+
+    config = PreferenceConfig(pairs=8_000, collect=80, soft=soft)  # enough to converge
+    source = begun(Preference(Cached(Unsure()), lm.load("bag-of-words"), config))
+    source.begin(World(task="the goal", data=data(*ORDER[1:3] * 10)), 0)
+    margin = source.values["good thing"] - source.values["plain thing"]
+    p = 1 / (1 + np.exp(-margin))
+    assert p == pytest.approx(0.7, abs=0.05) if soft else p > 0.9
+    (record,) = source.records()
+    assert record["accuracy"] == 1.0  # against the verdicts, in both
+
+
 def test_identical_captions_are_ties_and_not_sent():
     source = fitted()
     pairs = source.judged([("bad thing", "bad thing"), ("bad thing", "good thing")])
@@ -82,9 +110,9 @@ def test_a_judge_that_always_names_the_first_is_seen():
 
 
 def test_contradictions_are_measured():
-    circle = [Pair("a", "b", 1), Pair("b", "c", 1), Pair("c", "a", 1)]
+    circle = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1)]
     assert cycles(circle) == 1.0
-    assert cycles([*circle[:2], Pair("a", "c", 1)]) == 0.0
+    assert cycles([*circle[:2], ("a", "c", 1)]) == 0.0
     assert cycles(circle[:2]) is None
 
 

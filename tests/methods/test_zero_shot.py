@@ -15,7 +15,7 @@ from hunch.cli.main import main
 from hunch.core import State, Transition, UsageError, World
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.invalid import is_invalid
-from hunch.lm.speaker import GAP, Speaker, action_in, without_repeats
+from hunch.lm.speaker import GAP, Speaker, action_in, without_repeats, without_reply
 from hunch.roles.prior.kinds import PriorConfig
 
 ID = "tests.methods.test_zero_shot:Doors"
@@ -304,3 +304,17 @@ def test_a_model_is_the_opponent_in_a_game_of_two(talker, monkeypatch, capsys):
     assert "Solved; 5 actions, returns 1, -1." in shown
     with pytest.raises(SystemExit):
         main(["play", "textarena:TicTacToe-v0", "--seat", "2"])
+
+
+@pytest.mark.parametrize(
+    ("action", "kept"),
+    [
+        ("[5]\n[GAME] The target number is lower.\n[Player] [4]", "[5]"),
+        ("[GAME] [5]", "[GAME] [5]"),  # the first line is what it says, whatever stands before it
+        ("I wait.\n\n[Player 1] Me too.", "I wait.\n\n[Player 1] Me too."),  # nobody of that name spoke
+        ("[Buy] two\n[Sell] one", "[Buy] two\n[Sell] one"),  # marks of moves are no speakers
+    ],
+)
+def test_an_action_ends_where_the_environment_would_speak(action, kept):
+    observation = "[GAME] Guess. Moves:\n[Buy] n\n[Sell] n\n[Player] [7]\n[GAME] The target number is lower."
+    assert without_reply(action, observation) == kept

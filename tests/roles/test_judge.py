@@ -11,7 +11,7 @@ from hunch import lm, methods
 from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
 from hunch.lm import Cached
 from hunch.lm.backends.scripted import ScriptedModel
-from hunch.lm.base import OptionScores
+from hunch.lm.base import Model, OptionScores
 from hunch.roles import Judge, JudgeConfig
 from hunch.roles.reward.judge import read_verdict
 
@@ -184,3 +184,47 @@ def test_a_way_of_judging_that_the_model_lacks_is_refused():
     with pytest.raises(UsageError, match="how is now way"):
         JudgeConfig(**{"how": "score"})
     assert JudgeConfig.current({"how": "answer"}) == {"way": "text"}
+
+
+class Hesitant(Model):
+    """Says Yes with probability 0.3 to a good outcome, and 0.1 to another: as a verdict, No to both."""
+
+    name = "hesitant"
+    revision = "1"
+    evidence = "L0"
+    verbs = frozenset({"generate", "label"})
+    takes = frozenset({"choices"})
+    answer_tokens = 64
+
+    def label(self, prompts, labels):
+        assert all(tuple(own) == ("Yes", "No") for own in labels)  # the words themselves, and no letters
+        self.prompts = list(prompts)
+        yes = [0.3 if "gets 2" in prompt else 0.1 for prompt in prompts]
+        return [np.log([p, 0.9 - p]) for p in yes]
+
+
+def test_auto_asks_for_a_probability_before_a_verdict():
+    judge = begun(Judge(Cached(Hesitant())))
+    assert judge.way == "label"
+    good, bad = judge.judged(
+        [judge.prompt("share", ["Outcome: P1 gets 2."]), judge.prompt("share", ["Outcome: P1 gets 0."])]
+    )
+    assert (good, bad) == (pytest.approx(1 / 3), pytest.approx(1 / 9))
+
+
+def test_the_prompt_of_a_probability_is_that_of_a_verdict():
+    model = Hesitant()
+    judge = begun(Judge(Cached(model)))
+    prompt = judge.prompt("share", ["Outcome: P1 gets 2."])
+    judge.judged([prompt])
+    assert model.prompts == [prompt]
+
+
+def test_no_probability_is_an_abstention():
+    class Elsewhere(Hesitant):
+        def label(self, prompts, labels):
+            return [np.full(2, -np.inf) for _ in prompts]
+
+    judge = begun(Judge(Cached(Elsewhere())))
+    assert judge.rewards([ended()]) == [0.0]
+    assert judge.learn()["judge_abstained"] == 1.0

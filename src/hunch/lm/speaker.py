@@ -26,6 +26,8 @@ GAP: Final = "[...]"
 """Stands in an earlier observation for what the present one repeats."""
 REPEATED: Final = 200
 """Characters from which a common beginning of two observations, such as the rules, is shown once (ours)."""
+_SPEAKER: Final = re.compile(r"\[(?:GAME|Player[^\]\n]*)\]")
+"""Who speaks, at the beginning of a line of TextArena's games; other words in brackets may be moves."""
 _MARK: Final = re.compile(r"\A(?:>|\**action\**\s*:\**)[ \t]*", re.IGNORECASE)
 
 
@@ -67,7 +69,10 @@ class Speaker:
             written = self.asking.generate(asked, 1, first + number)
             for place, (answer,) in zip(places, written, strict=True):
                 answers[place] = answer
-        actions = [action_in(answer) for answer in answers]
+        actions = [
+            without_reply(action_in(answer), state.observation)
+            for answer, state in zip(answers, states, strict=True)
+        ]
         self.asking.hear(answers, [action or None for action in actions])
         return actions
 
@@ -96,6 +101,21 @@ def action_in(answer: str) -> str:
         return fenced[1].strip()
     quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" and text[0] not in text[1:-1]
     return text[1:-1].strip() if quoted else text
+
+
+def without_reply(action: str, observation: str) -> str:
+    """Return an action without the environment's reply, which a small model writes as well.
+
+    TextArena's games mark who speaks, as in ``[GAME] Enter your guess.``. A line of the action, but for the
+    first, that begins with such a mark of the observation is no part of it, and neither is what follows.
+    """
+    marks = {found[0] for found in map(_SPEAKER.match, observation.splitlines()) if found}
+    lines = action.splitlines(keepends=True)
+    for number, line in enumerate(lines[1:], 1):
+        found = _SPEAKER.match(line)
+        if found and found[0] in marks:
+            return "".join(lines[:number]).rstrip()
+    return action
 
 
 def without_repeats(turns: Sequence[Turn], observation: str) -> list[Turn]:

@@ -48,7 +48,7 @@ VERBS: Final[dict[Way, tuple[Verb, ...]]] = {
 DESCRIPTIONS: Final[dict[Way, str]] = {
     "decision": "it decides by itself",
     "structured": "each answer is restricted to one of the options",
-    "label": "the probability of each option's letter",
+    "label": "the probability of each option's letter, or of its one word",
     "similarity": "similarity of embeddings",
     "likelihood": "the probability of each option's text",
     "likelihood-unlisted": "the probability of each option's text, after a prompt without a list",
@@ -60,6 +60,9 @@ SERVED: Final[tuple[Way, ...]] = ("structured", "label", "text")
 """Order of preference for models that chat, and for others behind a server that restricts answers. Structured
 answers put more weight on the right option than letters do, whatever the number of options
 (``benchmarks/ways.py``), so the order does not depend on it."""
+JUDGED: Final[tuple[Way, ...]] = ("label", "structured", "text")
+"""The same for verdicts. A small model writes one verdict on nearly everything, whereas its probability of
+Yes still differs (``benchmarks/judging.py``)."""
 LOCAL: Final[tuple[Way, ...]] = ("likelihood", "text", "label", "similarity")
 """Order of preference for models that continue text, which are asked as the papers do, and for encoders.
 Similarity is last: embeddings of a model that was not trained as an encoder say little."""
@@ -83,6 +86,7 @@ def best_way(
     *,
     needed_by: str = "Choosing",
     for_probabilities: bool = False,
+    served: tuple[Way, ...] = SERVED,
 ) -> Way:
     """Return the best way of asking a model, of those given: the one rule behind ``auto``.
 
@@ -91,8 +95,8 @@ def best_way(
     1. the way that the model declares as its ``best_way``: stand-ins and recordings declare that they are
        read as the model that they stand for. Where probabilities are asked for, it does not count;
     2. its native decision;
-    3. :data:`SERVED`: structured answers, letters, free text; for a model that chats, or one that restricts
-       answers and does not score;
+    3. ``served``, by default :data:`SERVED`: structured answers, letters, free text; for a model that chats,
+       or one that restricts answers and does not score;
     4. :data:`LOCAL`: likelihood, free text, letters, similarity;
     5. any other.
 
@@ -102,6 +106,7 @@ def best_way(
         needed_by: What needs it, for the error message.
         for_probabilities: True if the answer is a probability of each option, as in
             :func:`hunch.lm.scoring.choose.choose`, and not a proposal.
+        served: The order of the third rule.
 
     Raises:
         UsageError: if the model can be asked in none of these ways.
@@ -116,7 +121,7 @@ def best_way(
     order.append("decision")
     chats = bool(getattr(lm, "answer_tokens", 0))
     if chats or (has_way(lm, "structured") and "score" not in lm.verbs):
-        order += SERVED
+        order += served
     order += LOCAL
     order += possible
     return next(way for way in order if way in possible)
@@ -149,6 +154,7 @@ def way_for(
     role: str,
     needed_by: str,
     for_probabilities: bool = False,
+    served: tuple[Way, ...] = SERVED,
 ) -> Way:
     """Return the way in which a role asks a model, and note it for whoever watches.
 
@@ -159,13 +165,14 @@ def way_for(
         role: The role, a key of :data:`hunch.lm.hearing.ANSWERS`.
         needed_by: What needs it, for the error message.
         for_probabilities: As for :func:`best_way`.
+        served: As for :func:`best_way`.
 
     Raises:
         UsageError: if the model can be asked in none of these ways, or not in the one that is set.
     """
     among = tuple(among)
     if way == "auto":
-        chosen = best_way(lm, among, needed_by=needed_by, for_probabilities=for_probabilities)
+        chosen = best_way(lm, among, needed_by=needed_by, for_probabilities=for_probabilities, served=served)
     else:
         require_way(lm, way, among, needed_by=needed_by)
         chosen = way

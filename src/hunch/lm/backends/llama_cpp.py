@@ -10,8 +10,8 @@ with what llama.cpp can do besides:
   moment, and may turn a token into another. **The stored answer is the truth.** With one slot and nobody
   else at the server answers repeat bit for bit.
 - A choice is restricted by a grammar that allows the options and nothing else.
-- The score of an option is the sum of the log-probabilities of its tokens, each of which a grammar forces.
-  The server keeps what it has read, so each costs the computation of one token.
+- The score of an option is the sum of the log-probabilities of its tokens, which a grammar forces. An option
+  is one request, and the server keeps what it has read of the prompt.
 - Every sampling setting is sent. llama.cpp's own (top_k 40, min_p 0.05) would give other probabilities.
 """
 
@@ -256,17 +256,25 @@ class LlamaModel(OpenAIModel):
         if not text:
             raise UsageError(f"{self.name} cannot score options after an empty prompt: add a text.")
         head, tails = await self._fitting(text, options)
-        # log p(token | prompt, earlier tokens), of each beginning of an option once.
-        logprobs: dict[tuple[Token, ...], float] = {}
-        for tail in tails:
-            for end in range(1, len(tail) + 1):
-                *earlier, token = tail[:end]
-                if tail[:end] not in logprobs:
-                    before = [number for number, _ in (*head, *earlier)]
-                    logprobs[tail[:end]] = await self.line.send(self._next(before, token))
-        self.tokens_read += len(head) + len(logprobs)
-        sums = [sum(logprobs[tail[:end]] for end in range(1, len(tail) + 1)) for tail in tails]
+        before = [number for number, _ in head]
+        # One option after the other: they share the prompt, which one slot of the server has read.
+        sums = [sum(await self._log_probs(before, tail)) for tail in tails]
+        self.tokens_read += len(head) + sum(map(len, tails))
         return OptionScores(np.array(sums), np.array([len(tail) for tail in tails]), count_words(options))
+
+    async def _log_probs(self, before: list[int], tail: tuple[Token, ...]) -> list[float]:
+        """Return log p(token | prompt, earlier tokens) of each token of an option, in one request if it can.
+
+        Tokens that are only a part of a character take a request each, see :meth:`_next`.
+        """
+        if all(is_whole for _, is_whole in tail):
+            option_log_probs: list[float] = await self.line.send(self._forced(before, tail))
+            return option_log_probs
+        log_probs = []
+        for end, token in enumerate(tail):
+            earlier = [number for number, _ in tail[:end]]
+            log_probs.append(await self.line.send(self._next([*before, *earlier], token)))
+        return log_probs
 
     async def _fitting(
         self, text: str, options: Sequence[str]
@@ -309,18 +317,29 @@ class LlamaModel(OpenAIModel):
         body = {"content": text, "add_special": True, "parse_special": False, "with_pieces": True}
         return Request(route, body, _read_tokens)
 
-    def _next(self, before: list[int], token: Token) -> Request:
-        """Return the request for the log-probability of the next token.
+    def _forced(self, before: list[int], tail: tuple[Token, ...]) -> Request:
+        """Return the request for the log-probabilities of the tokens of an option.
 
-        A grammar forces the token, and the server says how probable it was before the grammar. It says so of
-        complete characters only. For a token that is a part of one, another is forced, and the server lists
-        the log-probabilities of all tokens, which takes longer.
+        A grammar forces them, one after the other, and the server says of each how probable it was before the
+        grammar. It says so of complete characters only.
+        """
+        numbers = [number for number, _ in tail]
+        body = {"model": self.model, "prompt": before, "max_tokens": len(tail), "temperature": 1.0}
+        body |= {**EVERY_SETTING, "logprobs": 1}
+        body["grammar"] = f"root ::= {' '.join(f'<[{number}]>' for number in numbers)}"
+        return Request("/completions", body, partial(_read_forced, numbers))
+
+    def _next(self, before: list[int], token: Token) -> Request:
+        """Return the request for the log-probability of the next token, also for a part of a character.
+
+        Another token is forced, and the server lists the log-probabilities of all tokens, which takes longer.
         """
         number, is_whole = token
-        grammar = f"root ::= <[{number}]>" if is_whole else 'root ::= "a"'
+        if is_whole:
+            return self._forced(before, (token,))._replace(read=partial(_read_first, number))
         body = {"model": self.model, "prompt": before, "max_tokens": 1, "temperature": 1.0, **EVERY_SETTING}
-        body |= {"grammar": grammar, "logprobs": 1 if is_whole else ALL_TOKENS}
-        return Request("/completions", body, partial(_read_logprob, token))
+        body |= {"grammar": 'root ::= "a"', "logprobs": ALL_TOKENS}
+        return Request("/completions", body, partial(_read_listed, number))
 
     # ---- asking -------------------------------------------------------------------------------------------
 
@@ -434,11 +453,23 @@ def _read_tokens(reply: Any) -> tuple[Token, ...]:
     return tuple((int(token["id"]), isinstance(token["piece"], str)) for token in reply["tokens"])
 
 
-def _read_logprob(token: Token, reply: Any) -> float:
-    number, is_whole = token
+def _read_forced(numbers: list[int], reply: Any) -> list[float]:
+    """Return the log-probabilities of the tokens that a grammar forced, from a reply to them."""
+    written = one(reply["choices"])["logprobs"]["content"]
+    if [entry["id"] for entry in written] != numbers:
+        raise ValueError("the written tokens are not those of the option")
+    return [min(0.0, float(entry["logprob"])) for entry in written]
+
+
+def _read_first(number: int, reply: Any) -> float:
+    """Return the log-probability of a single token that a grammar forced."""
+    return _read_forced([number], reply)[0]
+
+
+def _read_listed(number: int, reply: Any) -> float:
+    """Return the log-probability of a token from a reply that lists all tokens."""
     (sampled,) = one(reply["choices"])["logprobs"]["content"]
-    listed = [sampled] if is_whole else sampled["top_logprobs"]
-    (found,) = [entry for entry in listed if entry["id"] == number]
+    (found,) = [entry for entry in sampled["top_logprobs"] if entry["id"] == number]
     return min(0.0, float(found["logprob"]))
 
 

@@ -69,6 +69,7 @@ def choose(
     way: Way | Literal["auto"] = "auto",
     normalise: Normalisation = "sum",
     rotations: int = 1,
+    by_letter: bool = True,
     samples: int = 5,
     sampling: Sampling | None = None,
     patience: int | None = PATIENCE,
@@ -77,8 +78,8 @@ def choose(
     """Choose among the options of each prompt.
 
     With likelihood, the options are continuations of the unchanged prompt. With label, they are listed below
-    the prompt with letters. With text and structured, they are listed below the prompt, unless it already
-    ends with the list.
+    the prompt with letters; without ``by_letter`` they are labels themselves, after the unchanged prompt.
+    With text and structured, they are listed below the prompt, unless it already ends with the list.
 
     Args:
         lm: Any model that decides, scores, labels or generates.
@@ -87,6 +88,8 @@ def choose(
         way: The way of asking; auto takes the best one of the model (:func:`hunch.lm.ways.best_way`).
         normalise: With likelihood: divisor of log-probabilities: nothing, tokens or words.
         rotations: With label: number of orders of the list to average over, since models favour letters.
+        by_letter: With label: False for options of one token, such as Yes and No, whose own probabilities are
+            read.
         samples: With text and structured: answers per prompt.
         sampling: With text and structured: how answers are sampled. Default: one line; a whole answer of a
             chat model.
@@ -107,6 +110,8 @@ def choose(
         return [choice for [choice] in decide(lm, prompts, questions, patience=patience, role=role)]
     if way == "likelihood":
         chosen = _scored(lm, prompts, options, normalise)
+    elif way == "label" and not by_letter:
+        chosen = [_labels([np.exp(row)]) for row in _label(lm, prompts, options)]
     elif way == "label":
         chosen = _labelled(lm, prompts, options, rotations)
     else:

@@ -13,6 +13,9 @@ Algorithm (Klissarov, D'Oro et al., "Motif: Intrinsic Motivation from Artificial
 The model fills one role, the reward source (:class:`Preference`); threshold and counts are those of
 :class:`hunch.roles.reward.rewarded.Rewarded`. The reward depends only on the caption.
 
+Departures: where the model gives the probability of each answer, the reward is fitted to it
+(:attr:`PreferenceConfig.soft`); the paper's model writes its verdicts.
+
 Without recorded data, captions are collected in the first steps of the run, with the environment's reward
 only, so that these steps are counted. The published runs use a separate data set.
 """
@@ -77,14 +80,26 @@ class PreferenceConfig(AskConfig):
     """Way of asking for a verdict: a written answer (text, paper), one restricted to 1, 2 or none
     (structured), or the probability of each: of a decision model (decision), by letters (label) or as text
     (likelihood). auto: decision, structured or text, the model's best of these; text with last."""
+    soft: bool = field(default=True, metadata=LATER)
+    """Where the probability of each answer is known, fit the reward to p(1) + p(none) / 2 (ours) instead of
+    to the most probable answer. A written verdict (paper) has no probability."""
 
 
 class Pair(NamedTuple):
-    """Two captions and the verdict: 1 or 2 for the better one, 0 for a tie or no answer."""
+    """Two captions and the verdict: 1 or 2 for the better one, 0 for a tie or no answer.
+
+    The preference for the first, from 0 to 1, is None where it is that of the verdict.
+    """
 
     first: str
     second: str
     verdict: int
+    preference: float | None = None
+
+    @property
+    def target(self) -> float:
+        """What p(the first is better) is fitted to."""
+        return TARGETS[self.verdict] if self.preference is None else self.preference
 
 
 class Preference(RewardSource):
@@ -99,7 +114,7 @@ class Preference(RewardSource):
     reward has mean 0 and standard deviation 1 over the collected captions.
 
     Args:
-        lm: A model that generates, or a decision model, whose most probable answer is the verdict.
+        lm: A model that generates, or a decision model, whose probabilities are the preferences.
         encoder: Embeds captions.
         config: All settings.
 
@@ -207,10 +222,10 @@ class Preference(RewardSource):
         cut = int(len(pairs) * (1 - HELD_OUT))
         training, held_out = pairs[:cut], pairs[cut:]
 
-        # Fit r: loss = cross-entropy of softmax(r(first), r(second)) with the verdicts.
+        # Fit r: loss = cross-entropy of softmax(r(first), r(second)) with the preferences.
         first = self.table.encode([pair.first for pair in training])  # (pairs, dim)
         second = self.table.encode([pair.second for pair in training])  # (pairs, dim)
-        preferred = [TARGETS[pair.verdict] for pair in training]  # 1: the first is better, 0.5: a tie
+        preferred = [pair.target for pair in training]  # 1: the first is better, 0.5: a tie
         self.fitted = self._networks()
         self.fitted.fit(first, second, preferred, rng)
 
@@ -237,9 +252,13 @@ class Preference(RewardSource):
     def judged(self, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
         """Return the pairs with verdicts, asking the model about all of them in one call."""
         questions = [None if first == second else self._question(first, second) for first, second in pairs]
-        verdicts = self.comparer.verdicts(questions)
+        compared = self.comparer.compared(questions)
         self.unread = self.comparer.unread
-        return [Pair(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
+        is_soft = self.comparer.decides and self.config.soft
+        return [
+            Pair(*pair, verdict or 0, preference if is_soft else None)
+            for pair, (verdict, preference) in zip(pairs, compared, strict=True)
+        ]
 
     def _question(self, first: str, second: str) -> Prompt:
         fields = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
@@ -278,14 +297,14 @@ class Preference(RewardSource):
             # p = softmax(r1, r2)[0], the fitted probability that the first is preferred
             p = 1 / (1 + np.exp(self.values[pair.second] - self.values[pair.first]))
             right.append((p > 0.5) == (pair.verdict == 1))
-            errors.append((p - TARGETS[pair.verdict]) ** 2)
+            errors.append((p - pair.target) ** 2)
         return {
             "pairs": len(pairs),
             "sent": len(asked),
             "ties": (len(asked) - len(decided)) / max(1, len(asked)),
             "first": sum(pair.verdict == 1 for pair in decided) / max(1, len(decided)),
             "unread": self.unread / max(1, len(asked)),
-            "cycles": cycles(pairs),
+            "cycles": cycles([pair[:3] for pair in pairs]),
             "accuracy": float(np.mean(right)) if right else None,
             "brier": float(np.mean(errors)) if errors else None,
         }

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
-import numpy as np
-
 from hunch.core import FloatArray, UsageError
 from hunch.lm.answers.lines import bounded, spoken
 from hunch.lm.answers.numerals import words_of
@@ -96,11 +94,19 @@ class Comparer:
         That of a model that writes is 0, 0.5 or 1. Known probabilities give p(1) + p(none) / 2. A question
         that is None, or that has no verdict, is a tie.
         """
+        return [preference for _, preference in self.compared(questions)]
+
+    def compared(self, questions: Sequence[Prompt | None]) -> list[tuple[int | None, float]]:
+        """Return what :meth:`verdicts` and :meth:`preferences` return of each question, asked once."""
         if not self.decides:
-            return [TARGETS[verdict or 0] for verdict in self.verdicts(questions)]
-        tie = np.array([0.0, 0.0, 1.0])
-        probabilities = [tie if p is None else p for p in self._decided(questions)]
-        return [float(p[0] + p[2] / 2) for p in probabilities]
+            return [(verdict, TARGETS[verdict or 0]) for verdict in self.verdicts(questions)]
+        found: list[tuple[int | None, float]] = []
+        for question, p in zip(questions, self._decided(questions), strict=True):
+            if p is None:
+                found.append((0 if question is None else None, TARGETS[0]))
+            else:
+                found.append((VERDICTS[CHOICES[int(p.argmax())]], float(p[0] + p[2] / 2)))
+        return found
 
     def _decided(self, questions: Sequence[Prompt | None]) -> list[FloatArray | None]:
         """Return the probabilities of 1, 2 and none; None for a question that is None, or was refused."""
@@ -126,11 +132,7 @@ class Comparer:
         Where probabilities are known, the verdict is the most probable answer.
         """
         if self.decides:
-            favourites = [None if p is None else int(p.argmax()) for p in self._decided(questions)]
-            return [
-                0 if question is None else None if i is None else VERDICTS[CHOICES[i]]
-                for question, i in zip(questions, favourites, strict=True)
-            ]
+            return [verdict for verdict, _ in self.compared(questions)]
         times: dict[Prompt, int] = {}
         asked: list[tuple[int, Prompt, int]] = []  # index, question, sample
         for i, question in enumerate(questions):

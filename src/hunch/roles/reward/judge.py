@@ -18,7 +18,7 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking, listed
 from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
-from hunch.lm.ways import Way, way_for
+from hunch.lm.ways import JUDGED, Way, way_for
 from hunch.ranges import NonNegativeFloat, PositiveInt
 from hunch.roles.reward.rewarded import RewardSource
 
@@ -46,8 +46,8 @@ class JudgeConfig(AskConfig):
     """The question at the end of the prompt, answered with Yes or No."""
     way: JudgeWay = "auto"
     """Way of asking: a written answer whose first yes or no is read (text, paper) or one restricted to these
-    (structured); or the probability of Yes, of a decision model (decision), by the answer's letter (label) or
-    its text (likelihood). auto takes the model's best."""
+    (structured); or the probability of Yes, of a decision model (decision), as the next word (label) or as a
+    text (likelihood). auto takes the model's best, a probability before a verdict."""
     temperature: NonNegativeFloat = 0.0
     """Temperature of written answers (released code); above 0 an equal episode is judged anew each time."""
     max_tokens: PositiveInt | None = None
@@ -85,7 +85,9 @@ class Judge(RewardSource):
 
     def __init__(self, lm: LanguageModel, config: JudgeConfig | None = None) -> None:
         self.config = config or JudgeConfig()
-        self.way: Way = way_for(lm, self.config.way, JUDGING, role="judge", needed_by="A judge")
+        self.way: Way = way_for(
+            lm, self.config.way, JUDGING, role="judge", needed_by="A judge", served=JUDGED
+        )
         self.lm, self.models = lm, {"judge": lm}
         top_p = 0.7 if self.config.temperature == 0 else 1.0
         self._asking = Asking(lm, self.config, tokens=16, top_p=top_p, stop=(), role="judge")
@@ -160,10 +162,11 @@ class Judge(RewardSource):
                 prompts,
                 [ANSWERS] * len(prompts),
                 way=self.way,
+                by_letter=False,
                 patience=self.config.patience,
                 role="judge",
             )
-            verdicts = [float(choice.probabilities[0]) for choice in chosen]
+            verdicts = [None if choice.fallbacks else float(choice.probabilities[0]) for choice in chosen]
         for verdict in verdicts:
             self.verdicts["abstained" if verdict is None else "yes" if verdict >= 0.5 else "no"] += 1
             reward = verdict or 0.0
