@@ -125,3 +125,27 @@ def test_bad_options():
     ):
         with pytest.raises(UsageError):
             hunch.make(id, **options)
+
+
+def test_descriptions_of_actions_tell_what_they_do_and_nothing_hidden():
+    hidden = dataclasses.replace(scene(cola="fridge", apple=NOWHERE, cup=HAND), robot=(0, 1))
+    assert hidden.beside == "fridge"
+    told = world.consequences(hidden)
+    assert set(told) == set(world.ACTIONS) - {world.DONE}
+    assert told["grasp the cola"] == told["grasp the apple"] == "it is not in sight"
+    assert told["grasp the cup"] == "you hold it"
+    assert told["grasp the sponge"] == "it is at the table, out of reach"
+    assert told["open"] == "the fridge is closed"
+    assert told["release"] == "there is nothing to put down, or nowhere"
+    assert told["go west"] == "the way is blocked"
+    opened = dataclasses.replace(hidden, opened=("fridge",))
+    assert world.consequences(opened)["grasp the cola"] == "the hand is full"
+    assert world.consequences(opened)["release"] == "at the fridge"
+
+
+def test_the_contract_holds_with_descriptions():
+    hunch.envs.check(hunch.make("hunch/Kitchen-v0", described=True))
+    env = hunch.make("hunch/Kitchen-v0", described=True, asking=True)
+    observation, info = env.reset(seed=0)
+    state = State.read(observation, info)
+    assert state.descriptions[state.options.index("done")] == ""

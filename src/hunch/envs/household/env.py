@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Final, Literal, cast, get_args
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -16,6 +16,9 @@ from hunch.envs.household.simulator import Simulator
 from hunch.envs.household.textworld import TextWorldGame
 
 Engine = Literal["hunch", "textworld"]
+GO: Final = "go to "
+LOOKS: Final = ("look", "inventory", "examine", "help")
+"""First words of the actions that change nothing."""
 
 _RISK = (
     "With engine='textworld' any goal can be played, but that evaluates the grammar in the file as Python: "
@@ -47,6 +50,8 @@ class Household(TextEnv):
             of a split, for any kind of task.
         engine: ``"hunch"`` is our simulator, ``"textworld"`` the real engine (extra ``alfworld``): the same
             texts, far slower, not thread-safe. It evaluates a file's grammar as Python.
+        described: Say of each place to which one can go what was seen and done there in this episode, in
+            ``info["action_descriptions"]``, which decision models read.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or none.
 
@@ -69,6 +74,7 @@ class Household(TextEnv):
         pool_seed: int = 0,
         path: str | Path | None = None,
         engine: Engine = "hunch",
+        described: bool = False,
         max_steps: int = 50,
         render_mode: str | None = None,
     ) -> None:
@@ -80,6 +86,9 @@ class Household(TextEnv):
             raise UsageError(f"games must be at least 1, not {games}.")
         self.kinds = self._chosen(kinds)
         self.engine = engine
+        self.described = described
+        self._at = ""
+        self._seen: dict[str, str] = {}  # what was seen and done at each place, by its name
         self.pool: tuple[Game, ...]
         self._trusted = path is None
         if path is not None:
@@ -142,19 +151,37 @@ class Household(TextEnv):
             raise UsageError(f"There is no game {index!r}: the pool holds games 0 to {len(self.pool) - 1}.")
         self._play = self._start(self.pool[index])
         self._game, self.task = self.pool[index], self._play.task
+        self._at, self._seen = "", {}
         return Outcome(self._play.introduction(), self._play.commands)
 
     def _move(self, action: str) -> Outcome:
         text = self._play.step(action)
+        self._remember(action, text)
         won = self._play.won
         return Outcome(text, self._play.commands, float(won), terminated=won, success=won, event=text)
 
+    def _remember(self, action: str, text: str) -> None:
+        """Note what was seen on arrival at a place, and what was done there since."""
+        if action.startswith(GO):
+            self._at = action.removeprefix(GO)
+            self._seen[self._at] = text.partition(". ")[2]  # without "You arrive at ..."
+        elif self._at and action.split()[0] not in LOOKS:
+            self._seen[self._at] = f"{self._seen[self._at]} {text}"
+
     def _extras(self) -> dict[str, Any]:
-        return {"game": str(self._game)}
+        extras: dict[str, Any] = {"game": str(self._game)}
+        if self.described:
+            extras["action_descriptions"] = {
+                action: self._seen.get(action.removeprefix(GO)) or "not visited yet"
+                for action in self._play.commands
+                if action.startswith(GO)
+            }
+        return extras
 
     def unshare(self, memo: dict[int, Any]) -> None:
         """Copy what a step changes in place."""
         self._play = self._play.copy()
+        self._seen = dict(self._seen)
 
 
 class HouseholdPick(Household):

@@ -48,6 +48,8 @@ class Kitchen(_Room):
         changes: Probability that the person asks for another errand after ten steps, which is shown in
             ``info["task"]`` and ``info["event"]``.
         asking: True if the person can be asked where things are; the answer is in ``info["event"]``.
+        described: Say of each action what it would do, as far as it can be seen, in
+            ``info["action_descriptions"]``, which decision models read.
         max_steps: Step limit of an episode.
         render_mode: ``"ansi"`` or ``"rgb_array"``; the robot is ``@``.
 
@@ -65,6 +67,7 @@ class Kitchen(_Room):
         disturbance: Share = 0.0,
         changes: Share = 0.0,
         asking: bool = False,
+        described: bool = False,
         max_steps: int = 150,
         render_mode: str | None = None,
     ) -> None:
@@ -78,6 +81,7 @@ class Kitchen(_Room):
                 raise UsageError(f"{name} must be from 0 to 1, not {share!r}.")
         self.disturbance, self.changes = disturbance, changes
         self.actions = (*ACTIONS, *QUESTIONS) if asking else ACTIONS
+        self.described = described
         self.errand: Errand = self.errands[0]
         self.change = -1
 
@@ -122,6 +126,9 @@ class Kitchen(_Room):
     def _place(self, raw: Any) -> Outcome:
         self.scene = raw
         return Outcome(world.described(self.scene), self.actions)
+
+    def _extras(self) -> dict[str, Any]:
+        return {"action_descriptions": world.consequences(self.scene)} if self.described else {}
 
 
 def _answer(scene: Scene, thing: str) -> str:
