@@ -322,7 +322,7 @@ def test_a_server_that_sends_elsewhere_is_not_followed():
         server = Server(
             sent if schema else page(json.dumps(SCHEMA).encode()), sent if greeting else b"", [b""]
         )
-        with pytest.raises(HunchError, match="307|Redirect"):
+        with pytest.raises(HunchError, match=r"307|Redirect"):
             hunch.make(f"openenv:{server.url}", seconds=SECONDS).reset(seed=0)
         server.stop()
     other.stop()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +21,10 @@ from hunch.ranges import PositiveInt
 
 LONGEST = 8_192
 """Characters of the longest move; the expressions by which twelve games search it take quadratic time."""
+SECONDS = 20.0
+"""Seconds that a game may take for a move; some loop for ever, such as MarketEntryGame when all are out."""
+BROKEN = 3
+"""Episodes in a row that a game may fail at the first move, before it counts as broken."""
 MOST_PLAYERS = 8
 """Up to which a game is tried if no number is stated."""
 
@@ -49,11 +55,40 @@ class OwnChance:
             np.random.set_state(outside[1])
 
 
+class Overdue(BaseException):
+    """A move has taken too long; no ``except Exception`` of a game catches it."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise :class:`Overdue` if a ``with`` block takes longer, in whatever thread it runs."""
+    thread = ctypes.c_ulong(threading.get_ident())
+    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    lock, is_over = threading.Lock(), threading.Event()
+
+    def interrupt() -> None:
+        with lock:
+            if not is_over.is_set():
+                raise_in_thread(thread, ctypes.py_object(Overdue))
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            is_over.set()
+            raise_in_thread(thread, None)  # one that has not arrived yet must not arrive later
+
+
 class TextArena(TextEnv):
     """A game of TextArena, for one player or several.
 
     Any text is an action, which the game judges. A text of more than 8,192 characters, or at which the game
-    raises an error, is an invalid move: the game gets an empty one. Rewards come at the end, one for each
+    raises an error, is an invalid move: the game gets an empty one. If it fails at that, too, or takes more
+    than 20 seconds, the episode is truncated. Rewards come at the end, one for each
     player; success is a reward above 0, in games of several players that of the first, unless its invalid
     move ends the game. The event says whether the game refused a move. The game draws from Python's and
     NumPy's global generators, which are seeded for it alone, so that the same seed gives the same episode
@@ -67,6 +102,7 @@ class TextArena(TextEnv):
 
     Raises:
         UsageError: if there is no such game, or it needs another number of players.
+        HunchError: if the game fails at the first move of three episodes in a row.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0, "reproducible": False}  # type: ignore[misc]
@@ -92,6 +128,8 @@ class TextArena(TextEnv):
         self.players = self._fitting(players)
         self.metadata = {**self.metadata, "players": self.players}  # type: ignore[misc]
         self.mover, self.paid = 0, [0.0] * self.players
+        self.moved = False  # whether the game has judged a move of this episode
+        self.failed_at_once = 0  # episodes in a row
 
     def _fitting(self, players: int | None) -> int:
         """Return the number of players, or the first with which the game begins."""
@@ -111,6 +149,7 @@ class TextArena(TextEnv):
         seed = int(self.np_random.integers(2**31))
         self.chance.seed(seed)
         with self.chance.drawn():
+            self.moved = False
             self.game = self.fresh()
             self.game.reset(num_players=self.players, seed=seed)
             return self._seen(False)
@@ -118,8 +157,13 @@ class TextArena(TextEnv):
     def _move(self, action: str) -> Outcome:
         mover = self.mover
         with self.chance.drawn():
-            done, unusable = self._judged(action)
-            outcome = self._seen(done)
+            try:
+                with limited(SECONDS):
+                    done, unusable = self._judged(action)
+                    outcome = self._seen(done)
+            except (Exception, Overdue) as error:  # games raise anything
+                return self._failed(error)
+        self.moved, self.failed_at_once = True, 0
         if unusable or self._refused(mover, done):
             of = f" of player {mover}" if self.players > 1 else ""
             outcome = outcome._replace(event=f"{INVALID}{of}\n{outcome.event}".rstrip())
@@ -129,16 +173,24 @@ class TextArena(TextEnv):
 
     def _judged(self, action: str) -> tuple[bool, bool]:
         """Give the game a move: whether it is over, and whether the move could not be judged."""
-        unusable = len(action) > LONGEST
-        if not unusable:
+        if len(action) <= LONGEST:
             try:
                 return bool(self.game.step(action=action)[0]), False
             except Exception:  # games raise anything, for instance at a number of 5,000 digits
-                unusable = True
-        try:
-            return bool(self.game.step(action="")[0]), unusable
-        except Exception as error:
-            raise HunchError(f"The game {self.name} failed: {type(error).__name__}: {error}.") from error
+                pass
+        return bool(self.game.step(action="")[0]), True
+
+    def _failed(self, error: BaseException) -> Outcome:
+        """Return the end of an episode whose game failed; an error of ours if it always fails at once."""
+        late = f"no answer within {SECONDS:g} seconds"
+        problem = late if isinstance(error, Overdue) else f"{type(error).__name__}: {error}"
+        self.failed_at_once += not self.moved
+        if self.failed_at_once >= BROKEN:
+            raise HunchError(f"The game {self.name} failed: {problem}.") from error
+        self.paid, said = [0.0] * self.players, f"The game failed: {problem}."
+        of = f" of player {self.mover}" if self.players > 1 else ""
+        event = f"{INVALID}{of}\n{said}"
+        return Outcome(said, None, 0.0, terminated=False, truncated=True, event=event)
 
     def _refused(self, mover: int, done: bool) -> bool:
         """Return whether the game refused the last move; it may ask once more, or end."""
