@@ -297,17 +297,22 @@ def tuned(data: Path, folder: Path, runs: Sequence[Path]) -> Path:
 
 
 def repairing(scale: Scale) -> tuple[Arm, ...]:
-    """Repair with predicted feedback, without any, and with that of other answers."""
+    """Repair with predicted feedback, without any, with that of other answers, and with the right one."""
     steps = max(10, round(2_000 * scale.share))
     run = RunConfig(
         method="syndicom", env="hunch/Repair-v0", lm=READER, envs=1, steps=steps, eval_every=10**6
     )
 
-    def arm(how: Any) -> Arm:
+    def arm(label: str, how: Any, **env: Any) -> Arm:
         own = SYNDICOMConfig(feedback=how, batch_size=32, max_tokens=40, temperature=0.0)
-        return Arm(f"{how} feedback", replace(run, options=own))
+        return Arm(f"{label} feedback", replace(run, options=own, env_options=env))
 
-    return tuple(map(arm, ("predicted", "none", "shuffled")))
+    return (
+        arm("predicted", "predicted"),
+        arm("none", "none"),
+        arm("shuffled", "shuffled"),
+        arm("true", "none", told=True),  # the environment states it, so that none is written
+    )
 
 
 def repaired(listed: Sequence[Arm], seeds: int, episodes: int, folder: Path) -> str:

@@ -31,11 +31,17 @@ TEXTS, GROUP = 4_000, 8
 """Recorded texts of the writer, and how many of them answer the same request."""
 UPDATES = 300
 """Updates on recorded texts."""
+LEVELED, LEVELS = "writer-levels", "0 1 2 3 4"
+"""The writer again, with words for the levels of a conditioned training, which begins with it."""
+NATS = 4.0
+"""KL from the writer, per text, at which PPO and NLPO are compared: what PPO has with a fixed weight."""
 
 
 def record(data: Path, scale: Scale) -> None:
     """Train the writer, and record its texts with gold rewards, unless they are there."""
-    write_well(data, max(20, round(1_000 * scale.share)))
+    updates = max(20, round(1_000 * scale.share))
+    write_well(data, updates)
+    write_well(data, updates, LEVELED, more_words=LEVELS)
     if not (out := data / "texts").exists():
         texts = max(1, round(TEXTS / GROUP * scale.share)) * GROUP
         mix = parse_mix(f"write:hf:{data / 'writer'}")
@@ -50,19 +56,20 @@ def from_records(data: Path, scale: Scale, method: str, lm: str = "") -> RunConf
 
 
 def offline(data: Path, scale: Scale) -> tuple[Arm, ...]:
-    """The losses, and two of them on rewards of other texts; conditioned needs words for its levels."""
+    """The losses, and two of them on rewards of other texts."""
 
     def arm(loss: Any, lm: str = "", label: str = "", **options: Any) -> Arm:
         run = from_records(data, scale, "offline-rlhf", lm)
         return Arm(label or loss, replace(run, options=OfflineRLHFConfig(loss=loss, **options)))
 
-    fresh: dict[str, Any] = {"lm": SCRATCH, "learning_rate": 3e-3}
+    leveled = f"hf:{data / LEVELED}"
     return (
         *(arm(loss) for loss in ("likelihood", "filter", "weighted", "dpo", "kto")),
         arm("filter", label="filter, shuffled rewards", shuffle=True),
         arm("dpo", label="dpo, shuffled rewards", shuffle=True),
-        arm("conditioned", label="conditioned, highest level", **fresh),
-        arm("conditioned", label="conditioned, lowest level", request=0, **fresh),
+        arm("likelihood", leveled, "likelihood, writer with levels"),
+        arm("conditioned", leveled, "conditioned, highest level"),
+        arm("conditioned", leveled, "conditioned, lowest level", request=0),
     )
 
 
@@ -77,6 +84,8 @@ def algorithms(data: Path, scale: Scale) -> tuple[Arm, ...]:
     return (
         arm("PPO", "ppo-text", PPOTextConfig()),
         arm("NLPO", "nlpo", NLPOConfig()),
+        arm("PPO, KL aimed at", "ppo-text", PPOTextConfig(kl_aim=NATS)),
+        arm("NLPO, KL aimed at", "nlpo", NLPOConfig(kl_aim=NATS)),
         arm("A2C", "a2c-text", A2CTextConfig()),
         arm("TRPO", "trpo-text", TRPOTextConfig()),
         arm("PPO, shuffled rewards", "ppo-text", PPOTextConfig(shuffle=True)),

@@ -47,12 +47,13 @@ NS = (1, 4, 16, 64)
 """Texts of which the best is chosen; one is the model after SFT."""
 
 
-def write_well(data: Path, updates: int) -> None:
+def write_well(data: Path, updates: int, name: str = "writer", more_words: str = "") -> None:
     """Train the writer on careless demonstrations, unless it is there."""
     steps = 16 * updates
-    run = RunConfig(method="sft", env=ENV, lm=SCRATCH, envs=16, steps=steps, options=SFTConfig())
-    if finished(data / "writer") is None:
-        execute(replace(run, eval_every=steps, eval_episodes=1_000), data / "writer")
+    options = SFTConfig(more_words=more_words)
+    run = RunConfig(method="sft", env=ENV, lm=SCRATCH, envs=16, steps=steps, options=options)
+    if finished(data / name) is None:
+        execute(replace(run, eval_every=steps, eval_episodes=1_000), data / name)
 
 
 def parts(data: Path, scale: Scale) -> dict[str, tuple[Arm, ...]]:

@@ -52,15 +52,47 @@ def test_each_control_learns_from_other_prompts():
         name: [(own.state.observation, own.text) for own in agent.examples] for name, agent in begun.items()
     }
     (request, (note, repair)), *_ = SHOWN
-    assert known["predicted"][:2] == [
-        (f"{request} feedback :", note),
-        (f"{request} feedback : {note} repair :", repair),
-    ]
+    assert known["predicted"][0] == (f"{request} feedback :", note)
+    assert known["predicted"][6] == (f"{request} feedback : {note} repair :", repair)
     assert known["none"][0] == (f"{request} repair :", repair)
     assert len(known["none"]) == 6
     assert sorted(text for _, text in known["shuffled"]) == sorted(text for _, text in known["predicted"])
     assert known["shuffled"] != known["predicted"]
     assert with_feedback(State("a |"), "").observation == "a | repair :"
+
+
+def test_the_upper_bound_reads_the_right_feedback_where_the_method_would_write_it():
+    agent = made("none")
+    agent.begin(World(steps=10, examples=Repair(demonstrations=6, told=True).examples), 0)
+    (request, (note, repair)), *_ = SHOWN
+    asked = with_feedback(State(request), note)
+    assert (agent.examples[0].state.observation, agent.examples[0].text) == (asked.observation, repair)
+    observation, _ = Repair(told=True).reset(seed=0)
+    assert " | feedback : " in observation
+
+
+def test_repair_learns_by_the_feedback_that_the_model_predicts_itself():
+    """Feedback alone in the first half; then repair, by what was predicted for each demonstration."""
+    agent = made()
+    agent.begin(World(steps=6, examples=SHOWN), 0)
+    drawn = []
+    for _ in range(6):
+        drawn.append(max(agent.draw()))
+        agent.learn()
+    assert all(row < 6 for row in drawn[:3]), "the first six examples are of feedback"
+    assert agent.predicted
+    assert len(agent.predicted) == 6
+    repairs = [own.state.observation for own in agent.examples[6:]]
+    requests = [request for request, _ in SHOWN]
+    told = [
+        with_feedback(State(r), note).observation for r, note in zip(requests, agent.predicted, strict=True)
+    ]
+    assert repairs == told
+    again = made()
+    again.begin(World(steps=6, examples=SHOWN), 0)
+    again.load_state_dict(agent.state_dict())
+    assert [own.state.observation for own in again.examples[6:]] == told
+    assert again.learn()["loss"] == agent.learn()["loss"]
 
 
 @pytest.mark.parametrize("feedback", ["predicted", "none", "shuffled"])

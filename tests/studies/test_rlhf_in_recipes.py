@@ -268,6 +268,17 @@ def test_data_that_a_loss_cannot_use_are_refused(loss, data, said, writer):
         levels.begin(World(data=recorded(4), steps=10), 0)
 
 
+def test_a_writer_with_words_for_the_levels_can_be_conditioned(tmp_path):
+    """The source begins with the model after SFT; the levels are told apart in its prompts from the start."""
+    how = {"lm": SCRATCH, "batch_size": 8, "more_words": "0 1 2 3 4", "out": tmp_path / "writer"}
+    hunch.train("sft", ENV, 4, streams=hunch.Streams(envs=2), **how)
+    levels = made("offline-rlhf", lm=f"hf:{tmp_path / 'writer'}", loss="conditioned", batch_size=8)
+    levels.begin(World(data=recorded(20), steps=10), 0)
+    prompts = [levels.policy.prompt(example.state) for example in levels.examples]
+    assert len({prompt.split()[0] for prompt in map(str, prompts)}) == 5
+    assert np.isfinite(levels.learn()["loss"])
+
+
 def test_data_of_a_model_have_groups_and_dpo_learns_from_them(writer, tmp_path, capsys):
     data, out = str(tmp_path / "data"), str(tmp_path / "run")
     main(

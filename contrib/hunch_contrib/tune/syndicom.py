@@ -4,13 +4,16 @@ Algorithm (Richardson et al., "SYNDICOM: Improving Conversational Commonsense wi
 Language Feedback", SIGDIAL 2023)::
 
     demonstrations  <- a request with an invalid answer, the feedback on it, and the repaired answer
-    examples        <- (request, answer -> feedback), (request, answer, feedback -> repair)
-    repeat: the update of supervised fine-tuning on these examples (:mod:`hunch.methods.tune.sft`)
+    1. learn  request, answer -> feedback          in the first half of the updates
+    2. predicted  <- argmax p(feedback | request, answer)  for each demonstration
+    3. learn  request, answer, predicted -> repair, and 1. as before         in the second half
     to answer:  feedback ~ p(. | request, answer);   repair ~ p(. | request, answer, feedback)
 
-Feedback and repair are one model with two prompts; in the paper they are two. Controls: ``feedback=none``
-repairs without feedback, ``feedback=shuffled`` uses the feedback on other answers. Demonstrations
-consist of two texts each.
+An update is that of supervised fine-tuning (:mod:`hunch.methods.tune.sft`). So repair learns with the errors
+that the feedback has when it answers. Feedback and repair are one model with two prompts; in the paper
+they are two. Controls: ``feedback=none`` repairs without feedback, ``feedback=shuffled`` uses the feedback on
+other answers. The upper bound is ``feedback=none`` in an environment that states the right feedback.
+Demonstrations consist of two texts each.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import State, UsageError, World
+from hunch.lm.speech import text_of
 from hunch.methods.tune.recorded import Example, RecordedConfig
 from hunch.methods.tune.sft import METHOD as SFT_METHOD
 from hunch.methods.tune.sft import SFT
@@ -40,6 +44,7 @@ class SYNDICOM(SFT):
     """The agent of SYNDICOM; arguments as for :class:`~hunch.methods.tune.sft.SFT`, whose update it makes."""
 
     config_class: ClassVar[type[Any]] = SYNDICOMConfig
+    saved: ClassVar[tuple[str, ...]] = (*SFT.saved, "predicted")
 
     @classmethod
     def check(cls, config: Any, specs: Any) -> None:
@@ -54,24 +59,73 @@ class SYNDICOM(SFT):
         """
         if any(len(texts) != 2 for _, texts in world.examples):
             raise UsageError("syndicom learns from demonstrations with two texts, feedback and repair.")
-        notes = [feedback for _, (feedback, _) in world.examples]
-        if self.config.feedback == "shuffled":
+        self.requests = [State(request, world.task) for request, _ in world.examples]
+        self.repairs = [repair for _, (_, repair) in world.examples]
+        self.right = [feedback for _, (feedback, _) in world.examples]  # of the demonstrations
+        notes = self.right
+        if self.config.feedback == "none":
+            notes = [""] * len(notes)
+        elif self.config.feedback == "shuffled":
             order = np.random.default_rng([seed, 5]).permutation(len(notes))
             notes = [notes[i] for i in order]
-        self.both: list[Example] = []
-        for (request, (_, repair)), note in zip(world.examples, notes, strict=True):
-            state = State(request, world.task)
-            if self.config.feedback == "none":
-                self.both.append(Example(with_feedback(state, ""), repair))
-            else:
-                # (request, answer -> feedback), (request, answer, feedback -> repair)
-                self.both.append(Example(with_feedback(state, None), note))
-                self.both.append(Example(with_feedback(state, note), repair))
+        self.both = self.examples_of(notes)
         super().begin(replace(world, data=(), examples=()), seed)
+        self.predicted: list[str] = []  # feedback by which repair learns; none before the second half
+        # 1. Only feedback is learnt until there are predictions; its examples come first.
+        self.alone = len(self.requests) if self.config.feedback == "predicted" else 0
+
+    def examples_of(self, notes: Sequence[str]) -> list[Example]:
+        """Return the examples of feedback, if any is written, and then those of repair by the notes."""
+        repair = [
+            Example(with_feedback(state, note), text)
+            for state, note, text in zip(self.requests, notes, self.repairs, strict=True)
+        ]
+        if self.config.feedback == "none":
+            return repair
+        learnt = notes if self.config.feedback == "shuffled" else self.right
+        feedback = [
+            Example(with_feedback(state, None), note)
+            for state, note in zip(self.requests, learnt, strict=True)
+        ]
+        return feedback + repair
 
     def chosen(self, known: list[Example]) -> list[Example]:
         """Return the examples of both prompts."""
         return self.both
+
+    def draw(self) -> list[int]:
+        """Draw the examples of one update: of feedback alone before there are predictions."""
+        most = self.alone or len(self.examples)
+        return [int(i) for i in self.rng.integers(most, size=self.config.batch_size)]
+
+    def learn(self) -> dict[str, float]:
+        """Make one update; half-way through the run, first predict the feedback by which repair learns."""
+        if self.alone and self.updates >= self.all_updates / 2:
+            self.learn_from(self.foretold())
+        return super().learn()
+
+    def foretold(self) -> list[str]:
+        """Return the likeliest feedback on each demonstration."""
+        asked = [self.policy.prompt(with_feedback(state, None)) for state in self.requests]
+        rngs = [np.random.default_rng(0)] * len(asked)  # not drawn from at temperature 0
+        written = self.lm.write(asked, rngs, max_tokens=self.config.max_tokens, temperature=0.0)
+        return [text.text.strip() for text in written]
+
+    def learn_from(self, predicted: Sequence[str]) -> None:
+        """Let repair learn by predicted feedback from now on."""
+        self.predicted = list(predicted)
+        self.alone = 0
+        self.examples = self.both = self.examples_of(self.predicted)
+        prompts = [self.policy.prompt(example.state) for example in self.examples]
+        texts = [example.text for example in self.examples]
+        self.lm.take([*map(text_of, prompts), *texts])
+        self.decisions = [Decision(*written) for written in self.lm.spelled(prompts, texts)]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the weights, and the predictions by which repair learns."""
+        super().load_state_dict(state)
+        if self.predicted and self.requests:
+            self.learn_from(self.predicted)
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write feedback on each answer, and then the repair."""

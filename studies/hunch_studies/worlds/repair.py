@@ -70,6 +70,7 @@ class Repair(TextEnv):
     Args:
         split: Requests for ``training``, or those ``held out``.
         demonstrations: Number of examples.
+        told: State the right feedback after the recipe: the upper bound of what feedback can do.
         max_steps: Step limit of an episode; the first step ends it.
         render_mode: ``"ansi"``.
     """
@@ -81,25 +82,31 @@ class Repair(TextEnv):
         *,
         split: Literal["training", "held out"] = "training",
         demonstrations: PositiveInt = 4_000,
+        told: bool = False,
         max_steps: PositiveInt = 1,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        self.requests, self.demonstrations = requests(split), demonstrations
+        self.requests = requests(split)
+        self.demonstrations = demonstrations
+        self.told = told
 
     @cached_property
     def examples(self) -> tuple[tuple[str, tuple[str, ...]], ...]:  # type: ignore[override]
         """Broken recipes with feedback and repair."""
         rng, known = np.random.default_rng(0), requests("training")
         drawn = [injected(known[i], rng) for i in rng.integers(len(known), size=self.demonstrations)]
-        return tuple((str(own), (own.feedback, own.repair)) for own in drawn)
+        return tuple((self._text_of(own), (own.feedback, own.repair)) for own in drawn)
+
+    def _text_of(self, broken: Broken) -> str:
+        return f"{broken} feedback : {broken.feedback}" if self.told else str(broken)
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"Repair has no option {next(iter(options))!r} for reset.")
         rng = self.task_random
         self.broken = injected(self.requests[int(rng.integers(len(self.requests)))], rng)
-        return Outcome(str(self.broken), None)
+        return Outcome(self._text_of(self.broken), None)
 
     def _move(self, action: str) -> Outcome:
         right = " ".join(action.split()) == self.broken.repair

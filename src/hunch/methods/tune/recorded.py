@@ -57,7 +57,7 @@ class RecordedAgent(TextAgent):
     """
 
     config_class: ClassVar[type[Any]] = RecordedConfig
-    saved = ("words", "policy", "learner", "updates", "rng")
+    saved: ClassVar[tuple[str, ...]] = ("words", "policy", "learner", "updates", "rng")
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and keep recorded texts, or the environment's demonstrations.

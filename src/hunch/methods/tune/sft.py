@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import State, UsageError
+from hunch.core import State, UsageError, World
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
@@ -41,6 +41,9 @@ class SFTConfig(RecordedConfig):
     """Learn only from this many demonstrations with the best recorded rewards; 0 for all (LIMA: 1,000)."""
     drawn: NonNegativeInt = 0
     """Learn only from this many randomly drawn demonstrations (control); 0 for all."""
+    more_words: str = ""
+    """Words, separated by spaces, that a vocabulary which grows has besides those of the texts, such as the
+    levels 0 1 2 3 4 in the prompts of a later, conditioned training."""
 
 
 class SFT(RecordedAgent):
@@ -54,6 +57,16 @@ class SFT(RecordedAgent):
         super().check(config, specs)
         if config.curated and config.drawn:
             raise UsageError("curated keeps the best demonstrations and drawn any: choose one of them.")
+
+    def begin(self, world: World, seed: int) -> None:
+        """Restore the initial weights, and keep the texts; see :meth:`RecordedAgent.begin`.
+
+        Raises:
+            UsageError: if there are too few texts, or the vocabulary is full.
+        """
+        super().begin(world, seed)
+        if isinstance(self.config, SFTConfig):  # a method that learns like this may have other settings
+            self.lm.take(self.config.more_words.split())
 
     def chosen(self, known: list[Example]) -> list[Example]:
         """Return the best demonstrations, randomly drawn ones, or all."""
