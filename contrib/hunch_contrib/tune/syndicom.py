@@ -119,7 +119,7 @@ class SYNDICOM(SFT):
         prompts = [self.policy.prompt(example.state) for example in self.examples]
         texts = [example.text for example in self.examples]
         self.lm.take([*map(text_of, prompts), *texts])
-        self.decisions = [Decision(*written) for written in self.lm.spelled(prompts, texts)]
+        self.decisions = [Decision(*written) for written in self.lm.as_written(prompts, texts)]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the weights, and the predictions by which repair learns."""
