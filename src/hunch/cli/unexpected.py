@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import Any
 
 from hunch.core import HunchError
-from hunch.extras import install
+from hunch.extras import NO_MEMORY, install
 
 EXTRAS = {
     "torch": "torch",
@@ -43,4 +42,8 @@ def _is_memory(error: BaseException | None) -> bool:
     """Return whether memory ran out; on a CPU torch raises a RuntimeError with the system's own words."""
     torch: Any = sys.modules.get("torch")
     on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-    return on_device or isinstance(error, MemoryError) or os.strerror(errno.ENOMEM) in str(error)
+    return (
+        on_device
+        or isinstance(error, MemoryError)
+        or any(words in str(error) for words in (*NO_MEMORY, "bad_alloc"))
+    )
