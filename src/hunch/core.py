@@ -412,12 +412,12 @@ class Saved:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`, after ``begin`` in the same world."""
         for name in self.saved:
-            own = getattr(self, name)
+            attribute = getattr(self, name)
             value = deepcopy(state[name])  # else both would share tensors and lists
-            if isinstance(own, np.random.Generator):
-                own.bit_generator.state = value
-            elif isinstance(own, Stateful):
-                own.load_state_dict(value)
+            if isinstance(attribute, np.random.Generator):
+                attribute.bit_generator.state = value
+            elif isinstance(attribute, Stateful):
+                attribute.load_state_dict(value)
             else:
                 setattr(self, name, value)
 

@@ -62,8 +62,8 @@ class Adapter(Sayer):
         import torch
 
         with torch.no_grad():
-            [found] = self.model.scores([prompt], [self.summaries], ended=True)
-        scores = found.double().cpu().numpy()
+            [logprobs] = self.model.scores([prompt], [self.summaries], ended=True)
+        scores = logprobs.double().cpu().numpy()
         shares = np.exp(scores - scores.max())
         return self.summaries[int(rng.choice(len(shares), p=shares / shares.sum()))]
 

@@ -170,10 +170,12 @@ class Mentor(GoalSource):
         """Return sub-goals for each state; one call of the large model for all new episodes."""
         before = [self.lessons.get(state.stream, Lesson(number=-1)) for state in states]
         new = [self._lesson(state, old) for state, old in zip(states, before, strict=True)]
-        prompts = [
-            self._asking.prompt(self.question(s, own), **about(s), player=own.prompt, summary=own.summary)
-            for s, own in zip(states, new, strict=True)
-        ]
+        prompts = []
+        for state, lesson in zip(states, new, strict=True):
+            question = self.question(state, lesson)
+            prompts.append(
+                self._asking.prompt(question, **about(state), player=lesson.prompt, summary=lesson.summary)
+            )
         answers = self._asking.generate(prompts)
         for state, lesson, (answer,) in zip(states, new, answers, strict=True):
             lesson.goals = tuple(self._read(answer, state.options))
@@ -185,8 +187,8 @@ class Mentor(GoalSource):
         lesson = Lesson(score=old.score, number=old.number + 1)
         did = ", ".join(dict.fromkeys(old.did)) or "nothing"
         score = "none yet" if lesson.score != lesson.score else f"{round(10 * lesson.score)} of 10"
-        told = "\n".join(old.goals) or "do nothing"
-        lesson.prompt = f"The player did {did}. Told to {told}, it followed: {score}."
+        suggested = "\n".join(old.goals) or "do nothing"
+        lesson.prompt = f"The player did {did}. Told to {suggested}, it followed: {score}."
         if self.adapter is not None:
             rng = np.random.default_rng([self.seed, state.stream, lesson.number])
             lesson.summary = self.adapter.say(lesson.prompt, rng)
@@ -224,8 +226,9 @@ class Mentor(GoalSource):
 
     def _close(self, stream: int, lesson: Lesson) -> None:
         """Score how well the sub-goals were followed in a finished episode."""
-        done, told = ", ".join(lesson.did), ", ".join(lesson.goals)
-        likeness = float(cosines(*(self.table.encode([text]) for text in (done, told)))[0, 0])
+        done = self.table.encode([", ".join(lesson.did)])  # (1, dim)
+        suggested = self.table.encode([", ".join(lesson.goals)])  # (1, dim)
+        likeness = float(cosines(done, suggested)[0, 0])
         score = comprehension(likeness)
         self.finished.append((lesson.prompt, lesson.summary, score))
         self.recent_scores.append(score)
@@ -233,8 +236,8 @@ class Mentor(GoalSource):
 
     def learn(self) -> dict[str, float]:
         """Train the adapter if a stage has ended; return the loss, and the mean score of the stage."""
-        told, self.recent_scores = self.recent_scores, []
-        figures = {"comprehension": float(np.mean(told))} if told else {}
+        scores, self.recent_scores = self.recent_scores, []
+        figures = {"comprehension": float(np.mean(scores))} if scores else {}
         if self.steps // self.length > self.stage:
             self.stage = self.steps // self.length
             if isinstance(self.adapter, Adapter) and self.config.adapter == "trained":
@@ -256,7 +259,7 @@ class Mentor(GoalSource):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        self.lessons = {stream: Lesson(**own) for stream, own in state["lessons"].items()}
+        self.lessons = {stream: Lesson(**values) for stream, values in state["lessons"].items()}
 
 
 @dataclass(frozen=True, kw_only=True)

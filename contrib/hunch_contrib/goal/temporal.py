@@ -114,11 +114,11 @@ def parse(text: str) -> Formula:
     rest = text.rstrip()
     tokens = []
     while rest:
-        found = _TOKEN.match(rest)
-        if found is None:
+        match = _TOKEN.match(rest)
+        if match is None:
             raise UsageError(f"{text!r} is not a task in temporal logic: what is {rest.strip()!r}?")
-        tokens.append(found[1])
-        rest = rest[found.end() :]
+        tokens.append(match[1])
+        rest = rest[match.end() :]
     return _Reader(text, tokens).read()
 
 
@@ -210,5 +210,5 @@ class Automaton:
 
     def after(self, f: Formula, label: str) -> Formula:
         """Return the formula after a label; a label that is not a proposition of the task counts as none."""
-        own = self.steps[f]
-        return own.get(label, own[""])
+        next_formulas = self.steps[f]
+        return next_formulas.get(label, next_formulas[""])

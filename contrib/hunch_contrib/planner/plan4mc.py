@@ -235,8 +235,8 @@ class Plan4MC(Planner):
             raise NoPlan(f"No skill is known that is the task, {state.task!r}.")
         if not hasattr(state.raw, "held") or not hasattr(state.raw, "near"):
             raise UsageError("Plan4MC needs State.raw.held and State.raw.near, as in hunch/Craft-v0.")
-        found = plan(graph, target, dict(state.raw.held), state.raw.near)
-        return found if self.config.find else [name for name in found if not graph.entries[name].moves]
+        skills = plan(graph, target, dict(state.raw.held), state.raw.near)
+        return skills if self.config.find else [name for name in skills if not graph.entries[name].moves]
 
     def _graph(self, state: State) -> SkillGraph:
         """Return the skill graph, which the model writes on the first call."""

@@ -81,24 +81,25 @@ class SkillGraph:
     @cached_property
     def producers(self) -> dict[str, str]:
         """Return the first skill that obtains each item."""
-        return _first((thing, name) for name, e in self.entries.items() for thing, _ in e.obtains)
+        producers: dict[str, str] = {}
+        for name, entry in self.entries.items():
+            for thing, _ in entry.obtains:
+                producers.setdefault(thing, name)
+        return producers
 
     @cached_property
     def bringers(self) -> dict[str, str]:
         """Return the first skill that brings each thing nearby."""
-        return _first((thing, name) for name, e in self.entries.items() for thing in e.brings)
+        bringers: dict[str, str] = {}
+        for name, entry in self.entries.items():
+            for thing in entry.brings:
+                bringers.setdefault(thing, name)
+        return bringers
 
     def target(self, task: str) -> str | None:
         """Return the skill whose name occurs in a task (the longest if several do), or None."""
         named = [name for name in self.entries if name in task]
         return max(named, key=len, default=None)
-
-
-def _first(pairs: object) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for thing, name in pairs:  # type: ignore[attr-defined]
-        found.setdefault(thing, name)
-    return found
 
 
 WORDING: Final = "6c8bfb4c"
@@ -118,35 +119,41 @@ def question(manual: str, skill: str) -> str:
 
 def read_entry(answer: str) -> Entry | None:
     """Parse the entry in an answer; None if the answer has none of the expected lines."""
-    lines = dict(re.findall(r"(?m)^[^\w\n]*+(\w+)[ \t]*+:(.*)$", answer))
-    told = {name.lower(): text.strip() for name, text in lines.items() if name.lower() in FIELDS}
-    if not told:
+    # Lines such as "Consumes: 2 eggs", possibly after a bullet; the last of several with one name counts.
+    values: dict[str, str] = {}
+    for name, text in dict(re.findall(r"(?m)^[^\w\n]*+(\w+)[ \t]*+:(.*)$", answer)).items():
+        if name.lower() in FIELDS:
+            values[name.lower()] = text.strip()
+    if not values:
         return None
-    counts = {name: _counts(told.get(name, "")) for name in ("consumes", "requires", "obtains")}
+    lines = {name: values.get(name, "") for name in FIELDS}
     return Entry(
-        **counts,
-        nearby=tuple(_listed(told.get("nearby", ""))),
-        brings=tuple(_listed(told.get("brings", ""))),
-        moves=told.get("moves", "").lower().startswith("yes"),
+        consumes=_counts(lines["consumes"]),
+        requires=_counts(lines["requires"]),
+        nearby=tuple(_listed(lines["nearby"])),
+        obtains=_counts(lines["obtains"]),
+        brings=tuple(_listed(lines["brings"])),
+        moves=lines["moves"].lower().startswith("yes"),
     )
 
 
 def _listed(text: str) -> list[str]:
+    """Split a line at commas and semicolons; a comma within a number, as in 1,000, separates nothing."""
     parts = (part.strip(" .") for part in re.split(r",(?!\d{3}\b)|;", text))
     return [part for part in parts if part and part.lower() not in ("-", "nothing", "none")]
 
 
 def _counts(text: str) -> Counts:
     """Parse items with their numbers; the default number is 1."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for part in _listed(text):
         words = words_of(part)
         counted = len(words) > 1 and words[0].start == 0 and re.fullmatch(r"\d{1,9}", words[0].text)
         n = int(words[0].text) if counted else 1
         thing = part[words[0].end :].strip() if counted else part
         if n:
-            found[thing] = found.get(thing, 0) + n
-    return tuple(found.items())
+            numbers[thing] = numbers.get(thing, 0) + n
+    return tuple(numbers.items())
 
 
 def extract(lm: LanguageModel, manual: str, skills: Sequence[str], asks: EntryConfig = ASKS) -> SkillGraph:

@@ -153,8 +153,8 @@ class SPRING(Agent):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, the model, the version of the prompts, and the questions if they were given."""
-        own = {} if self.given is None else {"questions": repr(self.given)}
-        return {**super().settings, **own}
+        more = {} if self.given is None else {"questions": repr(self.given)}
+        return {**super().settings, **more}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all observations."""
@@ -169,15 +169,20 @@ class SPRING(Agent):
     def act(self, states: Sequence[State]) -> list[str]:
         """Ask all questions of each state, and take the action that the last answer names."""
         answers = self._ask(states, int(self.rng.integers(2**31)) if self.config.temperature else 0)
-        return [self._act(state, own) for state, own in zip(states, answers, strict=True)]
+        return [self._act(state, state_answers) for state, state_answers in zip(states, answers, strict=True)]
 
     def _ask(self, states: Sequence[State], sample: int) -> list[dict[str, str]]:
         """Return the answers for each state by question, with one call of the model per question."""
         known: list[dict[str, str]] = [{} for _ in states]
         for name in self.order:
-            prompts = [self.prompt(name, state, own) for state, own in zip(states, known, strict=True)]
-            for own, (answer,) in zip(known, self._asking.generate(prompts, 1, sample), strict=True):
-                own[name] = spoken(answer).strip()
+            prompts = [
+                self.prompt(name, state, state_answers)
+                for state, state_answers in zip(states, known, strict=True)
+            ]
+            for state_answers, (answer,) in zip(
+                known, self._asking.generate(prompts, 1, sample), strict=True
+            ):
+                state_answers[name] = spoken(answer).strip()
         return known
 
     def prompt(self, name: str, state: State, answers: Mapping[str, str]) -> Prompt:

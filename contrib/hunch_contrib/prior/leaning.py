@@ -102,8 +102,8 @@ class Leaning(QLearning):
 
     def logprobs(self, state: State) -> tuple[float, ...]:
         """Return log p(a|s) of each admissible action under the prior."""
-        (own,) = self.instructed_choices([state])
-        return own
+        (logprobs,) = self.instructed_choices([state])
+        return logprobs
 
     def explain(self, state: State) -> Explanation:
         """Return prior, Q and score, and the probability of each action in training."""

@@ -73,9 +73,9 @@ class Text2Reward(ProgramAgent):
             problem.text(),
         ]
         for attempt in parents:
-            told = feedback if attempt is parents[-1] else attempt.outcome_text() if feedback else ""
+            outcome = feedback if attempt is parents[-1] else attempt.outcome_text() if feedback else ""
             parts.append(f"```python\n{attempt.program.strip()}\n```")
-            parts += [f"Feedback:\n{told}"] if told else []
+            parts += [f"Feedback:\n{outcome}"] if outcome else []
         again = " that is better by the feedback" if parents else ""
         ask = f"Write a dense reward{again}: the function `{problem.function}`, in one block of Python code."
         return "\n\n".join([*parts, ask])

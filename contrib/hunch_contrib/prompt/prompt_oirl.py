@@ -95,7 +95,7 @@ class PromptOIRL(DQN):
             raise UsageError("The recorded results are of one prompt only, so there is nothing to choose.")
         if steps and len({step.reward for step in steps}) < 2:
             raise UsageError("All recorded results are equal, so nothing can be learned from them.")
-        self.means = {prompt: float(np.mean(own)) for prompt, own in results.items()}
+        self.means = {prompt: float(np.mean(rewards)) for prompt, rewards in results.items()}
         super().begin(world, seed)
 
     def new_learner(self, seed: int, recorded: int) -> QLearner:

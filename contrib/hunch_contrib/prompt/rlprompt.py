@@ -117,8 +117,8 @@ class RLPrompt(Agent):
         known: dict[tuple[int, ...], list[float]] = {}
         for text, score in self.tried:
             known.setdefault(tuple(text), []).append(score)
-        found = max(known, key=lambda text: float(np.mean(known[text])), default=(0,) * self.config.length)
-        return np.array(found, dtype=np.int64)
+        best = max(known, key=lambda text: float(np.mean(known[text])), default=(0,) * self.config.length)
+        return np.array(best, dtype=np.int64)
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Store the scores of prompts."""
@@ -135,10 +135,12 @@ class RLPrompt(Agent):
         c = self.config
         if c.search != "soft-q" or len(self.tried) < c.warmup or not self.tried:
             return {}
-        texts, scores = np.array([own for own, _ in self.tried]), np.array([own for _, own in self.tried])
-        paid = c.scale * (scores - scores.mean()) / (scores.std() + 1e-8)
-        drawn = [self.rng.integers(len(paid), size=c.batch_size) for _ in range(c.updates)]
-        return {"loss": float(np.mean([self.q.update(texts[rows], paid[rows]) for rows in drawn]))}
+        texts = np.array([text for text, _ in self.tried])  # (tried, length): indices of words
+        scores = np.array([score for _, score in self.tried])  # (tried,)
+        rewards = c.scale * (scores - scores.mean()) / (scores.std() + 1e-8)  # (tried,)
+        batches = [self.rng.integers(len(rewards), size=c.batch_size) for _ in range(c.updates)]
+        losses = [self.q.update(texts[rows], rewards[rows]) for rows in batches]
+        return {"loss": float(np.mean(losses))}
 
     def player(self, seed: int) -> Memoryless:
         """Return a player that always answers with the best prompt."""

@@ -75,7 +75,7 @@ class TEMPERA(PPO):
 
     def player(self, seed: int) -> Memoryless:
         """Return a player that edits by the same policy, with a separate random generator."""
-        return Memoryless(lambda states, rng: [own.text for own in self.decide(states, rng)], seed)
+        return Memoryless(lambda states, rng: [decision.text for decision in self.decide(states, rng)], seed)
 
 
 METHOD = Method(

@@ -88,8 +88,8 @@ class PicturePreference(RewardSource):
     saved = ("rng", "goal", "steps", "due", "fits", "pictures", "labels", "scale", "rounds")
 
     def __init__(self, lm: LanguageModel, config: PicturesConfig | None = None) -> None:
-        self.config = c = config or PicturesConfig()
-        self.judge = PictureJudge(lm, c)
+        self.config = config or PicturesConfig()
+        self.judge = PictureJudge(lm, self.config)
         self.models = {"judge": lm}
 
     @property
@@ -104,9 +104,12 @@ class PicturePreference(RewardSource):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all pictures and rewards."""
-        self.rng, self.seed = np.random.default_rng(seed), seed
+        self.seed = seed
+        self.rng = np.random.default_rng(seed)
         self.goal = self.config.goal or world.task
-        self.steps, self.due, self.fits = 0, self.config.every, 0
+        self.steps = 0
+        self.due = self.config.every  # the step of the next questions
+        self.fits = 0
         self.pictures: dict[str, bytes] = {}  # by digest, in the order in which they were first seen
         self.labels: list[Label] = []
         self.scale = (0.0, 1.0)  # the reward 0, and the standard deviation
@@ -123,10 +126,10 @@ class PicturePreference(RewardSource):
         if any(not t.next_state.pictures for t in transitions):
             raise UsageError("A state has no picture: add --env.picture.")
         shown = [t.next_state.pictures[-1] for t in transitions]
-        self.pictures.update((own.digest, own.data) for own in shown)
+        self.pictures.update((picture.digest, picture.data) for picture in shown)
         self.steps += len(transitions)
         self._know({t.state.aim for t in transitions})
-        return self.given([own.digest for own in shown])
+        return self.given([picture.digest for picture in shown])
 
     def _know(self, tasks: set[str]) -> None:
         """Take the goal from the task."""
@@ -154,52 +157,61 @@ class PicturePreference(RewardSource):
 
     def learn(self) -> dict[str, float]:
         """Every ``every`` steps, ask about new pairs and fit the reward; return the metrics of the round."""
-        asked = sum(own["pairs"] for own in self.rounds)
-        if self.steps < self.due or asked >= self.config.most or len(self.pictures) < 2:
+        drawn_before = sum(figures["pairs"] for figures in self.rounds)
+        if self.steps < self.due or drawn_before >= self.config.most or len(self.pictures) < 2:
             return {}
         self.due += self.config.every
+
+        # Draw pairs of all pictures so far; a picture is not compared with itself.
         known = list(self.pictures)
-        drawn = self.rng.integers(len(known), size=(min(self.config.pairs, self.config.most - asked), 2))
+        n = min(self.config.pairs, self.config.most - drawn_before)
+        drawn = self.rng.integers(len(known), size=(n, 2))
         pairs = [(known[i], known[j]) for i, j in drawn if i != j]
+
+        # The judge says which of the two shows more of the goal: 1, 2, or neither.
         shown = [(self.pictures[one], self.pictures[other]) for one, other in pairs]
         verdicts = self.judge.verdicts(self.goal, shown)
-        told = [(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
-        decided = [label for label in told if label[2]]
-        self.rounds.append(self._told(len(drawn), told, decided))
+        labels = [(*pair, verdict or 0) for pair, verdict in zip(pairs, verdicts, strict=True)]
+        decided = [label for label in labels if label[2] != 0]
+
+        # The figures are of the reward before it is fitted to these pairs.
+        self.rounds.append(self._figures(len(drawn), labels, decided))
         self.labels += decided
         if decided:
             self._fit()
         return {f"pair_{name}": value for name, value in self.rounds[-1].items() if value is not None}
 
-    def _told(self, drawn: int, told: Sequence[Label], decided: Sequence[Label]) -> dict[str, Any]:
+    def _figures(self, drawn: int, labels: Sequence[Label], decided: Sequence[Label]) -> dict[str, Any]:
         """Return the figures of a round, and warn if the judge never decides."""
-        if told and not decided:
+        if labels and not decided:
             warnings.warn(
-                f"The judge {self.judge.lm.name} preferred neither picture in any of {len(told)} pairs: its "
-                "verdicts carry no information.",
+                f"The judge {self.judge.lm.name} preferred neither picture in any of {len(labels)} pairs: "
+                "its verdicts carry no information.",
                 HunchWarning,
                 stacklevel=3,
             )
-        right = [
-            (one > other) == (verdict == 1)
-            for *pair, verdict in decided
-            for one, other in (self.given(pair),)
-        ]
+        right = []
+        for first, second, verdict in decided:
+            first_reward, second_reward = self.given([first, second])
+            right.append((first_reward > second_reward) == (verdict == 1))
         return {
             "pairs": drawn,
-            "asked": len(told),
-            "abstained": 1 - len(decided) / max(1, len(told)),
+            "asked": len(labels),
+            "abstained": 1 - len(decided) / max(1, len(labels)),
             "first": sum(verdict == 1 for *_, verdict in decided) / max(1, len(decided)),
             "accuracy": sum(right) / len(right) if self.fitted and right else None,
         }
 
     def _fit(self) -> None:
         """Go on fitting the networks, to all pairs so far, and value all pictures anew."""
-        self.fitted, self.fits = self.fitted or self._new(), self.fits + 1
+        if self.fitted is None:
+            self.fitted = self._new()
+        self.fits += 1
         first, second, verdicts = zip(*self.labels, strict=True)
         targets = [TARGETS[verdict] for verdict in verdicts]
         self.fitted.fit(self._pixels(first), self._pixels(second), targets, self.rng, EPOCHS)
         self._value()
+        # The reward is a preference's logit: only differences mean something, so its zero is set here.
         values = list(self.values.values())
         zero = max(values) if self.config.zero == "best" else float(np.mean(values))
         self.scale = (zero, float(np.std(values)) or 1.0)
@@ -215,8 +227,8 @@ class PicturePreference(RewardSource):
 
     def _pixels(self, digests: Sequence[str]) -> NDArray[np.float32]:
         """Return pictures as numbers from 0 to 1, shape (n, 3, SIDE, SIDE)."""
-        found = {digest: pixels(self.pictures[digest]) for digest in dict.fromkeys(digests)}
-        return np.stack([found[digest] for digest in digests]).astype(np.float32) / np.float32(255)
+        by_digest = {digest: pixels(self.pictures[digest]) for digest in dict.fromkeys(digests)}
+        return np.stack([by_digest[digest] for digest in digests]).astype(np.float32) / np.float32(255)
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per round of questions.

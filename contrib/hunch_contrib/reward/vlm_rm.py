@@ -114,8 +114,8 @@ class Likeness(RewardSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The model, the sentences and the weights."""
-        told = {"goal": self.goal, "baseline": self.baseline, "alpha": self.alpha}
-        return {"lm": self.lm.name, **told, "constant": self.constant}
+        sentences = {"goal": self.goal, "baseline": self.baseline, "alpha": self.alpha}
+        return {"lm": self.lm.name, **sentences, "constant": self.constant}
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the similarity reward of each step, at most the constant.
@@ -132,13 +132,13 @@ class Likeness(RewardSource):
 
     def _near(self, x: FloatArray, goal: str) -> float:
         g = self._vector(goal)
-        apart = x / np.linalg.norm(x) - g
+        difference = x / np.linalg.norm(x) - g
         if self.baseline and self.alpha:
             d = g - self._vector(self.baseline)
             if not (length := float(d @ d)) > 1e-9:
                 raise UsageError(f"The goal {goal!r} and the baseline have equal embeddings: change one.")
-            apart = self.alpha * d * float(d @ apart) / length + (1 - self.alpha) * apart
-        return float(self.constant - apart @ apart / 2)
+            difference = self.alpha * d * float(d @ difference) / length + (1 - self.alpha) * difference
+        return float(self.constant - difference @ difference / 2)
 
     def _vector(self, text: str) -> FloatArray:
         """Return the vector of a sentence, with length 1."""

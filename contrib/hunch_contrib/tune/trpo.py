@@ -66,7 +66,9 @@ class TrustRegion(PolicyGradient):
 
             def fisher_times(vector: Tensor) -> Tensor:
                 """Return (F + damping I) v: the gradient of (gradient of the KL) v, plus damping v."""
-                products = (gradient(own @ vector, weights, retain_graph=True) for own in kl_gradients)
+                products = (
+                    gradient(kl_gradient @ vector, weights, retain_graph=True) for kl_gradient in kl_gradients
+                )
                 return sum_of(products) + c.damping * vector
 
             # x = F^-1 g, and the curvature along it.

@@ -146,14 +146,19 @@ class JobBars(Bars):
         self.jobs: dict[str, list[Job]] = {}
         for job in todo:
             self.jobs.setdefault(job.arm.label, []).append(job)
-        total = max(sum(job.config.steps for job in own) for own in self.jobs.values())
+        total = max(sum(job.config.steps for job in jobs_of_arm) for jobs_of_arm in self.jobs.values())
         super().__init__(list(self.jobs), total, "waiting for a processor")
 
     def follow(self, lines: Mapping[Job, dict[str, Any]]) -> None:
         """Update the bars with the latest line of metrics of each run."""
-        known = {label: [lines[job] for job in own if job in lines] for label, own in self.jobs.items()}
-        done = {label: sum(line.get("step", 0) for line in own) for label, own in known.items() if own}
-        self.show(done, {label: note([line for line in known[label] if line]) for label in done})
+        done: dict[str, int] = {}
+        notes: dict[str, str] = {}
+        for label, jobs_of_arm in self.jobs.items():
+            latest = [lines[job] for job in jobs_of_arm if job in lines]
+            if latest:
+                done[label] = sum(line.get("step", 0) for line in latest)
+                notes[label] = note([line for line in latest if line])
+        self.show(done, notes)
 
 
 def _render(table: Sequence[Row], title: str) -> Table:

@@ -86,32 +86,32 @@ class FirstAnswer(Cached):
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Any]:
         """Show the first prompt, with the log-probability of each option."""
-        found = super().score(prompts, options)
-        if self.shows and found:
-            _end(prompts[0], _rows(found[0].logprobs, options[0]), "log-probabilities")
-        return found
+        scores = super().score(prompts, options)
+        if self.shows and scores:
+            _end(prompts[0], _rows(scores[0].logprobs, options[0]), "log-probabilities")
+        return scores
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[Any]:
         """Show the first prompt, with the log-probability of each letter."""
-        found = super().label(prompts, labels)
-        if self.shows and found:
-            _end(prompts[0], _rows(found[0], labels[0]), "log-probabilities of the letters")
-        return found
+        scores = super().label(prompts, labels)
+        if self.shows and scores:
+            _end(prompts[0], _rows(scores[0], labels[0]), "log-probabilities of the letters")
+        return scores
 
     def embed(self, texts: Sequence[Prompt]) -> Any:
         """Show the first text, and the shape of its embedding."""
-        found = super().embed(texts)
+        vectors = super().embed(texts)
         if self.shows and len(texts):
-            _end(texts[0], f"{found.shape[1]} numbers, {found[0][:4]} ...", "embedding")
-        return found
+            _end(texts[0], f"{vectors.shape[1]} numbers, {vectors[0][:4]} ...", "embedding")
+        return vectors
 
     def listener(self, role: str, answer: str, meaning: object) -> None:
         """Show an answer and what the role read in it; called by the role."""
         if self.shows and answer in self.prompts:
             silent = not spoken(answer).strip()
-            told = "There is no answer: the model said nothing" if silent else "Read as: nothing of use"
+            problem = "There is no answer: the model said nothing" if silent else "Read as: nothing of use"
             unread = meaning is None or meaning == []
-            read = f"{told}. An answer {ANSWERS[role]}; {REMEDY}." if unread else f"Read as: {meaning}"
+            read = f"{problem}. An answer {ANSWERS[role]}; {REMEDY}." if unread else f"Read as: {meaning}"
             _end(self.prompts[answer], answer, "answer", read)
 
 

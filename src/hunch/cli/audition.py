@@ -81,7 +81,7 @@ def audition(arguments: Sequence[str]) -> None:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
     rehearsal = Rehearsal(brief=True)
     with stoppable(STOPPED):
-        found = heard(
+        result = heard(
             list(what.lm),
             what.roles,
             what.env or None,
@@ -97,12 +97,12 @@ def audition(arguments: Sequence[str]) -> None:
             progress=_told,
         )
     if what.dry_run:
-        return _estimate(found, rehearsal)
-    print(found)
+        return _estimate(result, rehearsal)
+    print(result)
     if what.out:
         what.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(what.out / "audition.html", page(found).encode())
-        write_atomically(what.out / "audition.json", json.dumps(plain(found), indent=1).encode())
+        write_atomically(what.out / "audition.html", page(result).encode())
+        write_atomically(what.out / "audition.json", json.dumps(plain(result), indent=1).encode())
         print(f"Kept in {what.out}: audition.html, audition.json.")
 
 
@@ -112,17 +112,17 @@ def _told(what: str) -> None:
         print(f"hunch: {what}", file=sys.stderr)
 
 
-def _estimate(found: Audition, rehearsal: Rehearsal) -> None:
+def _estimate(result: Audition, rehearsal: Rehearsal) -> None:
     """Print what the audition would cost, role by role, and what a model that thinks first may add."""
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in COSTS[:-1]:
         grid.add_column(name, justify="left" if name in ("model", "role") else "right")
-    for row in costs(found):
+    for row in costs(result):
         grid.add_row(*row[:-1])
     Console().print(grid, markup=False, highlight=False)
     print("Questions that follow from answers are not counted: up to two more per step of a world model.")
-    for spec, model in zip(found.usage, rehearsal.stand_ins, strict=True):
-        if more := found.usage[spec]["calls"] * model.answer_tokens:
+    for spec, model in zip(result.usage, rehearsal.stand_ins, strict=True):
+        if more := result.usage[spec]["calls"] * model.answer_tokens:
             print(
                 f"{spec}: counted with short answers. A model that thinks first may write {more:,.0f} tokens "
                 f"more, for {more * model.price_out / 1e6:,.4f}."

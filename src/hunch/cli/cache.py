@@ -86,12 +86,12 @@ def stats(options: StatsOptions) -> None:
 
 def export(options: ExportOptions) -> None:
     """Write answers to a file for the model replay:FILE."""
-    found = _archive(options).export(options.to, options.model)
-    print(f"{found.written:,} answers written to {options.to}.")
-    if found.without_request:
-        print(f"{found.without_request:,} were left out: an earlier version did not store their requests.")
-    if found.damaged:
-        print(f"{found.damaged:,} were left out: they are damaged.")
+    exported = _archive(options).export(options.to, options.model)
+    print(f"{exported.written:,} answers written to {options.to}.")
+    if exported.without_request:
+        print(f"{exported.without_request:,} were left out: an earlier version did not store their requests.")
+    if exported.damaged:
+        print(f"{exported.damaged:,} were left out: they are damaged.")
 
 
 def clear(options: ClearOptions) -> None:

@@ -123,5 +123,5 @@ def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
         if name in ("pretrain", "study"):
             raise extras.of_studies(f"The command 'hunch {name}'")
         raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
-    found: Command = there[name].load()
-    return found.load()
+    command: Command = there[name].load()
+    return command.load()

@@ -56,14 +56,14 @@ def _next(before: Sequence[str], current: str) -> Iterable[str]:
     named = {"methods": methods.names(), "envs": envs.names(), "lm": lm.kinds(), "completion": SCRIPTS}
     if command in named:
         return named[command]
-    found, flags = _flags(command, rest)
+    methods_named, flags = _flags(command, rest)
     if last in ("--env", "--lm"):
         return named[last.removeprefix("--") + "s" * (last == "--env")]
     if last.startswith("--") and (value := flags.get(last)):
         return value.split("|") if "|" in value else ()
     if current.startswith("-"):
         return flags
-    if command in ("run", "compare") and len(found) == len(rest):
+    if command in ("run", "compare") and len(methods_named) == len(rest):
         return methods.names()
     return SECOND.get(command, ()) if not rest else ()
 
@@ -80,12 +80,14 @@ def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]
         return [], {}
     name = rest[0] if command in SECOND and rest else command
     cls = getattr(import_module(f"hunch.cli.{command}"), f"{name.capitalize()}Options", None)
-    found = [word for word in rest if word in methods.names()] if command in ("run", "compare") else []
+    methods_named = (
+        [word for word in rest if word in methods.names()] if command in ("run", "compare") else []
+    )
     listed = [*(help.options(cls) if cls else ())]
-    listed += [option for each in found for option in help.of_method(methods.find(each), rest)]
+    listed += [option for each in methods_named for option in help.of_method(methods.find(each), rest)]
     flags = {f"--{option.flag}": option.value for option in listed}
     on = [option.flag.rpartition(".") for option in listed if option.default.startswith("on;")]
     flags |= {f"--{before}{dot}no-{last}": "" for before, dot, last in on}
     env = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if word == "--env"), "")
-    own = envs.options_of(env) if env in envs.names() else None
-    return found, flags | {f"--env.{name}": "VALUE" for name in own or ()}
+    env_options = envs.options_of(env) if env in envs.names() else None
+    return methods_named, flags | {f"--env.{name}": "VALUE" for name in env_options or ()}

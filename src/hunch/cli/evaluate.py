@@ -52,16 +52,16 @@ def evaluate(arguments: Sequence[str]) -> None:
         raise UsageError("Name the folder of a run first, as in 'hunch evaluate runs/demo/dqn-prior/seed-0'.")
     folder = Path(arguments[0])
     config = read_run(folder)
-    own = {name: getattr(config.options, name) for name in _changeable(config)}
+    changeable = {name: getattr(config.options, name) for name in _changeable(config)}
     rest, env_options = split_environment(arguments[1:])
     where, unknown = read(
-        _asked(config.options, own),
+        _asked(config.options, changeable),
         prog=f"hunch evaluate {folder}",
         description=DESCRIPTION,
         args=rest,
         return_unknown_args=True,
     )
-    changed = {name: value for name in own if (value := getattr(where, name)) != own[name]}
+    changed = {name: value for name in changeable if (value := getattr(where, name)) != changeable[name]}
     trial = Trial(
         run=folder,
         lm=where.lm,
@@ -89,13 +89,13 @@ def _changeable(config: RunConfig) -> list[str]:
     return list(method.changeable)
 
 
-def _asked(options: Any, own: dict[str, Any]) -> type[EvaluateOptions]:
+def _asked(options: Any, changeable: dict[str, Any]) -> type[EvaluateOptions]:
     """Return the type of an evaluation's options, including settings that it may change."""
-    hints = get_type_hints(type(options), include_extras=True) if own else {}
-    meant = meanings(type(options)) if own else {}
+    hints = get_type_hints(type(options), include_extras=True) if changeable else {}
+    meant = meanings(type(options)) if changeable else {}
     entries = [
         (name, Annotated[hints[name], tyro.conf.arg(help=meant[name])], field(default=value))
-        for name, value in own.items()
+        for name, value in changeable.items()
     ]
     return make_dataclass("EvaluateOptions", entries, bases=(EvaluateOptions,), frozen=True, kw_only=True)
 

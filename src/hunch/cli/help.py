@@ -77,7 +77,7 @@ def meanings(cls: type[Any]) -> dict[str, str]:
 
 @cache  # a command asks several times
 def _meanings(cls: type[Any]) -> dict[str, str]:
-    found = dict[str, str]()
+    meanings = dict[str, str]()
     for base in reversed(cls.__mro__):
         for entry, below in pairwise(_body(base)):
             text = getattr(getattr(below, "value", None), "value", None)
@@ -86,8 +86,8 @@ def _meanings(cls: type[Any]) -> dict[str, str]:
                 and isinstance(entry.target, ast.Name)
                 and isinstance(text, str)
             ):
-                found[entry.target.id] = " ".join(text.split())
-    return found
+                meanings[entry.target.id] = " ".join(text.split())
+    return meanings
 
 
 def _body(cls: type[Any]) -> list[ast.stmt]:
@@ -161,10 +161,10 @@ def _default(value: Any) -> str:
 
 def common(cls: type[Any]) -> dict[str, list[Option]]:
     """Return the options that all methods share, by group."""
-    found = list(options(cls, basic=BASIC.split().__contains__))
+    listed = list(options(cls, basic=BASIC.split().__contains__))
     by_group = {
         title: [
-            o for name in names.split() for o in found if o.flag.replace("-", "_").partition(".")[0] == name
+            o for name in names.split() for o in listed if o.flag.replace("-", "_").partition(".")[0] == name
         ]
         for title, names in GROUPS.items()
     }
@@ -178,17 +178,17 @@ def of_method(method: Method, arguments: Sequence[str] = ()) -> list[Option]:
     Options that the method's config inherits from an algorithm are advanced: --help leaves them out.
     """
     cls = method.config_class
-    own = set(vars(cls).get("__annotations__", ()))
-    if len(own) < 4:  # a variant of another method
-        own |= {name for base in cls.__mro__[1:2] for name in vars(base).get("__annotations__", ())}
-    own |= {"gamma", "learning_rate", "hidden"}
+    basic = set(vars(cls).get("__annotations__", ()))
+    if len(basic) < 4:  # a variant of another method
+        basic |= {name for base in cls.__mro__[1:2] for name in vars(base).get("__annotations__", ())}
+    basic |= {"gamma", "learning_rate", "hidden"}
     unseen = ["lm"]
     if hasattr(cls, "learner"):
         from hunch.cli import learner  # only for methods with a choice of learner
 
         unseen += learner.unseen(learner.chosen(method, arguments))
     hidden = set(map(_typed, unseen))
-    listed = options(cls, basic=own.__contains__)
+    listed = options(cls, basic=basic.__contains__)
     return [o for o in listed if not hidden & set(accumulate(o.flag.split("."), "{}.{}".format))]
 
 

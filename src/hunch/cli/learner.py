@@ -14,8 +14,8 @@ from hunch.methods.learners import LEARNERS, OPTIONS
 
 def chosen(method: Method, arguments: Sequence[str]) -> str:
     """Return the learner that a command line chooses, or else the default."""
-    found = last(arguments, "--learner", f"--{method.prefix}.learner")
-    return found if found in LEARNERS else str(method.config_class.learner)
+    learner = last(arguments, "--learner", f"--{method.prefix}.learner")
+    return learner if learner in LEARNERS else str(method.config_class.learner)
 
 
 def unseen_by(method: Method, arguments: Sequence[str], given: Mapping[str, Any]) -> list[str]:

@@ -112,14 +112,14 @@ def _environment(id: str, console: Console) -> None:
 def _meanings(id: str) -> dict[str, str]:
     """Return the meaning of each option, from the docstrings of an environment's class and its bases."""
     creator: Any = environments.creator(id)
-    found = dict[str, str]()
+    meanings = dict[str, str]()
     for cls in reversed(inspect.getmro(creator)) if inspect.isclass(creator) else (creator,):
         text = (inspect.getdoc(cls) or "") if "__doc__" in vars(cls) else ""
         section = re.search(r"^Args:\n((?: +.*\n?|\n)+)", text, re.MULTILINE)
         for part in re.split(r"^    (?=\w)", section[1] if section else "", flags=re.MULTILINE)[1:]:
             name, _, said = part.partition(":")
-            found[name.partition(" ")[0]] = " ".join(said.replace("``", "").split())
-    return found
+            meanings[name.partition(" ")[0]] = " ".join(said.replace("``", "").split())
+    return meanings
 
 
 def _example(env: Any, console: Console) -> None:
@@ -149,19 +149,19 @@ def lm(arguments: Sequence[str]) -> None:
         return
     _one(arguments, "model", "hunch lm minilm")
     grid = Table(box=None, show_header=False, pad_edge=False)
-    found = models.describe(arguments[0])
-    if not found.answers:
-        raise HunchError(f"{found.name} does not answer: {found.problem}")
-    for entry in fields(found):
+    description = models.describe(arguments[0])
+    if not description.answers:
+        raise HunchError(f"{description.name} does not answer: {description.problem}")
+    for entry in fields(description):
         if entry.name == "next":
             continue
-        if (value := getattr(found, entry.name)) or value is False:
+        if (value := getattr(description, entry.name)) or value is False:
             plain = Text(_readable(value))  # what a server says is not markup
             grid.add_row(entry.name.replace("_", " "), plain)
     console = Console()
     console.print(grid)
-    if found.next:
-        console.print(f"\nTo run next:\n  {found.next}", markup=False, highlight=False, soft_wrap=True)
+    if description.next:
+        console.print(f"\nTo run next:\n  {description.next}", markup=False, highlight=False, soft_wrap=True)
 
 
 def kinds() -> list[tuple[str, str]]:

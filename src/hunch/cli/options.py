@@ -84,16 +84,18 @@ def _names(cls: Any, prefix: str = "") -> Iterator[str]:
 
 def _renamed(cls: Any, prefix: str = "") -> dict[str, str]:
     """Return options of before, each with the option that replaces it; nested ones with a dotted name."""
-    found: dict[str, str] = {}
+    new_names: dict[str, str] = {}
     own_names = cls.renamed if isinstance(cls, type) and issubclass(cls, Renamed) else {}
     for old, new in own_names.items():
         dashed = old.replace("_", "-")
-        found |= dict.fromkeys((f"{prefix}{dashed}", f"{prefix}no-{dashed}"), prefix + new.replace("_", "-"))
+        new_names |= dict.fromkeys(
+            (f"{prefix}{dashed}", f"{prefix}no-{dashed}"), prefix + new.replace("_", "-")
+        )
     for name, hint in get_type_hints(cls).items():
         if is_dataclass(hint):
             inner = prefix if name[-1] == "_" else f"{prefix}{name.replace('_', '-')}."
-            found |= _renamed(hint, inner)
-    return found
+            new_names |= _renamed(hint, inner)
+    return new_names
 
 
 MAY_BE_EMPTY = ("objective", "goal", "instruction", "question")
@@ -216,7 +218,7 @@ def _without(start: Any, hidden: Sequence[str]) -> Any:
     hints = get_type_hints(cls, include_extras=True)
     for entry in fields(cls):
         name, value = entry.name, getattr(start, entry.name)
-        inner = [own.partition(".")[2] for own in hidden if own.startswith(f"{name}.")]
+        inner = [path.partition(".")[2] for path in hidden if path.startswith(f"{name}.")]
         if name in hidden:
             value = "" if name == "lm" else value
             entries.append((name, ClassVar[hints[name]], field(default=value)))

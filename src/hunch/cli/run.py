@@ -36,8 +36,8 @@ def run(arguments: Sequence[str]) -> None:
     if any(token.startswith(("--env.", "--reader")) for token in rest):  # most runs leave them out
         rest, more = split_environment(rest)
         env_options |= more
-    own = options.options_of(method, rest, given.pop("options", {}))
-    parts = {"where_": options.with_defaults(RunOptions, given), "method_": own}
+    method_options = options.options_of(method, rest, given.pop("options", {}))
+    parts = {"where_": options.with_defaults(RunOptions, given), "method_": method_options}
     parsed = options.parse(f"run {method.name}", f"{method.summary} ({method.paper})", parts, rest)
     where = parsed.where_
     config = options.run_config(method.name, where, env_options, parsed.method_, seed=where.seed)

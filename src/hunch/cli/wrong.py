@@ -33,14 +33,16 @@ def problem(cls: type[Any], arguments: Sequence[str]) -> str:
     places = [one.name for one in known if one.positional]
     given = with_values(arguments)
     split = [(token.partition("="), values) for token, values in given if token.startswith("--")]
-    found = [(name, [value, *values] if equals else values) for (name, equals, value), values in split]
+    options_given = [
+        (name, [value, *values] if equals else values) for (name, equals, value), values in split
+    ]
     leading = [given[0][0], *given[0][1]] if given and not given[0][0].startswith("--") else []
     problems = (
-        *(f"There is no option {token}" for token, _ in found if _flag(token) in places),
-        _missing(known, {_flag(token) for token, _ in found}, leading),
+        *(f"There is no option {token}" for token, _ in options_given if _flag(token) in places),
+        _missing(known, {_flag(token) for token, _ in options_given}, leading),
         *(
             _misfit(token, options[_flag(token)].hint, values, bool(places))
-            for token, values in found
+            for token, values in options_given
             if _flag(token) in options
         ),
     )

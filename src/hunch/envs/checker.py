@@ -17,7 +17,7 @@ from hunch.core import HunchError, HunchWarning, InadmissibleActionError, UsageE
 from hunch.envs.offers import OFFERS, declared
 from hunch.envs.text_wrapper import TextWrapper
 from hunch.rl.action_texts import same_to_a_reader
-from hunch.rl.world import TOLD, told
+from hunch.rl.world import TOLD, attributes_told
 
 Env = gymnasium.Env[Any, Any]
 
@@ -156,7 +156,7 @@ def kept_back(env: Env) -> str:
     inner: Any = env.unwrapped
     wrapped = inner.env.unwrapped if isinstance(inner, TextWrapper) else inner
     entries = sorted(inner.withheld) if isinstance(inner, TextWrapper) else []
-    passed = told(inner) if wrapped is inner else ()
+    passed = attributes_told(inner) if wrapped is inner else ()
     attributes = [name for name in TOLD if name not in passed and _is_set(wrapped, name)]
     sentences = []
     if entries:

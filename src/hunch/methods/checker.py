@@ -184,8 +184,8 @@ def _streams(
     _agree("order", agent, (played, states), (played[::-1], states), "another order of transitions changed")
     first = states[0].stream
     others = [_in_stream(t, first + 1 + n) for n, episode in enumerate(data) for t in episode]
-    own = [t for t in played if t.stream == first]
-    alone, disturbed = (own, states[:1]), ([*own, *others], states[:1])
+    of_stream = [t for t in played if t.stream == first]
+    alone, disturbed = (of_stream, states[:1]), ([*of_stream, *others], states[:1])
     _agree("streams", agent, alone, disturbed, "events in other streams changed")
 
 
@@ -216,9 +216,12 @@ def _choice(player: Player, seen: Sequence[Transition], states: Sequence[State])
 
 def _explanation(agent: Agent, state: State) -> None:
     before = copy.deepcopy(agent.state_dict())
-    found = _called("explanation", "explain", lambda: agent.explain(state))
+    explanation = _called("explanation", "explain", lambda: agent.explain(state))
     _unchanged(agent, before, "explaining")
-    columns = {**found.columns, **({} if found.chosen is None else {"chosen": found.chosen})}
+    columns = {
+        **explanation.columns,
+        **({} if explanation.chosen is None else {"chosen": explanation.chosen}),
+    }
     if state.actions is None:
         return
     for name, figures in columns.items():
@@ -226,7 +229,7 @@ def _explanation(agent: Agent, state: State) -> None:
         _require(
             "explanation", fits, f"{name} has shape {np.shape(figures)} for {len(state.actions)} actions"
         )
-    total = 1.0 if found.chosen is None else float(np.sum(found.chosen))
+    total = 1.0 if explanation.chosen is None else float(np.sum(explanation.chosen))
     _require("explanation", math.isclose(total, 1.0, abs_tol=1e-6), f"chosen sums to {total:g}")
 
 
@@ -251,18 +254,18 @@ def _in_stream(t: Transition, stream: int) -> Transition:
 # ---- comparing --------------------------------------------------------------------------------------------
 
 
-def _same(rule: str, found: _Trace, expected: _Trace) -> None:
-    for t, (now, before) in enumerate(zip(found.transitions, expected.transitions, strict=False)):
+def _same(rule: str, actual: _Trace, expected: _Trace) -> None:
+    for t, (now, before) in enumerate(zip(actual.transitions, expected.transitions, strict=False)):
         problem = f"step {t} was {now[1]!r} in stream {now[0]} instead of {before[1]!r} in stream {before[0]}"
         _require(rule, difference(now, before) is None, problem)
-    for t, (told, earlier) in enumerate(zip(found.metrics, expected.metrics, strict=False)):
-        where = difference(told, earlier)
+    for t, (metrics, earlier) in enumerate(zip(actual.metrics, expected.metrics, strict=False)):
+        where = difference(metrics, earlier)
         _require(rule, where is None, f"call {t} of learn returned other numbers ({where})")
-    _same_state(rule, expected.final, found.final, "the agent ended in another state")
+    _same_state(rule, expected.final, actual.final, "the agent ended in another state")
 
 
-def _same_state(rule: str, expected: Any, found: Any, problem: str) -> None:
-    where = difference(expected, found)
+def _same_state(rule: str, expected: Any, actual: Any, problem: str) -> None:
+    where = difference(expected, actual)
     _require(rule, where is None, f"{problem} ({where})")
 
 

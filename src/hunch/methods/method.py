@@ -89,11 +89,11 @@ class Method:
         Raises:
             UsageError: if the user must name a model; the message suggests some that fit.
         """
-        found = {name: str(getattr(options, name, "") or lm or self.lm) for name in self.models}
-        if not found.get("lm", "-") and "lm" not in self.unnamed:
+        specs = {name: str(getattr(options, name, "") or lm or self.lm) for name in self.models}
+        if not specs.get("lm", "-") and "lm" not in self.unnamed:
             such = " or ".join(self.suggested or ("hf:<name or folder>",))
             raise UsageError(f"{self.name} needs a language model: name one with --lm, such as {such}.")
-        return {name: spec for name, spec in found.items() if spec}
+        return {name: spec for name, spec in specs.items() if spec}
 
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
         """Build the agent by :meth:`hunch.core.Agent.build`, with other parts that ``hunch.runs`` loaded.
@@ -102,8 +102,8 @@ class Method:
             UsageError: if a model supports none of the kinds of request that the method can use, or the
                 class does not write what an agent must.
         """
-        own = {name: models[name] for name in self.models if name in models}
-        for name, model in own.items():
+        fillings = {name: models[name] for name in self.models if name in models}
+        for name, model in fillings.items():
             verbs = self.models[name]
             if model.name != "uniform" and not set(verbs) & model.verbs:
                 needs = " or ".join(verbs)
@@ -115,4 +115,4 @@ class Method:
             raise UsageError(
                 f"{self.agent_class.__name__} is not a whole agent: it has no {', '.join(lacking)}."
             )
-        return self.agent_class.build(config, own, **parts)
+        return self.agent_class.build(config, fillings, **parts)

@@ -76,14 +76,14 @@ def returns(actions: Actions, gamma: float, lam: float) -> FloatArray:
 
     ``lam`` has no meaning here.
     """
-    found = np.zeros(len(actions.rewards))
+    discounted = np.zeros(len(actions.rewards))
     next_return = 0.0
-    for t in reversed(range(len(found))):
+    for t in reversed(range(len(discounted))):
         if actions.ends[t]:
             next_return = 0.0
-        found[t] = actions.rewards[t] + gamma * next_return
-        next_return = found[t]
-    return found
+        discounted[t] = actions.rewards[t] + gamma * next_return
+        next_return = discounted[t]
+    return discounted
 
 
 # ---- from the episodes of a group: all actions of an episode have the same advantage ----------------------
@@ -149,8 +149,10 @@ def leave_one_out(actions: Actions, gamma: float, lam: float) -> FloatArray:
     advantages = np.zeros(len(episode_returns))
     for number in np.unique(actions.groups):
         members = actions.groups == number  # (episodes,)
-        own = episode_returns[members]  # (k,)
-        advantages[members] = (own - own.mean()) * len(own) / (len(own) - 1)
+        group_returns = episode_returns[members]  # (k,)
+        advantages[members] = (
+            (group_returns - group_returns.mean()) * len(group_returns) / (len(group_returns) - 1)
+        )
     return _for_each_action(advantages, actions)
 
 
@@ -182,8 +184,8 @@ ADVANTAGES: Final[Mapping[Kind, Advantage]] = MappingProxyType(
 
 def _episode_returns(actions: Actions) -> FloatArray:
     """Return the undiscounted return of each episode, shape (episodes,)."""
-    found: FloatArray = np.add.reduceat(actions.rewards, _first_actions(actions))
-    return found
+    sums: FloatArray = np.add.reduceat(actions.rewards, _first_actions(actions))
+    return sums
 
 
 def _for_each_action(advantages: FloatArray, actions: Actions) -> FloatArray:
@@ -204,17 +206,17 @@ def _standardised_in_groups(scores: FloatArray, groups: IntArray) -> FloatArray:
         scores: Shape (k,).
         groups: The number of each score's group, shape (k,).
     """
-    found = np.zeros(len(scores))
+    standardised = np.zeros(len(scores))
     order = np.argsort(groups, kind="stable")  # the members of a group side by side
     borders = np.flatnonzero(np.diff(groups[order])) + 1
     for members in np.split(order, borders):
         if len(members) < 2:
             continue
-        own = scores[members]
-        deviation = own.std(ddof=1)
-        if deviation > ROUNDING * np.abs(own).max():
-            found[members] = (own - own.mean()) / deviation
-    return found
+        group_scores = scores[members]
+        deviation = group_scores.std(ddof=1)
+        if deviation > ROUNDING * np.abs(group_scores).max():
+            standardised[members] = (group_scores - group_scores.mean()) / deviation
+    return standardised
 
 
 def standardised(advantages: Tensor) -> Tensor:

@@ -47,8 +47,8 @@ class Calibration:
             raise ValueError("A calibration needs at least one episode.")
         pools: list[_Pool] = []
         for value in np.unique(values):
-            own = [success for v, success in zip(values, successes, strict=True) if v == value]
-            pools.append(_Pool(float(value), sum(own), len(own)))
+            outcomes = [success for v, success in zip(values, successes, strict=True) if v == value]
+            pools.append(_Pool(float(value), sum(outcomes), len(outcomes)))
             while len(pools) > 1 and not _in_order(pools[-2], pools[-1]):
                 last = pools.pop()
                 earlier = pools.pop()
@@ -112,12 +112,12 @@ def reliability(
     ]
 
 
-def calibration_error(found: Sequence[Bin]) -> float:
+def calibration_error(bins: Sequence[Bin]) -> float:
     """Return the expected calibration error of some bins: 0 is best, and nan without events."""
-    n = sum(own.n for own in found)
+    n = sum(one.n for one in bins)
     if n == 0:
         return float("nan")
-    return sum(own.n / n * abs(own.predicted - own.observed) for own in found)
+    return sum(one.n / n * abs(one.predicted - one.observed) for one in bins)
 
 
 def error_by_chance(probabilities: Sequence[float] | FloatArray, bins: int = 10, draws: int = 1000) -> float:
@@ -128,6 +128,6 @@ def error_by_chance(probabilities: Sequence[float] | FloatArray, bins: int = 10,
     predicted = np.asarray(probabilities, dtype=float)
     if not len(predicted):
         return float("nan")
-    came = np.random.default_rng(0).random((draws, len(predicted))) < predicted  # (draws, events)
-    errors = [calibration_error(reliability(predicted, own, bins)) for own in came]
+    samples = np.random.default_rng(0).random((draws, len(predicted))) < predicted  # (draws, events)
+    errors = [calibration_error(reliability(predicted, occurred, bins)) for occurred in samples]
     return float(np.quantile(errors, 0.95))

@@ -24,13 +24,13 @@ def difference(one: Any, other: Any, where: str = "") -> str | None:
     else:
         return None if _equal(one, other) else where or "its value"
     inside = (difference(a, b, f"{where}.{name}" if where else name) for name, a, b in pairs)
-    return next((found for found in inside if found is not None), None)
+    return next((place for place in inside if place is not None), None)
 
 
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (one != one and other != other)
     if hasattr(one, "shape") or hasattr(other, "shape"):
-        here, there = (np.asarray(own.cpu() if hasattr(own, "cpu") else own) for own in (one, other))
+        here, there = (np.asarray(value.cpu() if hasattr(value, "cpu") else value) for value in (one, other))
         return bool(np.array_equal(here, there, equal_nan=here.dtype.kind == "f"))
     return bool(one == other)

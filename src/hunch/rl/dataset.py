@@ -267,16 +267,19 @@ def load(folder: str | Path) -> Dataset:
         storage = library.MinariStorage.read(folder)
         records = list(storage.get_episodes(range(about["total_episodes"])))
         episodes = tuple(map(_recording, records))
-        own = about[MARK]
-        dataset = Dataset(own["env"], own["env_options"], episodes, own["provenance"])
-        if own.get("checksum", found := _checksum(dataset)) != found:
+        ours = about[MARK]
+        dataset = Dataset(ours["env"], ours["env_options"], episodes, ours["provenance"])
+        if "checksum" in ours and ours["checksum"] != _checksum(dataset):
             raise ValueError("its checksum does not fit its contents")
     except Exception as error:  # the readers of other libraries raise anything at a damaged file
         raise HunchError(f"The data set in {folder} is damaged: {' '.join(str(error).split())}.") from error
     check(dataset)
-    if "checksum" not in own:
-        told = f"The data set in {folder} was recorded without a checksum, so that damage may go unseen."
-        warnings.warn(told, HunchWarning, stacklevel=2)
+    if "checksum" not in ours:
+        warnings.warn(
+            f"The data set in {folder} was recorded without a checksum, so that damage may go unseen.",
+            HunchWarning,
+            stacklevel=2,
+        )
     return dataset
 
 
@@ -287,11 +290,12 @@ def describe(folder: str | Path) -> Dataset:
         UsageError: if the folder holds no data set.
         HunchError: if the description is damaged.
     """
-    own = _about(Path(folder))[MARK]
-    return Dataset(own["env"], own["env_options"], (), own["provenance"])
+    ours = _about(Path(folder))[MARK]
+    return Dataset(ours["env"], ours["env_options"], (), ours["provenance"])
 
 
 def _about(folder: Path) -> Any:
+    """Return the description of a data set, and check the part of it that is Hunch's."""
     try:
         about = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -302,14 +306,12 @@ def _about(folder: Path) -> Any:
         raise HunchError(f"The data set in {folder} is damaged: its metadata.json holds no object.")
     if MARK not in about:
         raise UsageError(f"The Minari data set in {folder} does not say which actions were admissible.")
-    own = about[MARK]
-    fits = isinstance(own, dict) and all(
-        isinstance(own.get(name), kind)
-        for name, kind in (("env", str), ("env_options", dict), ("provenance", dict))
-    )
-    if not fits or not isinstance(own.get("format", 0), int):
+    ours = about[MARK]
+    types = {"env": str, "env_options": dict, "provenance": dict}
+    fits = isinstance(ours, dict) and all(isinstance(ours.get(name), kind) for name, kind in types.items())
+    if not fits or not isinstance(ours.get("format", 0), int):
         raise HunchError(f"The data set in {folder} is damaged: its metadata.json lacks what Hunch wrote.")
-    if own.get("format", 0) > FORMAT:
+    if ours.get("format", 0) > FORMAT:
         raise UsageError(f"A newer version of Hunch wrote the data set in {folder}: update Hunch.")
     return about
 
@@ -333,18 +335,20 @@ NUL, SHOWN_NUL = "\0", "\u2400"
 
 
 def _storable(texts: Sequence[str]) -> list[str]:
+    """Return texts that HDF5 can hold."""
     return [text.replace(NUL, SHOWN_NUL) for text in texts]
 
 
 def _infos(episode: Recording) -> dict[str, list[str]]:
     """Return what Minari has no column for, as JSON texts by name."""
-    plain, shown, taken = _plain(episode), episode.observations, episode.actions
+    plain = _plain(episode)
     infos = {
         "actions": [json.dumps(listed) for listed in episode.admissible],
         "about": [json.dumps({name: plain[name] for name in _ABOUT})],
     }
-    if any(NUL in text for text in (*shown, *taken)):
-        infos["exact"] = [json.dumps({"observations": shown, "actions": taken})]
+    if any(NUL in text for text in (*episode.observations, *episode.actions)):
+        exact = {"observations": episode.observations, "actions": episode.actions}
+        infos["exact"] = [json.dumps(exact)]
     for name in _BESIDE:
         if plain[name]:
             infos[name] = [json.dumps(item) for item in plain[name]]
@@ -352,20 +356,23 @@ def _infos(episode: Recording) -> dict[str, list[str]]:
 
 
 def _recording(record: Mapping[str, Any]) -> Recording:
+    """Return an episode of Minari's storage as a recording: the inverse of what :func:`_hdf5` writes."""
     infos = record["infos"]
-    return _from_plain(
-        {
-            "observations": record["observations"],
-            "admissible": [json.loads(text) for text in infos["actions"]],
-            "actions": record["actions"],
-            "rewards": record["rewards"],
-            "terminated": bool(record["terminations"][-1]),
-            "truncated": bool(record["truncations"][-1]),
-            **(json.loads(infos["exact"][0]) if "exact" in infos else {}),
-            **json.loads(infos["about"][0]),
-            **{name: list(map(json.loads, infos[name])) for name in _BESIDE if name in infos},
-        }
-    )
+    plain = {
+        "observations": record["observations"],
+        "admissible": [json.loads(text) for text in infos["actions"]],
+        "actions": record["actions"],
+        "rewards": record["rewards"],
+        "terminated": bool(record["terminations"][-1]),
+        "truncated": bool(record["truncations"][-1]),
+    }
+    if "exact" in infos:  # texts that HDF5 could not hold replace those above
+        plain |= json.loads(infos["exact"][0])
+    plain |= json.loads(infos["about"][0])
+    for name in _BESIDE:
+        if name in infos:
+            plain[name] = [json.loads(text) for text in infos[name]]
+    return _from_plain(plain)
 
 
 def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], history: int = 0) -> Dataset:
@@ -416,11 +423,21 @@ _KINDS: dict[str, type] = {
 
 
 def _from_plain(plain: Mapping[str, Any]) -> Recording:
+    """Return a recording from JSON values.
+
+    Raises:
+        KeyError: if a value is missing.
+        TypeError: if a value has another type; the message names it.
+        ValueError: if a picture is no base64.
+    """
     values = dict(plain)
-    for name in ("observations", "actions", *(values.keys() & {"events", "tasks", "raw"})):
-        values[name] = tuple(values[name])
-        if name != "raw" and not all(isinstance(text, str) for text in values[name]):
-            raise TypeError(f"{name} must be texts")
+    for name in ("observations", "actions", "events", "tasks"):
+        if name in ("observations", "actions") or name in values:
+            values[name] = tuple(values[name])
+            if not all(isinstance(text, str) for text in values[name]):
+                raise TypeError(f"{name} must be texts")
+    if "raw" in values:
+        values["raw"] = tuple(values["raw"])
     for name, kind in _KINDS.items():
         if not isinstance(values.get(name, kind()), kind) or isinstance(values.get(name), bool):
             raise TypeError(f"{name} must be a {'text' if kind is str else 'whole number'}")
@@ -429,12 +446,15 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
     for name in ("terminated", "truncated", "success"):
         if not isinstance(values.get(name, False), bool):
             raise TypeError(f"{name} must be true or false")
-    values["admissible"] = tuple(None if own is None else tuple(own) for own in values["admissible"])
-    for own in values["admissible"]:
-        if own is not None and not all(isinstance(text, str) for text in own):
+    admissible: list[tuple[str, ...] | None] = []  # of each state; None where any text is admissible
+    for listed in values["admissible"]:
+        if listed is not None and not all(isinstance(text, str) for text in listed):
             raise TypeError("admissible must be lists of texts")
+        admissible.append(None if listed is None else tuple(listed))
+    values["admissible"] = tuple(admissible)
     values["rewards"] = tuple(_numbers(values["rewards"]))
-    values["pictures"] = tuple(tuple(map(b64decode, own)) for own in values.get("pictures", ()))
+    pictures = values.get("pictures", ())  # of each state, in base64
+    values["pictures"] = tuple(tuple(b64decode(data) for data in of_state) for of_state in pictures)
     return Recording(**values)
 
 

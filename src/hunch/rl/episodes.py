@@ -72,9 +72,11 @@ def evaluate(
     played: list[Finished] = []
     for start in range(0, episodes, size):
         part = range(start, min(start + size, episodes))
-        own = envs if episodes_per_player is None else envs[:1]  # so that a player's episodes are in sequence
+        places = (
+            envs if episodes_per_player is None else envs[:1]
+        )  # so that a player's episodes are in sequence
         how: dict[str, Any] = {"lifetime": lifetime, "task_seed": task_seed, "raw": raw}
-        rollout = Rollout(own, seed, seeds=[seeds[n] for n in part], numbers=part, **how)
+        rollout = Rollout(places, seed, seeds=[seeds[n] for n in part], numbers=part, **how)
         mine = player(seed + start)
         while rollout.states:
             advance(rollout, mine)

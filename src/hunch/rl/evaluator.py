@@ -48,8 +48,8 @@ def evaluated(
     """
     priors, values = evaluator.evaluate(states)
     if not len(priors) == len(values) == len(states):
-        told = f"{len(priors)} priors and {len(values)} values for {len(states)} states"
-        raise UsageError(f"The evaluator of the search returned {told}.")
+        returned = f"{len(priors)} priors and {len(values)} values for {len(states)} states"
+        raise UsageError(f"The evaluator of the search returned {returned}.")
     for prior, value, count in zip(priors, values, counts, strict=True):
         if np.shape(prior) != (count,):
             raise UsageError(

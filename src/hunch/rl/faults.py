@@ -79,8 +79,8 @@ def require_shape(verb: str, answer: Any) -> None:
     """Raise a UsageError if ``reset`` or ``step`` returned too many or few values, or no dict at the end."""
     n = 2 if verb == "reset" else 5
     if not isinstance(answer, tuple) or len(answer) != n or not isinstance(answer[-1], dict):
-        told = f"The environment's {verb} has to return {n} values, the last a dict"
-        raise UsageError(f"{told}, not {answer!r}.")
+        expected = f"The environment's {verb} has to return {n} values, the last a dict"
+        raise UsageError(f"{expected}, not {answer!r}.")
 
 
 def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any] | None) -> None:

@@ -59,7 +59,7 @@ class Recording:
     group: int | None = None
 
     def __post_init__(self) -> None:
-        admissible, listed = self.admissible, any(own is not None for own in self.admissible)
+        admissible, listed = self.admissible, any(options is not None for options in self.admissible)
         if admissible and len(admissible) == len(self.actions):
             admissible = (*admissible, None)
         if listed and admissible[-1] is None:
@@ -91,7 +91,7 @@ class Recording:
             events=events if any(events) else (),
             tasks=tasks if len(set(tasks)) > 1 else (),
             raw=raw if any(item is not None for item in raw) else (),
-            pictures=tuple(tuple(p.data for p in own) for own in pictures) if any(pictures) else (),
+            pictures=tuple(tuple(p.data for p in of_step) for of_step in pictures) if any(pictures) else (),
             seat=states[0].seat,
             lifetime=episode.lifetime,
             number=episode.number,
@@ -153,9 +153,9 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
     more = {"events": n, "tasks": n + 1, "raw": n + 1, "pictures": n + 1}
     sizes |= {name: size for name, size in more.items() if getattr(episode, name)}
     for name, wanted in sizes.items():
-        found = len(getattr(episode, name))
-        if found != wanted:
-            yield min(found, wanted), f"{n} actions need {wanted} {name}, but there are {found}"
+        count = len(getattr(episode, name))
+        if count != wanted:
+            yield min(count, wanted), f"{n} actions need {wanted} {name}, but there are {count}"
             return
     if n == 0:
         yield 0, "the episode has no step"

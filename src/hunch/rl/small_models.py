@@ -103,9 +103,9 @@ def tabulate(
             rows.append((numbers[state], i, step.reward or 0.0, numbers[after]))
         if len(numbers) > most:
             raise UsageError(f"The model has more than {most:,} states, too many to list.")
-    own = [actions(state) for state in numbers]
-    shape = len(numbers), max(map(len, own), default=0), draws
-    table = Table(list(numbers), own, np.zeros(shape), np.zeros(shape), np.full(shape, -1))
+    action_lists = [actions(state) for state in numbers]
+    shape = len(numbers), max(map(len, action_lists), default=0), draws
+    table = Table(list(numbers), action_lists, np.zeros(shape), np.zeros(shape), np.full(shape, -1))
     for n, (state, i, reward, after) in enumerate(rows):
         table.share[state, i, n % draws] = 1 / draws
         table.reward[state, i, n % draws] = reward

@@ -90,8 +90,11 @@ def area(steps: Sequence[int], successes: Sequence[bool], total: int) -> float:
     places = np.minimum((np.asarray(steps, dtype=float) - 1) * TENTHS // total, TENTHS - 1)
     rates: list[float] = []
     for tenth in range(TENTHS):
-        own = np.asarray(successes, dtype=float)[places == tenth]
-        rates.append(float(own.mean()) if len(own) else rates[-1] if rates else 0.0)
+        successes_there = np.asarray(successes, dtype=float)[places == tenth]
+        if len(successes_there):
+            rates.append(float(successes_there.mean()))
+        else:
+            rates.append(rates[-1] if rates else 0.0)
     return float(np.mean(rates))
 
 
@@ -146,7 +149,8 @@ def contrast(
         others: Score of each seed of the other method.
         best: The best possible score, where 0 is the worst, as for success rates; None if it is not known.
     """
-    first, second = ({seed: s for seed, s in own.items() if not np.isnan(s)} for own in (scores, others))
+    first = {seed: score for seed, score in scores.items() if not np.isnan(score)}
+    second = {seed: score for seed, score in others.items() if not np.isnan(score)}
     both = sorted(first.keys() & second.keys())
     lead = over_pairs([first[seed] - second[seed] for seed in both])
     if len(both) < FEWEST:
@@ -157,7 +161,7 @@ def contrast(
     other = float(np.mean([second[seed] for seed in both]))
     if other > best * (1 - ROOM):
         return Contrast(len(both), lead, f"no room: the other has {other:.2f} of {best:g}")
-    if not any(own[seed] for own in (first, second) for seed in both):
+    if not any(first[seed] or second[seed] for seed in both):
         return Contrast(len(both), lead, "no run of either ever succeeded")
     return Contrast(len(both), lead)
 

@@ -47,7 +47,7 @@ def world_of(
         data=data,
         copy=partial(_copied, env, np.random.SeedSequence([rollout.seed if rollout else 0, 2**31])),
         lifetime=rollout.lifetime if rollout else lifetime,
-        **{name: getattr(inner, name) for name in told(inner)},
+        **{name: getattr(inner, name) for name in attributes_told(inner)},
     )
 
 
@@ -55,7 +55,7 @@ TOLD = ("code", "problem", "wording", "examples", "things", "manual", "prompts",
 """What an environment may tell agents, as attributes; see :class:`hunch.core.World`."""
 
 
-def told(env: TextEnvironment) -> tuple[str, ...]:
+def attributes_told(env: TextEnvironment) -> tuple[str, ...]:
     """Return the names of the attributes that an environment tells agents: those that ``tells`` names.
 
     An environment that does not name them may mean something else by ``code`` or ``things``.

@@ -146,10 +146,13 @@ def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
     return abs(one - two) <= tolerance * max(1.0, abs(two))
 
 
-def right(found: Prediction, step: Step) -> bool:
+def right(prediction: Prediction, step: Step) -> bool:
     """Return whether all parts of a prediction are right; after the end, the next state does not matter."""
-    known = found.done is step.done and found.reward is not None and alike(found.reward, step.reward)
-    return known and (step.done or alike(found.next_state, step.next_state))
+    if prediction.done is not step.done:
+        return False
+    if prediction.reward is None or not alike(prediction.reward, step.reward):
+        return False
+    return step.done or alike(prediction.next_state, step.next_state)
 
 
 @dataclass(frozen=True)
@@ -179,14 +182,18 @@ def measure(
     begun = time.perf_counter()
     drawn = [_asked(model, steps, [s.state for s in steps], seed + i) for i in range(draws)]
     seconds = time.perf_counter() - begun
-    votes = [[_key(p) for p in column] for column in zip(*drawn, strict=True)]
-    chosen = [column[_mode(own)] for column, own in zip(zip(*drawn, strict=True), votes, strict=True)]
-    sure = np.array([own.count(own[_mode(own)]) / draws for own in votes])
-    hits = np.array([right(p, s) for p, s in zip(chosen, steps, strict=True)], dtype=float)
+    # Of each step, the most frequent prediction counts; its share of the draws is the confidence.
+    confidence = np.zeros(len(steps))
+    correct = np.zeros(len(steps))
+    for i, (step, predictions) in enumerate(zip(steps, zip(*drawn, strict=True), strict=True)):
+        votes = [_key(prediction) for prediction in predictions]
+        most_frequent = _mode(votes)
+        confidence[i] = votes.count(votes[most_frequent]) / draws
+        correct[i] = right(predictions[most_frequent], step)
     return Quality(
         by_depth(model, episodes, depth, seed),
-        float(sure.mean()),
-        calibration_error(reliability(sure, hits)),
+        float(confidence.mean()),
+        calibration_error(reliability(confidence, correct)),
         len(steps) * draws / max(seconds, 1e-9),
     )
 
@@ -204,9 +211,9 @@ def by_depth(model: WorldModel, episodes: Sequence[Sequence[Step]], depth: int, 
         going = [(episode, t, state) for episode, t, state in going if t + d < len(episode)]
         steps = [episode[t + d] for episode, t, _ in going]
         alive = [i for i, (_, _, state) in enumerate(going) if state is not None]
-        found = _asked(model, [steps[i] for i in alive], [going[i][2] for i in alive], seed)
-        hit = {i for i, p in zip(alive, found, strict=True) if right(p, steps[i])}
-        after = dict(zip(alive, found, strict=True))
+        predictions = _asked(model, [steps[i] for i in alive], [going[i][2] for i in alive], seed)
+        hit = {i for i, p in zip(alive, predictions, strict=True) if right(p, steps[i])}
+        after = dict(zip(alive, predictions, strict=True))
         shares.append(len(hit) / len(going) if going else math.nan)
         going = [
             (episode, t, after[i].next_state if i in hit else None) for i, (episode, t, _) in enumerate(going)
@@ -219,8 +226,8 @@ def _asked(model: WorldModel, steps: Sequence[Step], states: Sequence[Any], seed
     return model.step(states, [step.action for step in steps], rngs) if steps else []
 
 
-def _key(found: Prediction) -> Hashable:
-    return found.done, found.reward, None if found.done else found.next_state
+def _key(prediction: Prediction) -> Hashable:
+    return prediction.done, prediction.reward, None if prediction.done else prediction.next_state
 
 
 def _mode(votes: Sequence[Hashable]) -> int:

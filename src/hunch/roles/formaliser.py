@@ -50,30 +50,30 @@ class Formaliser:
     def read(self, texts: Sequence[str]) -> list[Goal | None]:
         """Return the formula of each text; None if no answer can be used."""
         answers = self.lm.generate([prompt(text) for text in texts], self.readings, self.sampling)
-        votes = [_votes(text, own) for text, own in zip(texts, answers, strict=True)]
+        votes = [_votes(text, state_answers) for text, state_answers in zip(texts, answers, strict=True)]
         back = self._returned(texts, votes)
-        return [_chosen(own, came) for own, came in zip(votes, back, strict=True)]
+        return [_chosen(state_answers, came) for state_answers, came in zip(votes, back, strict=True)]
 
     def _returned(self, texts: Sequence[str], votes: Sequence[Mapping[Goal, int]]) -> list[dict[Goal, int]]:
         """Return for each text and reading how many of its translations are the text in other letters."""
-        pairs = [(i, goal) for i, own in enumerate(votes) for goal in own] if self.returns else []
+        pairs = [(i, goal) for i, readings in enumerate(votes) for goal in readings] if self.returns else []
         asked = [backward(goal) for _, goal in pairs]
-        told = self.lm.generate(asked, self.returns, self.sampling) if pairs else []
+        translations = self.lm.generate(asked, self.returns, self.sampling) if pairs else []
         back: list[dict[Goal, int]] = [{} for _ in texts]
-        for (i, goal), answers in zip(pairs, told, strict=True):
+        for (i, goal), answers in zip(pairs, translations, strict=True):
             back[i][goal] = sum(_words(answer) == _words(texts[i]) for answer in answers)
         return back
 
 
 def _chosen(votes: Mapping[Goal, int], back: Mapping[Goal, int]) -> Goal | None:
-    return max(votes, key=lambda own: (back.get(own, 0), votes[own]), default=None)
+    return max(votes, key=lambda reading: (back.get(reading, 0), votes[reading]), default=None)
 
 
 def _votes(text: str, answers: Sequence[str]) -> Mapping[Goal, int]:
     """Count the usable readings of a text, the first one first; refuted ones only if all are."""
     known = set(re.findall(r"\w+", text))
-    found = [goal for answer in answers if (goal := parsed(answer)) and known.issuperset(goal.atoms)]
-    return Counter([goal for goal in found if counter_model(goal) is None] or found)
+    readings = [goal for answer in answers if (goal := parsed(answer)) and known.issuperset(goal.atoms)]
+    return Counter([goal for goal in readings if counter_model(goal) is None] or readings)
 
 
 def _words(text: str) -> list[str]:

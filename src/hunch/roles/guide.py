@@ -65,7 +65,7 @@ class LanguageGuide:
     def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
         """Return the softmax of each tactic's log-probability per token, and the constant value."""
         names = [[named(goal, tactic) for tactic, _ in tactics(goal)] for goal in states]
-        asked = [i for i, own in enumerate(names) if own]
+        asked = [i for i, tactic_names in enumerate(names) if tactic_names]
         scores = self.lm.score([prompt(states[i], names[i]) for i in asked], [names[i] for i in asked])
         priors: list[FloatArray] = [np.zeros(0) for _ in states]
         for i, score in zip(asked, scores, strict=True):

@@ -144,10 +144,12 @@ class _Net(nn.Module):
 
     def forward(self, x: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits of tactics, shape (n, k), and logits of values, (n,), of features (n, k, SIZE)."""
-        own = self.second(self.first(x).relu()).relu() * there[..., None]
-        mean = own.sum(1) / there.sum(1, keepdim=True).clamp(min=1)
-        logits = self.tactic(self.both(torch.cat([own, mean[:, None].expand_as(own)], -1)).relu())[..., 0]
-        value = self.value(self.goal(torch.cat([mean, own.amax(1)], -1)).relu())[..., 0]
+        tactic_features = self.second(self.first(x).relu()).relu() * there[..., None]
+        mean = tactic_features.sum(1) / there.sum(1, keepdim=True).clamp(min=1)
+        logits = self.tactic(
+            self.both(torch.cat([tactic_features, mean[:, None].expand_as(tactic_features)], -1)).relu()
+        )[..., 0]
+        value = self.value(self.goal(torch.cat([mean, tactic_features.amax(1)], -1)).relu())[..., 0]
         return logits.masked_fill(there == 0, -1e9), value
 
 
@@ -176,7 +178,7 @@ class GuideNetwork(Saved):
             logits, values = self.network(*_padded(rows))
             shares = logits.softmax(1).double().numpy()
             worth = values.sigmoid().tolist()
-        return [share[: len(own)] for share, own in zip(shares, rows, strict=True)], worth
+        return [share[: len(row)] for share, row in zip(shares, rows, strict=True)], worth
 
     def learn(self, lessons: Sequence[Lesson], updates: int, batch: int) -> dict[str, float]:
         """Train on random batches of lessons; return the mean losses as metrics."""
@@ -200,6 +202,6 @@ def _padded(rows: Sequence[NDArray[np.float32]]) -> tuple[Tensor, Tensor]:
     most = max(1, *map(len, rows))
     x = np.zeros((len(rows), most, SIZE), dtype=np.float32)
     there = np.zeros((len(rows), most), dtype=np.float32)
-    for i, own in enumerate(rows):
-        x[i, : len(own)], there[i, : len(own)] = own.reshape(-1, SIZE), 1.0
+    for i, row in enumerate(rows):
+        x[i, : len(row)], there[i, : len(row)] = row.reshape(-1, SIZE), 1.0
     return torch.from_numpy(x), torch.from_numpy(there)

@@ -317,8 +317,8 @@ class ShownVector(VectorEnv[Any, Any, Any]):
             for number, info in enumerate(infos)
             if self.over[number] and not _goes_on(bool(terminations[number]), info)
         ]
-        observations, told = self._see(texts, infos, ended)
-        return observations, rewards, terminations, truncations, told
+        observations, joined_infos = self._see(texts, infos, ended)
+        return observations, rewards, terminations, truncations, joined_infos
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which numbers are distinct admissible actions now, shape (environments, n)."""
@@ -340,9 +340,9 @@ class ShownVector(VectorEnv[Any, Any, Any]):
         before = self.seen
         after = dict(zip(asked, self.shown.show(states), strict=True)) if states else {}
         self.seen = [after[number] if number in after else before[number] for number in range(self.num_envs)]
-        told: dict[str, Any] = {}
+        joined_infos: dict[str, Any] = {}
         for number, info in enumerate(infos):
-            told = self._add_info(told, {**info, **self.seen[number].info}, number)
+            joined_infos = self._add_info(joined_infos, {**info, **self.seen[number].info}, number)
         space = self.single_observation_space
         empty: Any = create_empty_array(space, self.num_envs)
-        return concatenate(space, [seen.observation for seen in self.seen], empty), told
+        return concatenate(space, [seen.observation for seen in self.seen], empty), joined_infos

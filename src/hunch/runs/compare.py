@@ -107,8 +107,8 @@ class Arm:
     def at(self, seed: int) -> RunConfig:
         """Return the settings of the run with a seed, also in environment options that name :data:`SEED`."""
         options = self.config.env_options
-        own = {name: seed if value == SEED else value for name, value in options.items()}
-        return replace(self.config, seed=seed, env_options=own)
+        with_seed = {name: seed if value == SEED else value for name, value in options.items()}
+        return replace(self.config, seed=seed, env_options=with_seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,22 +174,22 @@ def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
         raise UsageError("A method, or a model, can be named only once in a comparison.")
     by_method: dict[str, list[Arm]] = {}
     for config in configs:
-        own = by_method.setdefault(config.method, [])
-        own.append(Arm(f"{config.method}, {config.lm}" if own else config.method, config))
-    listed = [arm for own in by_method.values() for arm in own]
-    return listed + [arm for own in by_method.values() if control for arm in _controls(own)]
+        alike = by_method.setdefault(config.method, [])
+        alike.append(Arm(f"{config.method}, {config.lm}" if alike else config.method, config))
+    listed = [arm for alike in by_method.values() for arm in alike]
+    return listed + [arm for alike in by_method.values() if control for arm in _controls(alike)]
 
 
-def _controls(own: Sequence[Arm]) -> Iterator[Arm]:
+def _controls(alike: Sequence[Arm]) -> Iterator[Arm]:
     """Yield the controls of a method that fills a role with the models of these arms."""
-    first = own[0]
-    models = {arm.config.lm for arm in own}
+    first = alike[0]
+    models = {arm.config.lm for arm in alike}
     label = first.method.control if first.method else ""
     if not label or models == {"uniform"}:
         return
     if "uniform" not in models:
         yield Arm(f"{first.config.method}, {label}", replace(first.config, lm="uniform"))
-    if LEXICAL[0] not in models and any(arm.similar for arm in own):
+    if LEXICAL[0] not in models and any(arm.similar for arm in alike):
         yield Arm(f"{first.config.method}, {LEXICAL[0]}", replace(first.config, lm=LEXICAL[0]))
 
 

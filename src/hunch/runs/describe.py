@@ -69,10 +69,10 @@ def _options(agent: Any, method: Method, models: Mapping[str, LanguageModel]) ->
 
 def _prior(prior: Any, stated: PriorConfig, lm: LanguageModel | None) -> PriorConfig | None:
     """Return the settings that rebuild an action prior, the agent's own first; None if none do."""
-    own = settings_of(prior)
-    if own is None:
+    settings = settings_of(prior)
+    if settings is None:
         return None
-    for config in (stated, own):
+    for config in (stated, settings):
         if _makes(config, prior, lm):
             return config
     return None

@@ -25,7 +25,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods import Method
 from hunch.rl.dataset import Dataset
 from hunch.rl.rollout import TextEnvironment
-from hunch.rl.world import name_of, told
+from hunch.rl.world import attributes_told, name_of
 from hunch.runs.config import RunConfig
 from hunch.runs.data import READS
 
@@ -56,12 +56,12 @@ def refuse_installed_function(env: Any) -> None:
     if not all(part.isidentifier() for part in module.split(".")):
         return
     try:
-        found = find_spec(module)
+        spec = find_spec(module)
     except (ImportError, ValueError):
         return
-    origin = getattr(found, "origin", None) or ""
+    origin = getattr(spec, "origin", None) or ""
     folders = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-    if found is None or not (origin.startswith(folders) or not origin.endswith(".py")):
+    if spec is None or not (origin.startswith(folders) or not origin.endswith(".py")):
         return
     maker = getattr(import_module(module), name, None)
     if maker is not None and not (isinstance(maker, type) and issubclass(maker, gym.Env)):
@@ -208,7 +208,7 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     models: dict[str, Any] = {}
     for layer in layers(env):
         # An environment of others may mean something else by `models`.
-        means_models = isinstance(layer, gym.Wrapper) or "models" in told(layer)
+        means_models = isinstance(layer, gym.Wrapper) or "models" in attributes_told(layer)
         if means_models and isinstance(layer, AsksModels) and isinstance(layer.models, Mapping):
             models |= layer.models
     for name, model in models.items():

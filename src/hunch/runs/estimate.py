@@ -128,38 +128,40 @@ def _highest(lines: list[dict[str, Any]], name: str) -> float:
     return float(max((b - a) / (end - start) for (start, a), (end, b) in pairwise(marks)))
 
 
-def assumptions(found: Estimate, config: RunConfig, seeds: int = 1) -> list[str]:
+def assumptions(estimated: Estimate, config: RunConfig, seeds: int = 1) -> list[str]:
     """Return the assumptions of an estimate, one sentence each."""
     listed = [
         "Extrapolated, not measured: no model was asked, and random answers replaced those not in the cache.",
-        f"{found.sampled:,} of {found.steps:,} steps were played. {_extrapolated(found)}",
+        f"{estimated.sampled:,} of {estimated.steps:,} steps were played. {_extrapolated(estimated)}",
         f"A token is counted as {CHARACTERS_PER_TOKEN} characters. A prompt is read once per answer, and an "
         "answer is as long as one of the options in its prompt, or else the maximum length.",
         "The run is assumed to start from the beginning, even if its folder holds a part of it.",
     ]
-    if found.trains:
+    if estimated.trains:
         listed.append("The model that is trained was asked and trained: it has no stand-in.")
     if seeds > 1:
         listed.append(
             f"Each of {seeds} seeds is assumed to ask what seed {config.seed} asks, without sharing."
         )
-    if config.eval_every > found.sampled:
+    if config.eval_every > estimated.sampled:
         listed.append("Evaluations are not counted: the first comes after the steps that were played.")
     return listed
 
 
-def _extrapolated(found: Estimate) -> str:
-    if found.once:
-        return f"All calls came at one moment: expected once, and at most once per {found.sampled:,} steps."
+def _extrapolated(estimated: Estimate) -> str:
+    if estimated.once:
+        return (
+            f"All calls came at one moment: expected once, and at most once per {estimated.sampled:,} steps."
+        )
     return (
         "Expected: at the rate of their second half. At most: at the highest rate between two of their lines "
         "of metrics."
     )
 
 
-def wall_time(found: Sequence[Estimate], seeds: int = 1) -> str:
+def wall_time(estimated: Sequence[Estimate], seeds: int = 1) -> str:
     """Return a sentence on the wall time of all runs in sequence."""
-    about = _duration(seeds * sum(each.seconds for each in found))
+    about = _duration(seeds * sum(each.seconds for each in estimated))
     return f"Wall time: about {about} here, one run after the other, plus the models' answering time."
 
 

@@ -109,14 +109,14 @@ def evaluate_run(trial: Trial, out: str | Path | None = None) -> Score:
         HunchError: if the folder holds no run, or no checkpoint yet.
     """
     check_settings(trial)
-    own = read_run(trial.run)
-    before = options_with_data(own)
+    trained = read_run(trial.run)
+    before = options_with_data(trained)
     config = replace(
-        refill(own, trial.lm, trial.options),
+        refill(trained, trial.lm, trial.options),
         env_options={**before, **trial.env_options},
-        seed=own.seed if trial.seed is None else trial.seed,
+        seed=trained.seed if trial.seed is None else trial.seed,
     )
-    question = _question(trial, own, config)
+    question = _question(trial, trained, config)
     known = _stored(Path(out), trial.run, question) if out is not None else None
     if known is not None:
         return known
@@ -157,13 +157,13 @@ def _play(trial: Trial, config: RunConfig, where: Literal["seen", "unseen"]) -> 
     )
 
 
-def _question(trial: Trial, own: RunConfig, config: RunConfig) -> dict[str, Any]:
+def _question(trial: Trial, trained: RunConfig, config: RunConfig) -> dict[str, Any]:
     """Return everything that determines the result."""
     checkpoint = Path(trial.run) / file_of(trial.checkpoint)
     digest = hashlib.sha256(checkpoint.read_bytes()).hexdigest()[:16] if checkpoint.exists() else ""
     now = config.settings()
     changed = {name: now[name] for name in ("lm", "options", "env_options", "seed")}
-    return {"of": own.settings(), "checkpoint": digest, "episodes": trial.episodes, "with": changed}
+    return {"of": trained.settings(), "checkpoint": digest, "episodes": trial.episodes, "with": changed}
 
 
 def _stored(out: Path, run: Path, question: dict[str, Any]) -> Score | None:

@@ -129,7 +129,7 @@ def kept_in(folder: Path) -> list[FirstAnswers]:
     if record is None:
         return []
     try:
-        return [_row(own) for own in record["roles"]]
+        return [_row(row) for row in record["roles"]]
     except (KeyError, TypeError, ValueError) as error:
         raise HunchError(f"{folder / FILE} is damaged: delete it, the run does not need it.") from error
 

@@ -54,15 +54,15 @@ def load_models(
         UsageError: for an unknown spec or option.
         HunchError: if a model cannot be loaded.
     """
-    found: dict[str, LanguageModel] = {}
+    models: dict[str, LanguageModel] = {}
     bare = Loaded() if loaded is None else loaded
     for name, spec in specs.items():
         if spec not in bare:
             backend, model = join.build(spec, {}) if isinstance(join, Builder) else build(spec, {})
             bare[spec] = model, answers(backend), Memory()
         model, store, memory = bare[spec]
-        found[name] = join(model, store) if join else Cached(model, store, memory)
-    return found
+        models[name] = join(model, store) if join else Cached(model, store, memory)
+    return models
 
 
 def light(specs: Iterable[str]) -> Loaded:

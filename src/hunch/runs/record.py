@@ -162,8 +162,8 @@ def _episodes(
     for number in count():
         seed = int(rng.integers(2**31))
         for _ in range(group):
-            for own in record(env, play(env, act, seed), behaviour, seed):
-                yield own if group == 1 else replace(own, group=number)
+            for recording in record(env, play(env, act, seed), behaviour, seed):
+                yield recording if group == 1 else replace(recording, group=number)
 
 
 def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
@@ -173,10 +173,10 @@ def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
     lm, ready = trainable(spec), dict[str, list[str]]()
 
     def act(state: State) -> str:
-        own = ready.setdefault(state.text(), [])
-        if not own:
-            own += [text.text for text in lm.write([transcript(state)] * group, [rng] * group)]
-        return own.pop()
+        texts = ready.setdefault(state.text(), [])
+        if not texts:
+            texts += [text.text for text in lm.write([transcript(state)] * group, [rng] * group)]
+        return texts.pop()
 
     return act
 
@@ -259,6 +259,6 @@ def record(
     inner = env.unwrapped
     number = inner.episode if isinstance(inner, CountsEpisodes) else 0
     return [
-        Recording.of(Episode(tuple(own), lifetime, number), behaviour, seed, history)
-        for _, own in sorted(by_stream.items())
+        Recording.of(Episode(tuple(steps_of_player), lifetime, number), behaviour, seed, history)
+        for _, steps_of_player in sorted(by_stream.items())
     ]

@@ -44,15 +44,15 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     if file.suffix not in _READERS and file.exists():
         raise UsageError(f"{file} is not a settings file: its name must end in {', '.join(_READERS)}.")
     try:
-        found: Any = _READERS.get(file.suffix, _yaml)(read_text(file))
+        contents: Any = _READERS.get(file.suffix, _yaml)(read_text(file))
     except OSError as error:
         raise UsageError(f"The settings in {file} cannot be read: {error.strerror}.") from None
     except RecursionError:
         raise UsageError(f"The settings in {file} cannot be read: they are nested too deep.") from None
     except ValueError as error:
         raise UsageError(f"The settings in {file} cannot be read: {' '.join(str(error).split())}.") from None
-    settings: Any = found.get("run", found) if isinstance(found, dict) else found
-    if settings is not found:  # a run's own record, perhaps of an earlier version
+    settings: Any = contents.get("run", contents) if isinstance(contents, dict) else contents
+    if settings is not contents:  # a run's own record, perhaps of an earlier version
         settings = current_settings(settings)
     inner = [(f"{name} in ", settings.get(name, {})) for name in PARTS] if isinstance(settings, dict) else []
     for where, part in (("", settings), *inner):
@@ -67,7 +67,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         made = ", ".join(map(str, objects))
         raise UsageError(f"{file} is of a run made in Python with its own {made}, which no file can repeat.")
     refuse_installed_function(settings.get("env"))
-    if settings is not found and found.get("format", 0) != FORMAT:
+    if settings is not contents and contents.get("format", 0) != FORMAT:
         settings = _without_removed_options(settings)
     return dict(settings)
 
@@ -111,7 +111,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         check_settings(limits)
         settings["budget"] = Budget(**asdict(limits))
     for group, (kind, names) in GROUPS.items():
-        values = {own: settings.pop(name) for name, own in names.items() if name in settings}
+        values = {field_name: settings.pop(name) for name, field_name in names.items() if name in settings}
         if values:
             arguments[group] = kind(**values)
     return arguments | settings | options
@@ -181,8 +181,12 @@ def _yaml(text: str) -> Any:
 
 def _json(text: str) -> Any:
     """Read JSON without its checksum, so that a ``config.json`` may be changed by hand."""
-    found = json.loads(text)
-    return {name: found[name] for name in found if name != "checksum"} if isinstance(found, dict) else found
+    contents = json.loads(text)
+    return (
+        {name: contents[name] for name in contents if name != "checksum"}
+        if isinstance(contents, dict)
+        else contents
+    )
 
 
 PARTS = ("env_options", "options")

@@ -105,14 +105,14 @@ class BestOfN(TextAgent):
         drawn = super().write(many, rng)
         if n == 1:
             return drawn
-        rewards = self.source.score(many, [own.text for own in drawn]).reshape(len(states), n)
+        rewards = self.source.score(many, [decision.text for decision in drawn]).reshape(len(states), n)
         return [drawn[i * n + int(best)] for i, best in enumerate(rewards.argmax(1))]
 
     def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return the learned reward of texts, and the bound on the KL divergence, as metrics."""
         if not self.source.fitted:
             return {}
-        n, proxy = self.config.n, self.source.score(states, [own.text for own in decisions])
+        n, proxy = self.config.n, self.source.score(states, [decision.text for decision in decisions])
         return {"kl": log(n) - (n - 1) / n, "proxy": float(proxy.mean())}
 
     def records(self) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ class Suggestions(GoalSource):
         if new:
             suggest = {"list": self._written, "ask": self._approved, "alike": self._nearest}[self.how]
             goals = suggest(list(new.values()))
-            self.known |= {key: tuple(own) for key, own in zip(new, goals, strict=True)}
+            self.known |= {key: tuple(suggested) for key, suggested in zip(new, goals, strict=True)}
         return [self.known[key] for key in keys]
 
     def _written(self, states: Sequence[State]) -> list[list[str]]:
@@ -207,10 +207,10 @@ class Suggestions(GoalSource):
         patience = self.config.patience
         answered = decide(self.lm, observations, questions, patience=patience, role="goal")
         goals = []
-        for state, own in zip(states, answered, strict=True):
+        for state, state_answers in zip(states, answered, strict=True):
             p_yes = {
                 option: float(answer.probabilities[0])
-                for option, answer in zip(state.options, own, strict=True)
+                for option, answer in zip(state.options, state_answers, strict=True)
                 if not answer.fallbacks  # a refused question is no yes
             }
             goals.append(self._ranked(p_yes))

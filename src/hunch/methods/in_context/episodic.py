@@ -89,8 +89,10 @@ class EpisodicAgent(Agent):
         """Choose the policy's actions with probability ``share`` if it is ready, else random ones."""
         actions = [str(rng.choice(state.options)) for state in states]
         tossed = [bool(rng.random() < share) for _ in states]
-        own = [i for i, state in enumerate(states) if tossed[i] and self.ready(state)]
-        for i, action in zip(own, self.choose([states[i] for i in own], rng) if own else (), strict=True):
+        by_policy = [i for i, state in enumerate(states) if tossed[i] and self.ready(state)]
+        for i, action in zip(
+            by_policy, self.choose([states[i] for i in by_policy], rng) if by_policy else (), strict=True
+        ):
             actions[i] = action
         return actions
 
@@ -125,8 +127,8 @@ class EpisodicAgent(Agent):
         q, chosen = np.full(n, np.nan), np.full(n, 1 / n)
         if self.ready(state):
             q = self.twin().q([state], np.random.default_rng(0))[0]
-            own = np.isin(np.arange(n), best(q)) / len(best(q))
-            chosen = self.share() * own + (1 - self.share()) / n
+            greedy = np.isin(np.arange(n), best(q)) / len(best(q))
+            chosen = self.share() * greedy + (1 - self.share()) / n
         return Explanation({"Q": q}, chosen)
 
     @property

@@ -20,7 +20,7 @@ from hunch.methods.in_context.icpi import BROOKS, ICPI, PlanConfig
 from hunch.methods.method import Method
 from hunch.ranges import NonNegativeFloat
 from hunch.roles.policy.in_context import InContextPolicy
-from hunch.roles.world_model.experience import Episode, gained
+from hunch.roles.world_model.experience import Episode, return_of
 from hunch.roles.world_model.prompting import PromptConfig
 
 
@@ -43,7 +43,7 @@ class ICPINoArgMax(ICPI):
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
         """Return whether the return exceeds the domain's threshold."""
-        return gained(episode, texts.gamma) > texts.success_threshold
+        return return_of(episode, texts.gamma) > texts.success_threshold
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return 1 for the action that the policy writes, and 0 for the others."""

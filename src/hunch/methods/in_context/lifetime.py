@@ -43,13 +43,13 @@ class Lifetimes(Player):
 
     def state_dict(self) -> dict[str, Any]:
         """Return lifetimes and random state."""
-        lived = [(stream, [tuple(step) for step in own]) for stream, own in self.lived.items()]
+        lived = [(stream, [tuple(step) for step in steps]) for stream, steps in self.lived.items()]
         return {"rng": self.rng.bit_generator.state, "lived": lived}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         self.rng.bit_generator.state = state["rng"]
-        self.lived = {stream: [Lived(*step) for step in own] for stream, own in state["lived"]}
+        self.lived = {stream: [Lived(*step) for step in steps] for stream, steps in state["lived"]}
 
 
 class Drawing(Lifetimes):

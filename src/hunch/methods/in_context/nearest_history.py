@@ -41,8 +41,10 @@ class NearestHistory(InContext):
 
     def begin(self, world: World, seed: int) -> None:
         """Read the recorded histories."""
-        found = histories(world.data)
-        self.known = [[(t.state.observation, t.action, t.reward) for e in own for t in e] for own in found]
+        self.known: list[list[tuple[str, str, float]]] = []  # of each history: its steps (o, a, r)
+        for history in histories(world.data):
+            steps = [(t.state.observation, t.action, t.reward) for episode in history for t in episode]
+            self.known.append(steps)
         self._index()
         super().begin(world, seed)
 
@@ -78,17 +80,27 @@ class Reader(Lifetimes):
         return [self._look_up(state) for state in states]
 
     def _look_up(self, state: State) -> str:
-        lived, done = self.lived.get(state.stream, []), self.agent.done.get(state.observation, {})
-        alike = np.zeros(len(self.agent.known))
-        for s in lived:
-            alike += self.agent.having.get((s.observation, s.action, s.reward), 0.0)
-        here = [h for h, own in done.items() if any(action in state.options for _, action in own)]
+        # The histories that did something admissible at this observation.
+        done = self.agent.done.get(state.observation, {})
+        here = []
+        for h, steps in done.items():
+            if any(action in state.options for _, action in steps):
+                here.append(h)
         if not here:
             return state.options[int(self.rng.integers(len(state.options)))]
-        nearest = max(alike[h] for h in here)
-        h = int(self.rng.choice([h for h in here if alike[h] == nearest]))
-        admissible = [(abs(position - len(lived)), a) for position, a in done[h] if a in state.options]
-        return min(admissible, key=lambda found: found[0])[1]
+
+        # h <- the one that contains most steps of the lifetime so far, ties at random
+        lived = self.lived.get(state.stream, [])
+        steps_in_common = np.zeros(len(self.agent.known))  # (histories,)
+        for step in lived:
+            steps_in_common += self.agent.having.get((step.observation, step.action, step.reward), 0.0)
+        most = max(steps_in_common[h] for h in here)
+        h = int(self.rng.choice([h for h in here if steps_in_common[h] == most]))
+
+        # a <- what it did here at the nearest step number; the earlier one of two
+        admissible = [(position, action) for position, action in done[h] if action in state.options]
+        _, action = min(admissible, key=lambda step: abs(step[0] - len(lived)))
+        return action
 
 
 METHOD = Method(

@@ -18,7 +18,7 @@ from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
 from hunch.ranges import PositiveFloat
 from hunch.rl.tabular import QTable
-from hunch.roles.world_model.experience import Episode, gained
+from hunch.roles.world_model.experience import Episode, return_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class TabularQ(EpisodicAgent):
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
         """Return whether the return reaches the domain's threshold."""
-        return gained(episode, texts.gamma) >= texts.success_threshold
+        return return_of(episode, texts.gamma) >= texts.success_threshold
 
     def q(self, states: Sequence[State], rng: np.random.Generator) -> list[FloatArray]:
         """Return the rows of the table, one array of shape (actions,) per state."""

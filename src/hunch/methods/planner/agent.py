@@ -146,7 +146,9 @@ class Planner(Agent):
         plan = self.plan_of(state)
         self.count[state.stream] = self.count.get(state.stream, 0) + 1
         if len(plan.names) >= self.config.longest and skill.name != self.config.stop:
-            plan.told = [plan.told[-1]]  # it cannot stop: the transcript begins anew with the last feedback
+            plan.feedback = [
+                plan.feedback[-1]
+            ]  # it cannot stop: the transcript begins anew with the last feedback
             plan.names = []
             plan.worked = []
         plan.names.append(skill.name)
@@ -181,7 +183,7 @@ class Planner(Agent):
     def _end(self, plan: Plan, state: State, event: str, worked: bool) -> None:
         """Handle the end of a skill."""
         plan.worked.append(worked)
-        plan.told.append(self.tell(plan, state, event, worked))
+        plan.feedback.append(self.tell(plan, state, event, worked))
         plan.skill = plan.player = None
 
     def tell(self, plan: Plan, state: State, event: str, worked: bool) -> str:
@@ -204,7 +206,7 @@ class Planner(Agent):
                 "task": plan.task,
                 "plan": list(plan.names),
                 "worked": list(plan.worked),
-                "told": list(plan.told),
+                "told": list(plan.feedback),
                 "success": t.success,
                 "failure": "" if t.success else failed_in,
                 "problem": plan.problem,
@@ -270,14 +272,22 @@ class Planner(Agent):
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.lines = list(state["lines"])
-        self.plans = {stream: self._taken_up(stream, dict(saved)) for stream, saved in state["plans"]}
+        self.plans = {stream: self._taken_up(stream, saved) for stream, saved in state["plans"]}
 
     def _taken_up(self, stream: int, saved: dict[str, Any]) -> Plan:
         """Restore a plan with the player of its skill."""
-        name, player = saved.pop("skill"), saved.pop("player")
         plan = Plan(
-            **{key: value for key, value in saved.items() if key != "first"}, first=dict(saved["first"])
+            task=saved["task"],
+            feedback=saved["told"],
+            names=saved["names"],
+            worked=saved["worked"],
+            first=dict(saved["first"]),
+            steps=saved["steps"],
+            ahead=saved["ahead"],
+            problem=saved["problem"],
         )
+        name = saved["skill"]
+        player = saved["player"]
         if name is not None:
             plan.skill = self._named(name)
             plan.player = self._player_of(stream, plan.skill)

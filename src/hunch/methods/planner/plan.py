@@ -29,7 +29,7 @@ class Plan:
 
     Attributes:
         task: The task as the planner knows it, possibly changed by a person.
-        told: Feedback before each skill; the last entry is the newest feedback.
+        feedback: Feedback before each skill; the last entry is the newest feedback.
         names: Names of the skills so far.
         worked: Whether each finished skill worked.
         first: Values of the skills in the first state, if they are computed once.
@@ -41,7 +41,7 @@ class Plan:
     """
 
     task: str = ""
-    told: list[str] = field(default_factory=lambda: [""])
+    feedback: list[str] = field(default_factory=lambda: [""])
     names: list[str] = field(default_factory=list)
     worked: list[bool] = field(default_factory=list)
     first: dict[str, float] = field(default_factory=dict)
@@ -53,14 +53,14 @@ class Plan:
 
     def state(self, stream: int, names: Sequence[str], examples: Any) -> State:
         """Return the planner's state: the task, the transcript as history, and skills as actions."""
-        history = tuple(zip(self.told, self.names, strict=False))
-        return State(self.told[-1], self.task, tuple(names), history, raw=examples, stream=stream)
+        history = tuple(zip(self.feedback, self.names, strict=False))
+        return State(self.feedback[-1], self.task, tuple(names), history, raw=examples, stream=stream)
 
     def saved(self) -> dict[str, Any]:
         """Return the plan as plain values, with the state of its player if it has one."""
         return {
             "task": self.task,
-            "told": list(self.told),
+            "told": list(self.feedback),  # the name in checkpoints of before
             "names": list(self.names),
             "worked": list(self.worked),
             "first": list(self.first.items()),

@@ -186,7 +186,7 @@ class BC(Agent):
 
         # f(s, b) of all admissible actions, padded with -inf, which adds nothing to the sum.
         every = [np.arange(len(self.features.states[number].options)) for number in states]
-        counts = torch.tensor([len(own) for own in every])  # (batch,)
+        counts = torch.tensor([len(actions_here) for actions_here in every])  # (batch,)
         mask = torch.arange(int(counts.max())) < counts[:, None]  # (batch, most actions)
         flat = forward(self.network, self.features, states, every)  # (sum of counts,)
         logits = torch.full(mask.shape, -torch.inf).masked_scatter(mask, flat)  # (batch, most actions)
@@ -223,8 +223,8 @@ class BC(Agent):
             UsageError: if the network is for another encoder or size; the agent is then left unchanged.
         """
         stored = {name: weights.shape for name, weights in state["network"].items()}
-        own = {name: weights.shape for name, weights in self.network.state_dict().items()}
-        if state["encoder"] != self.table.lm.name or stored != own:
+        expected = {name: weights.shape for name, weights in self.network.state_dict().items()}
+        if state["encoder"] != self.table.lm.name or stored != expected:
             raise UsageError(
                 f"The checkpoint's policy was trained on embeddings of {state['encoder']}; it cannot be used "
                 f"with those of {self.table.lm.name}, another size of network or another form of input."

@@ -458,15 +458,16 @@ class DQNPrior(Agent):
             UsageError: if the stored Q is for another encoder or size; the agent is then left unchanged.
         """
         stored = {name: weights.shape for name, weights in state["learner"]["network"].items()}
-        own = {name: weights.shape for name, weights in self.learner.network.state_dict().items()}
-        if state["encoder"] != self.table.lm.name or stored != own:
+        expected = {name: weights.shape for name, weights in self.learner.network.state_dict().items()}
+        if state["encoder"] != self.table.lm.name or stored != expected:
             raise UsageError(
                 f"The checkpoint's Q was trained on embeddings of {state['encoder']}; it cannot be used with "
                 f"those of {self.table.lm.name}, another size of network or another form of input."
             )
         super().load_state_dict(state)
         self.awaiting = None
-        self.proposals.load_state_dict(state, own=state["proposer"] == self._proposer())
+        same_prior = state["proposer"] == self._proposer()
+        self.proposals.load_state_dict(state, same_prior)
         self.handed_over = list(state.get("handed_over", ()))  # without confidence there are none
 
 
@@ -721,10 +722,10 @@ class Candidates:
             "fallbacks": list(self.fallbacks),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], own: bool) -> None:
-        """Restore a state; ``own`` is False if it is from another prior, whose proposals are dropped."""
+    def load_state_dict(self, state: Mapping[str, Any], same_prior: bool) -> None:
+        """Restore a state; proposals of another prior are dropped."""
         self.kept = {}
-        if own:
+        if same_prior:
             self.kept = {n: Proposal(np.array(i), np.array(w)) for n, i, w in state["kept"]}
         self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
         self.fallbacks = list(state["fallbacks"])

@@ -135,8 +135,8 @@ class ProgramAgent(WritingAgent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all programs."""
-        told = world.problem if isinstance(world.problem, Problem) else None
-        self.problem = told or Problem(world.task, source=world.code)
+        design_problem = world.problem if isinstance(world.problem, Problem) else None
+        self.problem = design_problem or Problem(world.task, source=world.code)
         self.seed = seed
         self.attempts: list[Attempt] = []
         self.pending: dict[int, Attempt] = {}
@@ -235,8 +235,8 @@ class ProgramAgent(WritingAgent):
         new, self.seen = self.attempts[self.seen :], len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
             reasons = Counter(attempt.error for attempt in self.attempts[-self.failing :]).most_common(3)
-            told = "; ".join(f"{n} times {why[:200]}" for why, n in reasons)
-            raise StoppedError(f"The last {self.failing} programs all failed: {told}.")
+            why_failed = "; ".join(f"{n} times {why[:200]}" for why, n in reasons)
+            raise StoppedError(f"The last {self.failing} programs all failed: {why_failed}.")
         if not new:
             return {}
         top = best(self.attempts)

@@ -85,26 +85,26 @@ class FunSearch(ProgramAgent):
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
         """Return the prompt: the parents as versions in ascending order, and the header of the next one."""
         programs = [parent.program for parent in parents] or [problem.start]
-        told = "".join(f"# {line}\n" for line in feedback.splitlines())
+        comments = "".join(f"# {line}\n" for line in feedback.splitlines())
         ask = f"Write `{problem.function}_v{len(programs)}` with its header, in one block of Python code."
         code = versions(problem.function, problem.parameters, programs)
-        return f"{problem.text()}\n\n```python\n{code}```\n\n{told}{ask}"
+        return f"{problem.text()}\n\n```python\n{code}```\n\n{comments}{ask}"
 
 
 def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) -> str:
     """Return programs as versions of one function, and the header of the next version."""
     others: dict[str, None] = {}
-    found: list[str] = []
+    functions: list[str] = []
     for number, program in enumerate(programs):
         for node in ast.parse(program).body:
             if isinstance(node, ast.FunctionDef) and node.name == function:
                 node.name = f"{function}_v{number}"
-                found.append(ast.unparse(node))
+                functions.append(ast.unparse(node))
             else:
                 others[ast.unparse(node)] = None
     header = f"def {function}_v{len(programs)}({', '.join(parameters)}):\n"
     header += f'    """Improved version of `{function}_v{len(programs) - 1}`."""\n'
-    return "\n\n".join(["\n".join(others), *found, header] if others else [*found, header])
+    return "\n\n".join(["\n".join(others), *functions, header] if others else [*functions, header])
 
 
 METHOD = Method(

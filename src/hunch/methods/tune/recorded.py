@@ -28,7 +28,9 @@ class Example(NamedTuple):
 def examples(world: World) -> list[Example]:
     """Return the recorded texts, or else the environment's demonstrations, whose rewards are unknown."""
     if world.data:
-        return [Example(t.state, t.action, t.reward, own.group) for own in world.data for t in own]
+        return [
+            Example(t.state, t.action, t.reward, episode.group) for episode in world.data for t in episode
+        ]
     return [Example(State(prompt, world.task), text) for prompt, texts in world.examples for text in texts]
 
 

@@ -124,7 +124,7 @@ class TextAgent(Agent):
         micro = self.config.micro
         decisions: dict[int, Decision] = {}  # by position
         for temperature in dict.fromkeys(temperatures):
-            rows = [i for i, own in enumerate(temperatures) if own == temperature]
+            rows = [i for i, other in enumerate(temperatures) if other == temperature]
             for few in cut(rows, micro):
                 with fitting(micro):
                     texts = self.policy.sample([states[i] for i in few], [rngs[i] for i in few], temperature)

@@ -65,10 +65,10 @@ class TextTable:
     def encode(self, texts: Sequence[str | Picture]) -> Vectors:
         """Return one vector for each text or picture, shape (len(texts), dim)."""
         vectors = self._vectors(texts)
-        found = np.zeros((len(texts), self.dim), dtype=np.float32)
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for i, text in enumerate(texts):
-            found[i] = vectors[text]
-        return found
+            rows[i] = vectors[text]
+        return rows
 
     def _vectors(self, texts: Iterable[str | Picture]) -> dict[str | Picture, Vectors]:
         """Return the vector of each distinct text, in order; unknown ones are embedded in one batch."""
@@ -176,8 +176,8 @@ class StateFeatures:
         """Return the rows of each state's candidates in the matrix, state by state, shape (candidates,)."""
         pairs = list(zip(states, candidates, strict=True))
         if self.joint:
-            self._embed([(i, a) for i, own in pairs for a in own if self.actions[i][a] < 0])
-        return np.concatenate([self.actions[i][own] for i, own in pairs])
+            self._embed([(i, a) for i, actions in pairs for a in actions if self.actions[i][a] < 0])
+        return np.concatenate([self.actions[i][actions] for i, actions in pairs])
 
     def _embed_texts(self, states: Iterable[State]) -> None:
         """Embed the texts of states that are not known, in one batch."""

@@ -80,8 +80,13 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         (seen,) = self.goals.seen([transition])
         self.state = seen.next_state
         total = self.extrinsic * float(reward) + self.reward * len(reached)
-        told = {**info, "goals": self.state.goals, "reached": tuple(reached), "extrinsic": float(reward)}
-        return self._told(text), total, bool(terminated), bool(truncated), told
+        shown_info = {
+            **info,
+            "goals": self.state.goals,
+            "reached": tuple(reached),
+            "extrinsic": float(reward),
+        }
+        return self._told(text), total, bool(terminated), bool(truncated), shown_info
 
     def _told(self, text: str) -> str:
         goals = "".join(f"Goal: {goal}\n" for goal in self.state.goals)

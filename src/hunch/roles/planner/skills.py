@@ -167,9 +167,9 @@ class Trained:
             episodes: Number of episodes, both halves together.
             seed: Seed of the episodes and the player.
         """
-        told, came = _tried(agent, env, episodes, seed)
-        fitted = Calibration.fit(told[::2], came[::2])
-        return cls(agent, fitted, origin, fitted(np.array(told[1::2])), came[1::2])
+        predicted, successes = _tried(agent, env, episodes, seed)
+        fitted = Calibration.fit(predicted[::2], successes[::2])
+        return cls(agent, fitted, origin, fitted(np.array(predicted[1::2])), successes[1::2])
 
     def skill(self, subtask: Subtask) -> Skill:
         """Return the agent's skill for a subtask."""
@@ -200,14 +200,14 @@ class Trained:
 def _tried(agent: Agent, env: TextEnvironment, episodes: int, seed: int) -> tuple[list[float], list[bool]]:
     """Return the value of the first state of each episode, and the success."""
     rollout = Rollout([env], seeds=[episode_seed(seed, 0, n) for n in range(episodes)])
-    player, told = agent.player(seed), list[float]()
+    player, predicted = agent.player(seed), list[float]()
     begun = 0
     while rollout.states:
         if begun == len(rollout.finished):
-            told += worth(agent, rollout.states).tolist()
+            predicted += worth(agent, rollout.states).tolist()
             begun += 1
         advance(rollout, player)
-    return told, [episode.success for episode in rollout.finished]
+    return predicted, [episode.success for episode in rollout.finished]
 
 
 class Viewing(Player):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hunch.roles.world_model.experience import Episode, Experience, gained
+from hunch.roles.world_model.experience import Episode, Experience, return_of
 from hunch.roles.world_model.prompting import Blank, Completer
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _stretches(episode: Episode, wording: Texts, hints: bool, successful: bool) 
     stretches = []
     for start, end in combinations(range(len(lines) + 1), 2):
         # R = sum_t gamma^t r_t of the stretch
-        worth = gained(episode[start:end], wording.gamma)
-        if not successful or worth > wording.success_threshold:
+        stretch_return = return_of(episode[start:end], wording.gamma)
+        if not successful or stretch_return > wording.success_threshold:
             stretches.append(wording.reset + "".join(lines[start:end]))
     return stretches
 

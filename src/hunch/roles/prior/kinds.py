@@ -86,11 +86,9 @@ class PriorConfig(AskConfig):
         if "kind" not in stored:
             return dict(stored)
         values = dict(stored)
-        kind, listed, structured = (
-            values.pop("kind"),
-            values.pop("listed", True),
-            values.pop("structured", False),
-        )
+        kind = values.pop("kind")
+        listed = values.pop("listed", True)
+        structured = values.pop("structured", False)
         way = _OF_BEFORE.get(kind, kind)
         if structured and kind in ("mapped", "auto"):
             way = "structured"

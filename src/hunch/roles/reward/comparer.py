@@ -6,8 +6,9 @@ probability of each is known: of a decision model, or by the likelihood of the a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.answers.lines import bounded, spoken
@@ -28,6 +29,9 @@ TARGETS: Final = {1: 1.0, 2: 0.0, 0: 0.5}
 VERDICTS: Final = {"1": 1, "2": 2, "none": 0, "neither": 0}
 
 
+REMINDER: Final = "\nAnswer with 1, 2 or none only."
+"""What a question ends with when it is asked again."""
+
 CompareWay = Literal["auto", "decision", "structured", "label", "likelihood", "text"]
 COMPARING: Final[tuple[Way, ...]] = ("decision", "structured", "label", "likelihood", "text")
 """The ways of asking for a verdict."""
@@ -42,10 +46,18 @@ def comparing(way: str) -> CompareWay:
         UsageError: if verdicts cannot be asked for in this way.
     """
     known: tuple[CompareWay, ...] = get_args(CompareWay)
-    for own in known:
-        if own == way:
-            return own
+    for possible in known:
+        if possible == way:
+            return possible
     raise UsageError(f"A judge of pairs is asked by {', '.join(known)}, not {way!r}.")
+
+
+class _Asked(NamedTuple):
+    """A question at its place among all, and the number of the sample that answers it."""
+
+    place: int
+    question: Prompt
+    sample: int
 
 
 class Comparer:
@@ -120,10 +132,19 @@ class Comparer:
             patience=self.asking.patience,
             role=self.asking.role,
         )
-        answers = iter([None if one.fallbacks else one.probabilities for [one] in answered])
-        found = [None if question is None else next(answers) for question in questions]
-        self.unread = len(asked) - sum(p is not None for p in found)
-        return found
+        # One answer to each question that is not None, in their order.
+        answers = iter(answered)
+        probabilities: list[FloatArray | None] = []  # each of shape (3,)
+        self.unread = 0
+        for question in questions:
+            if question is None:
+                probabilities.append(None)
+                continue
+            [answer] = next(answers)
+            if answer.fallbacks:  # a refusal
+                self.unread += 1
+            probabilities.append(None if answer.fallbacks else answer.probabilities)
+        return probabilities
 
     def verdicts(self, questions: Sequence[Prompt | None]) -> list[int | None]:
         """Return the verdict on each question, 1, 2 or 0 (a tie, also if a question is None), else None.
@@ -133,40 +154,48 @@ class Comparer:
         """
         if self.decides:
             return [verdict for verdict, _ in self.compared(questions)]
-        times: dict[Prompt, int] = {}
-        asked: list[tuple[int, Prompt, int]] = []  # index, question, sample
+        verdicts: list[int | None] = [0 if question is None else None for question in questions]
+
+        # Number the occurrences of each question: its n-th occurrence gets the n-th sampled answer.
+        asked: list[_Asked] = []
+        occurrences: Counter[Prompt] = Counter()
         for i, question in enumerate(questions):
             if question is not None:
-                times[question] = times.get(question, -1) + 1
-                asked.append((i, question, times[question]))
-        found: list[int | None] = [0 if question is None else None for question in questions]
-        for attempt in (0, 1):
-            due = [(i, question, n) for i, question, n in asked if found[i] is None]
-            answers = self._answers(due, attempt)
-            for (i, _, _), answer in zip(due, answers, strict=True):
-                found[i] = read_preference(answer, last=self.last)
-            if not attempt:  # those of the second are shown when they are heard
-                show(self.lm, self.asking.role, answers, [found[i] for i, _, _ in due])
-        self.asking.hear(answers, [found[i] for i, _, _ in due], abstains=True)
-        self.unread = sum(verdict is None for verdict in found)
-        return found
+                asked.append(_Asked(i, question, occurrences[question]))
+                occurrences[question] += 1
 
-    def _answers(self, due: Sequence[tuple[int, Prompt, int]], attempt: int) -> list[str]:
-        """Return an answer to each question; all samples of one are requested together."""
-        most: dict[Prompt, int] = {}
-        for _, question, n in due:
-            most[question] = max(most.get(question, 0), n)
-        reminder = "" if not attempt else "\nAnswer with 1, 2 or none only."
+        # The second attempt asks only where the first had no verdict, with a reminder.
+        for attempt in (0, 1):
+            due = [one for one in asked if verdicts[one.place] is None]
+            answers = self._answers(due, REMINDER if attempt else "")
+            for one, answer in zip(due, answers, strict=True):
+                verdicts[one.place] = read_preference(answer, last=self.last)
+            read = [verdicts[one.place] for one in due]
+            if attempt == 0:  # those of the second are shown when they are heard
+                show(self.lm, self.asking.role, answers, read)
+        self.asking.hear(answers, read, abstains=True)
+        self.unread = sum(verdict is None for verdict in verdicts)
+        return verdicts
+
+    def _answers(self, due: Sequence[_Asked], reminder: str) -> list[str]:
+        """Return an answer to each question, which ends with a reminder.
+
+        All samples of a question are one request, and questions with equally many samples are one call.
+        """
+        last_sample: dict[Prompt, int] = {}
+        for one in due:
+            last_sample[one.question] = max(last_sample.get(one.question, 0), one.sample)
+
         samples: dict[Prompt, list[str]] = {}
-        for n in sorted(set(most.values())):
-            own = [question for question in most if most[question] == n]
-            shown = [extended(question, reminder) for question in own]
+        for last in sorted(set(last_sample.values())):
+            together = [question for question in last_sample if last_sample[question] == last]
+            shown = [extended(question, reminder) for question in together]
             if self.way == "structured":
-                texts = self.asking.restricted(shown, [CHOICES] * len(shown), n + 1)
+                texts = self.asking.restricted(shown, [CHOICES] * len(shown), last + 1)
             else:
-                texts = self.asking.generate(shown, n + 1)
-            samples |= zip(own, texts, strict=True)
-        return [samples[question][n] for _, question, n in due]
+                texts = self.asking.generate(shown, last + 1)
+            samples.update(zip(together, texts, strict=True))
+        return [samples[one.question][one.sample] for one in due]
 
 
 def read_preference(answer: str, *, last: bool = False) -> int | None:

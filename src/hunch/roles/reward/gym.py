@@ -118,8 +118,8 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         transition = self.in_words.transition(before, name, outcome)
         self.state = transition.next_state
         self.rewarded.observe([transition])
-        told = {"extrinsic": float(reward), "intrinsic": self.rewarded.learn().get("intrinsic", 0.0)}
-        return observation, self.kept.seen[0].reward, bool(terminated), bool(truncated), {**info, **told}
+        figures = {"extrinsic": float(reward), "intrinsic": self.rewarded.learn().get("intrinsic", 0.0)}
+        return observation, self.kept.seen[0].reward, bool(terminated), bool(truncated), {**info, **figures}
 
 
 class JudgeReward(SourceReward):
@@ -206,12 +206,12 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         values: Mapping[str, Any] = dict(zip(STEP, (before, action, observation), strict=True))
         steps = {name: np.asarray(value)[None] for name, value in values.items()}
         total, components = self.program(steps)
-        told = {
+        figures = {
             "extrinsic": float(reward),
             "components": {name: float(row[0]) for name, row in components.items()},
         }
         joined = self.extrinsic * float(reward) + self.weight * float(total[0])
-        return observation, joined, bool(terminated), bool(truncated), {**info, **told}
+        return observation, joined, bool(terminated), bool(truncated), {**info, **figures}
 
     def close(self) -> None:
         """End the program, and close the environment."""

@@ -108,15 +108,24 @@ class Judge(RewardSource):
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the verdict on each episode that ends with a transition, and 0 for all other steps."""
-        rewards, ended = [0.0] * len(transitions), []
+        # The account of each episode goes on; where one ends, a question about it is due.
+        ends: list[int] = []  # indices of the transitions that end an episode
+        questions: list[Prompt] = []
         for i, t in enumerate(transitions):
             account = self.accounts.setdefault(t.stream, [t.state.observation])
             account += self.words(t)
             if t.done:
-                ended.append((i, self.question(t.state.task, self.accounts.pop(t.stream))))
-        for (i, _), verdict in zip(ended, self.judged([prompt for _, prompt in ended]), strict=True):
-            rewards[i] = verdict or 0.0
-            self.verdicts["agrees"] += verdict is not None and (verdict >= 0.5) == transitions[i].success
+                ends.append(i)
+                questions.append(self.question(t.state.task, self.accounts.pop(t.stream)))
+
+        # r = 1 for yes, 0 for no and for an abstention; a probability where the model states one
+        rewards = [0.0] * len(transitions)
+        for i, verdict in zip(ends, self.judged(questions), strict=True):
+            if verdict is None:
+                continue
+            rewards[i] = verdict
+            if (verdict >= 0.5) == transitions[i].success:
+                self.verdicts["agrees"] += 1
         return rewards
 
     @staticmethod
@@ -127,8 +136,13 @@ class Judge(RewardSource):
     def question(self, task: str, account: Sequence[str]) -> Prompt:
         """Return the prompt about an episode: the built-in one, or that of a prompt file."""
         objective = task if self.config.objective is None else self.config.objective
-        told = {"task": objective, "history": "\n".join(account[:-1]), "observation": account[-1]}
-        return self._asking.prompt(self.prompt(task, account), **told, actions=listed(ANSWERS))
+        return self._asking.prompt(
+            self.prompt(task, account),
+            task=objective,
+            history="\n".join(account[:-1]),
+            observation=account[-1],
+            actions=listed(ANSWERS),
+        )
 
     def prompt(self, task: str, account: Sequence[str]) -> str:
         """Return the built-in prompt: situation and outcome, objective, question."""
@@ -168,7 +182,10 @@ class Judge(RewardSource):
             )
             verdicts = [None if choice.fallbacks else float(choice.probabilities[0]) for choice in chosen]
         for verdict in verdicts:
-            self.verdicts["abstained" if verdict is None else "yes" if verdict >= 0.5 else "no"] += 1
+            if verdict is None:
+                self.verdicts["abstained"] += 1
+            else:
+                self.verdicts["yes" if verdict >= 0.5 else "no"] += 1
             reward = verdict or 0.0
             self.rewarded[reward] = self.rewarded.get(reward, 0) + 1
         self._warn()
@@ -177,27 +194,31 @@ class Judge(RewardSource):
     def read(self, answers: Sequence[str]) -> list[float | None]:
         """Return the verdicts in answers; None for an abstention."""
         verdicts = [read_verdict(answer) for answer in answers]
-        said = [None if verdict is None else ANSWERS[verdict < 0.5] for verdict in verdicts]
+        yes, no = ANSWERS
+        said = [None if verdict is None else yes if verdict >= 0.5 else no for verdict in verdicts]
         self._asking.hear(answers, said, abstains=True)
         return verdicts
 
     def written(self, prompts: Sequence[Prompt]) -> list[str]:
         """Return one answer per prompt; above temperature 0 a repeated prompt gets another sample."""
-        sampling, samples = self._asking.sampling, list[int]()
+        sampling = self._asking.sampling
         if self.way == "structured":
             sampling = replace(sampling, choices=ANSWERS)
+
+        # The number of each answer among those to its prompt.
+        samples: list[int] = []
         for prompt in prompts:
-            samples.append(self.asked.get(prompt, 0))
+            sample = self.asked.get(prompt, 0)
+            samples.append(sample)
             if sampling.temperature > 0:
-                self.asked[prompt] = samples[-1] + 1
+                self.asked[prompt] = sample + 1
+
+        # One call for all prompts whose answers have the same number.
         answers = [""] * len(prompts)
-        for first in sorted(set(samples)):
-            due = [i for i, sample in enumerate(samples) if sample == first]
-            for i, (answer,) in zip(
-                due,
-                self._asking.generate([prompts[i] for i in due], 1, first, sampling=sampling),
-                strict=True,
-            ):
+        for sample in sorted(set(samples)):
+            due = [i for i in range(len(prompts)) if samples[i] == sample]
+            generated = self._asking.generate([prompts[i] for i in due], 1, sample, sampling=sampling)
+            for i, (answer,) in zip(due, generated, strict=True):
                 answers[i] = answer
         return answers
 
@@ -225,7 +246,8 @@ class Judge(RewardSource):
         the environment's success.
         """
         new = {name: n - self.since[name] for name, n in self.verdicts.items()}
-        self.since, total = dict(self.verdicts), sum(new[name] for name in KINDS)
+        self.since = dict(self.verdicts)
+        total = sum(new[name] for name in KINDS)
         return {f"judge_{name}": new[name] / total for name in ("yes", "abstained", "agrees") if total}
 
 
@@ -237,5 +259,5 @@ def read_verdict(answer: str) -> float | None:
     decided = read_option(answer, ANSWERS)
     if decided is not None:
         return float(decided == 0)
-    found = _VERDICT.search(_BOTH.sub("", spoken(answer)))
-    return None if found is None else float(found[1].lower() == "yes")
+    word = _VERDICT.search(_BOTH.sub("", spoken(answer)))
+    return None if word is None else float(word[1].lower() == "yes")

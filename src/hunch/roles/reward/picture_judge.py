@@ -54,8 +54,8 @@ class PictureJudge:
         if self.writes:
             asking = Asking(lm, config, tokens=16, stop=(), role="preference")
             self.comparer = Comparer(lm, asking, way=config.way)
-            own = replace(config, prompt=None)
-            self.describing = Asking(lm, own, tokens=256, stop=(), role="preference")
+            without_file = replace(config, prompt=None)
+            self.describing = Asking(lm, without_file, tokens=256, stop=(), role="preference")
         else:
             require(lm, "embed", needed_by="A judge of pictures that does not write")
 
@@ -70,14 +70,14 @@ class PictureJudge:
             return self._by_likeness(goal, pairs)
         shown = [(picture(one), picture(other)) for one, other in pairs]
         if not self.config.describe:
-            return self.comparer.verdicts([self._question(goal, "", own) for own in shown])
-        questions = [(Message("user", described(goal), own),) for own in shown]
+            return self.comparer.verdicts([self._question(goal, "", pictures) for pictures in shown])
+        questions = [(Message("user", described(goal), pictures),) for pictures in shown]
         answers = self.describing.generate(questions)
         return self.comparer.verdicts([self._question(goal, text.strip()) for (text,) in answers])
 
     def _by_likeness(self, goal: str, pairs: Sequence[tuple[bytes, bytes]]) -> list[int | None]:
         (vector,) = self.lm.embed([goal])
-        first, second = (self.lm.embed([message(own[i]) for own in pairs]) for i in (0, 1))
+        first, second = (self.lm.embed([message(pair[i]) for pair in pairs]) for i in (0, 1))
         leads = ((first - second) @ vector).tolist()
         return [1 if lead > 0 else 2 if lead < 0 else 0 for lead in leads]
 

@@ -167,13 +167,13 @@ def read_pairs(file: str) -> list[Compared]:
     Raises:
         UsageError: if there are none, or a line has other columns.
     """
-    found = list[Compared]()
+    pairs = list[Compared]()
     for number, row in enumerate(read(file, "chosen"), 1):
         both = row["chosen"], row.get("rejected")
         if not all(isinstance(text, str) for text in both):
             raise UsageError(f"Line {number} of {file} needs chosen and rejected, two texts.")
-        found.append(Compared(State(shown(row["prompt"])), str(both[0]), str(both[1]), 1.0))
-    return found
+        pairs.append(Compared(State(shown(row["prompt"])), str(both[0]), str(both[1]), 1.0))
+    return pairs
 
 
 def require_contrast(pairs: Sequence[Compared]) -> None:
@@ -184,9 +184,9 @@ def require_contrast(pairs: Sequence[Compared]) -> None:
     """
     if not pairs:
         raise UsageError("There are no pairs to compare: no prompt was answered twice.")
-    if all(own.first == own.second for own in pairs):
+    if all(pair.first == pair.second for pair in pairs):
         raise UsageError(f"Both texts are equal in each of {len(pairs):,} pairs, so nothing can be learned.")
-    if all(own.share == 0.5 for own in pairs):
+    if all(pair.share == 0.5 for pair in pairs):
         raise UsageError(f"All {len(pairs):,} preferences are ties, so nothing can be learned from them.")
 
 

@@ -290,10 +290,10 @@ def named_source(place: str) -> Callable[..., RewardSource]:
     if not (module and name):
         raise UsageError(f"--reward must name a class, as module:Class, not {place!r}.")
     try:
-        found: Callable[..., RewardSource] = resolve_name(place)
+        source: Callable[..., RewardSource] = resolve_name(place)
     except Exception as error:  # the import of a package may raise anything
         problem = f"{type(error).__name__}: {error}"
         raise UsageError(f"The reward source {place} cannot be imported: {problem}.") from error
-    if not (isinstance(found, type) and issubclass(found, RewardSource)):
+    if not (isinstance(source, type) and issubclass(source, RewardSource)):
         raise UsageError(f"{place} is not a reward source: it is no subclass of hunch.roles.RewardSource.")
-    return found
+    return source

@@ -62,7 +62,7 @@ class Experience:
             self.add([Example(*step) for step in episode], passed)
 
 
-def gained(steps: Sequence[Example], gamma: float) -> float:
+def return_of(steps: Sequence[Example], gamma: float) -> float:
     """Return the sum of gamma^t r_t over steps."""
     return discounted_return([step.reward for step in steps], gamma)
 

@@ -36,23 +36,30 @@ class CodedModel:
         self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
     ) -> list[Prediction]:
         """Predict the next states, then their rewards; a prediction is empty if either program fails."""
+        # s' = transition(s, a)
         pairs = list(zip(states, actions, strict=True))
-        after = [state_or_none(value) for value in self.transition.map(pairs)]
-        known = [i for i, state in enumerate(after) if state is not None]
-        found = [Prediction() for _ in pairs]
-        for i, value in zip(known, self.reward.map([(*pairs[i], after[i]) for i in known]), strict=True):
+        next_states = [state_or_none(value) for value in self.transition.map(pairs)]
+
+        # r, done = reward(s, a, s'), where there is an s'
+        known = [i for i, next_state in enumerate(next_states) if next_state is not None]
+        rewards = self.reward.map([(*pairs[i], next_states[i]) for i in known])
+        predictions = [Prediction() for _ in pairs]
+        for i, value in zip(known, rewards, strict=True):
             reward, done = earning(value)
             if reward is not None:
-                found[i] = Prediction(done, reward, after[i])
-        return found
+                predictions[i] = Prediction(done, reward, next_states[i])
+        return predictions
 
 
 def earning(value: Any) -> tuple[float | None, bool | None]:
     """Return reward and end from a reward program's result, if it is a number and a bool; else two Nones."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         return None, None
-    reward, done = number(value[0]), value[1]
-    return (reward, done) if reward is not None and type(done) is bool else (None, None)
+    reward = number(value[0])
+    done = value[1]
+    if reward is None or type(done) is not bool:
+        return None, None
+    return reward, done
 
 
 def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) -> Problem:
@@ -107,16 +114,17 @@ def _fitness(attempt: Attempt) -> float:
 
 def tried(attempt: Attempt, problem: Problem, steps: Sequence[Step]) -> Attempt:
     """Return the attempt with the share of steps that its program explains, as its only component."""
-    if wrong := problem.flaw(attempt.program):
-        return replace(attempt, fitness=None, error=wrong, components={})
+    flaw = problem.flaw(attempt.program)
+    if flaw:
+        return replace(attempt, fitness=None, error=flaw, components={})
     try:
         with box().load(attempt.program, problem.function, state="fresh") as called:
             answers = called.map([arguments(problem.function, step) for step in steps])
     except ProgramError as error:
         why = f"{error.type}: {error.message}{quoted(attempt.program, error.line)}"
         return replace(attempt, fitness=None, error=why, components={})
-    share, told = judged(problem.function, answers, steps)
-    return replace(attempt, fitness=share, error="", feedback=told, components={"explained": share})
+    share, feedback = judged(problem.function, answers, steps)
+    return replace(attempt, fitness=share, error="", feedback=feedback, components={"explained": share})
 
 
 def arguments(function: str, step: Step) -> tuple[Any, ...]:
@@ -127,24 +135,26 @@ def arguments(function: str, step: Step) -> tuple[Any, ...]:
 
 def judged(function: str, answers: Sequence[Any], steps: Sequence[Step]) -> tuple[float, str]:
     """Return the share of steps that a function's results explain, and describe the first wrong one."""
-    wrong = [
-        (answer, step, pieces)
-        for answer, step in zip(answers, steps, strict=True)
-        if (pieces := _wrong(function, answer, step))
-    ]
-    told = f"{len(steps) - len(wrong)} of {len(steps)} transitions are right."
+    wrong: list[tuple[Any, Step, list[str]]] = []  # the result, the step, and what is wrong in it
+    for answer, step in zip(answers, steps, strict=True):
+        pieces = _wrong(function, answer, step)
+        if pieces:
+            wrong.append((answer, step, pieces))
+
+    feedback = f"{len(steps) - len(wrong)} of {len(steps)} transitions are right."
     if wrong:
         answer, step, pieces = wrong[0]
         expected = step.next_state if function == "transition" else (step.reward, step.done)
         where = "" if function == "transition" else f"next state: {step.next_state!r}\n"
-        told += (
+        feedback += (
             f" One that is not, in {' and '.join(pieces)}:\nstate: {step.state!r}\naction: {step.action!r}\n"
             f"{where}expected: {expected!r}\nreturned: {repr(answer)[:500]}"
         )
-    return 1 - len(wrong) / len(steps), told
+    return 1 - len(wrong) / len(steps), feedback
 
 
 def _wrong(function: str, answer: Any, step: Step) -> list[str]:
+    """Return the names of what a function's result says wrongly about a step."""
     if function == "transition":
         return [] if alike(state_or_none(answer), step.next_state) else ["next state"]
     reward, done = earning(answer)

@@ -10,7 +10,7 @@ code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal, TypeVar
@@ -148,7 +148,7 @@ class Completer:
                 f"A context of {self.context} tokens has no room for a prompt, because "
                 f"{self.answer + RESERVE} tokens are left free."
             )
-        self.counts, self._told = Counts(), Counts()
+        self.counts, self._reported = Counts(), Counts()
         self._tokens = lru_cache(maxsize=1 << 14)(self.lm.count_tokens)
 
     def fill(
@@ -195,9 +195,9 @@ class Completer:
         return answers
 
     def _sampling(self, most: int, temperature: float, stop: str) -> Sampling:
-        own = self._asking.sampling
-        ends = own.stop if self._asking.chats or self.config.stop is not None else (stop,)
-        return replace(own, max_tokens=most, temperature=temperature, top_p=self.config.top_p, stop=ends)
+        sampling = self._asking.sampling
+        ends = sampling.stop if self._asking.chats or self.config.stop is not None else (stop,)
+        return replace(sampling, max_tokens=most, temperature=temperature, top_p=self.config.top_p, stop=ends)
 
     def spare(self, blanks: Sequence[Blank]) -> int:
         """Return the tokens to reserve for answers: twice the longest possible answer, at most the setting.
@@ -227,9 +227,9 @@ class Completer:
 
     def metrics(self) -> dict[str, float]:
         """Return shares since the last call: unread completions, failed predictions, cut prompts."""
-        now, before = self.counts, self._told
-        since = {f.name: getattr(now, f.name) - getattr(before, f.name) for f in fields(Counts)}
-        self._told = Counts(**{f.name: getattr(now, f.name) for f in fields(Counts)})
+        now, before = asdict(self.counts), asdict(self._reported)
+        since = {name: now[name] - before[name] for name in now}
+        self._reported = replace(self.counts)
         predictions = since["completions"] - since["unread"] + since["failed"]
         shares = {
             "unread": (since["unread"], since["completions"]),
@@ -250,16 +250,21 @@ class Completer:
         used.add(prompt)
         self.counts.prompts += 1
         self.counts.cut += left_out > 0
-        told = {"examples": prompt.removesuffix(blank.query), "observation": blank.query}
-        return self._asking.prompt(prompt, **told, actions=listed(blank.options))
+        return self._asking.prompt(
+            prompt,
+            examples=prompt.removesuffix(blank.query),
+            observation=blank.query,
+            actions=listed(blank.options),
+        )
 
 
 def _chatted(text: str, read: Callable[[str], T | None], stop: str, blank: Blank) -> T | None:
     """Read the answer of a chat model, which may say more than the line that is due."""
-    found = read_line(text, read, stop)
-    if found is None and (index := read_option(text, blank.options)) is not None:
-        found = read(blank.options[index].removesuffix(stop))
-    return found
+    value = read_line(text, read, stop)
+    if value is not None:
+        return value
+    index = read_option(text, blank.options)
+    return None if index is None else read(blank.options[index].removesuffix(stop))
 
 
 def balanced(groups: Sequence[Sequence[T]], rng: np.random.Generator) -> list[T]:

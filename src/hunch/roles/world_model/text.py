@@ -58,7 +58,9 @@ class InContextWorldModel:
     """
 
     def __init__(self, completer: Completer, experience: Experience, wording: Texts) -> None:
-        self.completer, self.config, self.wording = completer, completer.config, wording
+        self.completer = completer
+        self.config = completer.config
+        self.wording = wording
         self.steps = list(chain.from_iterable(experience.episodes))
         self.epoch = len(experience.episodes)
 
@@ -66,18 +68,19 @@ class InContextWorldModel:
         self, states: Sequence[str], actions: Sequence[str], rngs: Sequence[np.random.Generator]
     ) -> list[Prediction]:
         """Predict the ends, then the rewards, then the next states."""
-        cases = [
-            _Case(
-                question(state, action, self.wording), rng, self._only(self.steps, action=action), self.epoch
-            )
-            for state, action, rng in zip(states, actions, rngs, strict=True)
-        ]
+        # Each part of a step is one question. Later parts are asked only where the earlier ones were read.
+        cases = []
+        for state, action, rng in zip(states, actions, rngs, strict=True):
+            steps = self._only(self.steps, action=action)
+            cases.append(_Case(question(state, action, self.wording), rng, steps, self.epoch))
         self._predict_ends(cases)
-        self._predict_rewards([case for case in cases if case.found.done is not None])
-        self._predict_next_states(
-            [case for case in cases if case.found.reward is not None and not case.found.done]
-        )
-        return [case.found for case in cases]
+
+        cases_with_end = [case for case in cases if case.prediction.done is not None]
+        self._predict_rewards(cases_with_end)
+
+        cases_with_reward = [case for case in cases_with_end if case.prediction.reward is not None]
+        self._predict_next_states([case for case in cases_with_reward if not case.prediction.done])
+        return [case.prediction for case in cases]
 
     def ready(self, actions: Sequence[str]) -> bool:
         """Return whether there is an example of every action, and one of a next state."""
@@ -85,42 +88,44 @@ class InContextWorldModel:
         return shown and any(self._only(self.steps, done=False))
 
     def _predict_ends(self, cases: Sequence[_Case]) -> None:
+        """Predict whether each case is the end of its episode, from all steps with the action."""
         wording = self.wording
-        both = [wording.done(True), wording.done(False)]
-        blanks = [
-            case.blank(wording, case.steps, lambda step: wording.done(step.done), self._split("done"), both)
-            for case in cases
-        ]
+        options = [wording.done(True), wording.done(False)]
+        blanks = []
+        for case in cases:
+            blank = case.blank(
+                wording, case.steps, lambda step: wording.done(step.done), self._split("done"), options
+            )
+            blanks.append(blank)
         answers = self.completer.fill(blanks, wording.done_stop, wording.read_done)
         for case, done in zip(cases, answers, strict=True):
-            case.found.done = done
+            case.prediction.done = done
 
     def _predict_rewards(self, cases: Sequence[_Case]) -> None:
+        """Predict the reward of each case, from the steps that ended, or did not end, like it."""
         wording = self.wording
-        seen = list(dict.fromkeys(wording.reward(step.reward) for step in self.steps))
-        blanks = [
-            case.blank(
-                wording,
-                self._only(case.steps, done=case.found.done),
-                lambda step: wording.reward(step.reward),
-                self._split("reward"),
-                seen,
+        options = list(dict.fromkeys(wording.reward(step.reward) for step in self.steps))  # those seen so far
+        blanks = []
+        for case in cases:
+            steps = self._only(case.steps, done=case.prediction.done)
+            blank = case.blank(
+                wording, steps, lambda step: wording.reward(step.reward), self._split("reward"), options
             )
-            for case in cases
-        ]
+            blanks.append(blank)
         answers = self.completer.fill(blanks, wording.reward_stop, wording.read_reward)
         for case, reward in zip(cases, answers, strict=True):
-            case.found.reward = reward
+            case.prediction.reward = reward
 
     def _predict_next_states(self, cases: Sequence[_Case]) -> None:
+        """Predict the next state of each case, from the steps that did not end their episode."""
         wording = self.wording
-        blanks = [
-            case.blank(wording, self._only(case.steps, done=False), lambda step: step.next_state)
-            for case in cases
-        ]
+        blanks = []
+        for case in cases:
+            steps = self._only(case.steps, done=False)
+            blanks.append(case.blank(wording, steps, lambda step: step.next_state))
         answers = self.completer.fill(blanks, wording.state_stop, wording.read_state)
         for case, next_state in zip(cases, answers, strict=True):
-            case.found.next_state = next_state
+            case.prediction.next_state = next_state
 
     def _only(self, steps: Sequence[Example], **values: Any) -> list[Example]:
         """Return the steps with these values, or all steps without constraint."""
@@ -141,7 +146,7 @@ class _Case:
     rng: np.random.Generator
     steps: list[Example]
     epoch: int
-    found: Prediction = field(default_factory=Prediction)
+    prediction: Prediction = field(default_factory=Prediction)
 
     def blank(
         self,
@@ -152,9 +157,10 @@ class _Case:
         options: Sequence[str] = (),
     ) -> Blank:
         """Return a query for a part of the step, with examples that show that part."""
-        groups: dict[Any, list[str]] = {}
+        groups: dict[Any, list[str]] = {}  # one group without a key to balance by
         for step in steps:
-            groups.setdefault(by(step) if by else None, []).append(example(step, tell(step), wording))
+            group = by(step) if by else None
+            groups.setdefault(group, []).append(example(step, tell(step), wording))
         return Blank(self.query, list(groups.values()), self.rng, self.epoch, options)
 
 
@@ -169,9 +175,9 @@ def question(state: str, action: str, wording: Texts) -> str:
     return state + wording.actions[action]
 
 
-def example(step: Example, told: str, wording: Texts) -> str:
-    """Return a remembered step as an example, with this part (``told``) at its end."""
-    return question(step.state, step.action, wording) + told + "\n"
+def example(step: Example, part: str, wording: Texts) -> str:
+    """Return a remembered step as an example, with this part (``part``) at its end."""
+    return question(step.state, step.action, wording) + part + "\n"
 
 
 class LookUpWorldModel(LookUp):

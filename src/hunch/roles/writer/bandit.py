@@ -82,23 +82,23 @@ class Bandit:
         self.repairs = Repairs(repairs)
         self.asked: Counter[Kind] = Counter()  # n_k
         self.paid: Counter[Kind] = Counter()  # s_k
-        self.told = 0
+        self.received = 0
 
     def ask(self, n: int, rng: np.random.Generator) -> list[Request]:
         """Return n requests; the islands take turns."""
         broken = list(self.repairs.broken)
-        return [self._request((self.told + i) % len(self.islands), broken, rng) for i in range(n)]
+        return [self._request((self.received + i) % len(self.islands), broken, rng) for i in range(n)]
 
     def _request(self, island: int, broken: list[Attempt], rng: np.random.Generator) -> Request:
         """Draw the kind of a request, and its parents; what is repaired leaves ``broken``."""
-        own = self.islands[island]
+        here = self.islands[island]
         others = [other for i, other in enumerate(self.islands) if i != island and other.programs]
         possible: list[Kind] = ["fresh"]
-        if own.programs:
+        if here.programs:
             possible += ["revise", "simplify"]
         if broken:
             possible.append("repair")
-        if own.programs and others:
+        if here.programs and others:
             possible.append("combine")
 
         kind: Kind = "fresh"
@@ -109,20 +109,20 @@ class Bandit:
         parents: tuple[Attempt, ...] = ()
         match kind:
             case "revise":
-                parents = (own.drawn(rng),)
+                parents = (here.drawn(rng),)
             case "simplify":
-                parents = (max(own.programs, key=lambda elite: len(elite.program)),)
+                parents = (max(here.programs, key=lambda elite: len(elite.program)),)
             case "repair":
                 parents = (broken.pop(0),)
             case "combine":
                 other = others[int(rng.integers(len(others)))]
-                parents = tuple(sorted((other.drawn(rng), own.drawn(rng)), key=fitness_of))
+                parents = tuple(sorted((other.drawn(rng), here.drawn(rng)), key=fitness_of))
         return Request(parents, island, kind)
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
         """Note which kinds of request paid, what failed, and the elites."""
         for attempt in attempts:
-            self.told += 1
+            self.received += 1
             paid = attempt.copy_of is None and self._admit(attempt)
             if attempt.kind:  # not the problem's own program
                 self.asked[attempt.kind] += 1

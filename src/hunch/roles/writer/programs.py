@@ -236,12 +236,13 @@ class ModelWriter:
     ) -> AnyPrompt:
         prompt = self.prompts.get(kind, self.prompt)
         shown = "\n\n".join(f"```python\n{parent.program.strip()}\n```" for parent in parents)
-        own = {"task": problem.text(), "examples": shown, "observation": feedback}
-        return self._asking.prompt(prompt(problem, parents, feedback), **own)
+        return self._asking.prompt(
+            prompt(problem, parents, feedback), task=problem.text(), examples=shown, observation=feedback
+        )
 
     def _written(self, problem: Problem, prompts: Sequence[AnyPrompt], n: int, first: int) -> list[str]:
-        told = self._asking.generate(prompts, n, first)
-        answers = [answer for own in told for answer in own]
+        sampled = self._asking.generate(prompts, n, first)
+        answers = [answer for samples in sampled for answer in samples]
         programs = [extract(spoken(answer), problem.function) for answer in answers]
         self._asking.hear(answers, [program if program.strip() else None for program in programs])
         return programs
@@ -278,13 +279,13 @@ class Mutator:
 
 
 def shown(
-    request: Request, told: Sequence[Attempt], kind: Feedback, rng: np.random.Generator
+    request: Request, attempts: Sequence[Attempt], kind: Feedback, rng: np.random.Generator
 ) -> tuple[tuple[Attempt, ...], str]:
     """Return the parents and the feedback that a writer sees: unchanged, or changed by a control.
 
     Args:
         request: The request.
-        told: All attempts so far.
+        attempts: All attempts so far.
         kind: ``own`` for the method, else a control.
         rng: Chooses the other program, for ``shuffled``.
     """
@@ -293,7 +294,7 @@ def shown(
     if kind == "blind":
         return request.parents, ""
     source = request.parents[-1]
-    others = [a for a in told if a.number != source.number]
+    others = [a for a in attempts if a.number != source.number]
     if kind == "shuffled" and others:
         source = others[int(rng.integers(len(others)))]
     return request.parents, source.outcome_text()
