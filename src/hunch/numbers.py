@@ -24,10 +24,10 @@ def number(value: Any, *, finite: bool = True) -> float | None:
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         return None
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) or not finite else None
+    return result if math.isfinite(result) or not finite else None
 
 
 def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:

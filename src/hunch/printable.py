@@ -52,10 +52,10 @@ class PrintableStream:
         return getattr(self.direct, name)
 
 
-def _escape(found: re.Match[str]) -> str:
-    number = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
 
 
-def _escape_alone(found: re.Match[str]) -> str:
-    return _escape(found) if len(found[0]) == 1 and found[0] != "\r" else found[0]
+def _escape_alone(match: re.Match[str]) -> str:
+    return _escape(match) if len(match[0]) == 1 and match[0] != "\r" else match[0]

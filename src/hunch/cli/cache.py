@@ -78,8 +78,9 @@ def stats(options: StatsOptions) -> None:
     for h in holdings:
         revision = h.revision if len(h.revision) <= 20 else h.revision[:17] + "..."
         grid.add_row(h.model, revision, h.verb, f"{h.answers:,}", _size(h.size), h.first[:10], h.last[:10])
-    total = sum(h.answers for h in holdings), sum(h.size for h in holdings)
-    grid.caption = f"{total[0]:,} answers, {_size(total[1])}; dates are UTC"
+    answers = sum(h.answers for h in holdings)
+    size = sum(h.size for h in holdings)
+    grid.caption = f"{answers:,} answers, {_size(size)}; dates are UTC"
     grid.caption_justify = "left"
     Console().print(grid, markup=False)
 

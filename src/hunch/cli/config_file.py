@@ -36,13 +36,15 @@ def with_values_of(cls: Any, values: Mapping[str, Any], prefix: str = "") -> Any
     Raises:
         UsageError: if there is no such option, or a value has the wrong type.
     """
-    hints, entries = get_type_hints(cls, include_extras=True), []
+    hints = get_type_hints(cls, include_extras=True)
+    entries = []
     for name, value in values.items():
         if issubclass(cls, Renamed) and name in cls.renamed:
             raise UsageError(f"{prefix}{name} is now {prefix}{cls.renamed[name]}.")
         if name not in hints or name == "config":
             raise UsageError(f"There is no setting {prefix}{name}; {suggest(name, list(hints))}")
-        hint, value = hints[name], as_tuples(value)
+        hint = hints[name]
+        value = as_tuples(value)
         if is_dataclass(hint) and isinstance(value, Mapping):
             inner = with_values_of(hint, value, f"{prefix}{name}.")
             entries.append((name, inner, field(default_factory=inner)))
@@ -50,6 +52,7 @@ def with_values_of(cls: Any, values: Mapping[str, Any], prefix: str = "") -> Any
         if get_origin(hint) is tuple and isinstance(value, str):
             value = (value,)
         check_value(prefix + name, value, hint)
-        value = Path(value) if Path in get_args(hint) and isinstance(value, str) else value
+        if isinstance(value, str) and Path in get_args(hint):
+            value = Path(value)
         entries.append((name, hint, field(default=value)))
     return make_dataclass(cls.__name__, entries, bases=(cls,), frozen=True, kw_only=True)

@@ -189,11 +189,11 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """
         before = self._np_random, self._np_random_seed, self.episode, self._task_random
         super().reset(seed=seed)
-        own = dict(options or {})
-        self.episode, task_seed = own.pop("episode", 0), own.pop("task_seed", None)
+        remaining = dict(options or {})
+        self.episode, task_seed = remaining.pop("episode", 0), remaining.pop("task_seed", None)
         self._task_random = None if task_seed is None else np.random.default_rng(task_seed)
         try:
-            outcome = self._begin(own)
+            outcome = self._begin(remaining)
         except UsageError:
             self._np_random, self._np_random_seed, self.episode, self._task_random = before
             raise

@@ -139,8 +139,8 @@ class Scene(NamedTuple):
 
 def manual(rules: Sequence[Rule]) -> str:
     """Return the sources and the recipes in words, one per line."""
-    found = dict.fromkeys(rule.source for rule in rules if rule.source)
-    return "\n".join([f"There are {', '.join(found)} in the world.", *map(recipe, rules)])
+    in_world = dict.fromkeys(rule.source for rule in rules if rule.source)
+    return "\n".join([f"There are {', '.join(in_world)} in the world.", *map(recipe, rules)])
 
 
 def recipe(rule: Rule) -> str:

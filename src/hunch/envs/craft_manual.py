@@ -41,8 +41,8 @@ class Recipe:
 
 def sources(manual: str) -> tuple[str, ...]:
     """Return what can be found, according to the manual."""
-    found = re.search(r"^There are (.*) in the world\.$", manual, re.MULTILINE)
-    return tuple(found[1].split(", ")) if found else ()
+    match = re.search(r"^There are (.*) in the world\.$", manual, re.MULTILINE)
+    return tuple(match[1].split(", ")) if match else ()
 
 
 def recipes(manual: str) -> dict[str, Recipe]:
@@ -103,10 +103,10 @@ class Reader(RuleWriter):
 
 def entry(skill: str, manual: str) -> dict[str, str] | None:
     """Return the lines of a skill's entry; None if the manual does not mention it."""
-    found = skill.removeprefix("find ")
-    if found != skill:
-        known = found in sources(manual)
-        return _lines(brings=found, moves="yes") if known else None
+    source = skill.removeprefix("find ")
+    if source != skill:
+        known = source in sources(manual)
+        return _lines(brings=source, moves="yes") if known else None
     recipe = recipes(manual).get(skill)
     if recipe is None:
         return None
@@ -119,9 +119,9 @@ def entry(skill: str, manual: str) -> dict[str, str] | None:
     )
 
 
-def _lines(**told: str) -> dict[str, str]:
+def _lines(**values: str) -> dict[str, str]:
     names = ("consumes", "requires", "nearby", "obtains", "brings", "moves")
-    return {name: told.get(name) or ("no" if name == "moves" else "-") for name in names}
+    return {name: values.get(name) or ("no" if name == "moves" else "-") for name in names}
 
 
 def _other(name: str, text: str, manual: str, rng: np.random.Generator) -> str:

@@ -105,8 +105,8 @@ _HAVE = r"^You have (.*)\.$"
 
 
 def _listed(pattern: str, text: str) -> list[str]:
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1].split(", ") if found else []
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1].split(", ") if match else []
 
 
 # ---- answers ----------------------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ def choice(asked: Asked) -> str:
     """Return the first possible action that did not just fail; asked directly, the next for the task."""
     if not asked.answers:
         return asked.other(asked.here.step(asked.task), asked.options, asked.compound)
-    told = asked.answers
-    ranked = _ranks(told["Which five"])
-    checked = re.findall(r"^(.*): (yes|no)$", told.get("each of these actions", ""), re.MULTILINE)
+    earlier_answers = asked.answers
+    ranked = _ranks(earlier_answers["Which five"])
+    checked = re.findall(r"^(.*): (yes|no)$", earlier_answers.get("each of these actions", ""), re.MULTILINE)
     can = dict(checked) or dict.fromkeys(ranked, "yes")  # where no question checks them
-    failed = told["taken last"] if told.get("action work", "").startswith("No") else ""
+    failed = earlier_answers["taken last"] if earlier_answers.get("action work", "").startswith("No") else ""
     good = [action for action in ranked if can.get(action) == "yes" and action != failed]
     best = (good or ranked or ["nothing"])[0]
     return asked.other(best, ranked)
@@ -232,8 +232,8 @@ def _ranked(names: Sequence[str]) -> str:
 
 def _ranks(answer: str) -> list[str]:
     """Return the names in an answer, by priority."""
-    found = re.findall(r"^\d+\. (.*) \(priority (\d)\)$", answer, re.MULTILINE)
-    return [name for name, _ in sorted(found, key=lambda pair: -int(pair[1]))]
+    ranked = re.findall(r"^\d+\. (.*) \(priority (\d)\)$", answer, re.MULTILINE)
+    return [name for name, _ in sorted(ranked, key=lambda pair: -int(pair[1]))]
 
 
 KINDS: Final[Mapping[str, Callable[[Asked], str]]] = {
@@ -275,16 +275,16 @@ class PlayerModel(RuleWriter):
     def _asked(self, prompt: str, index: int) -> Asked:
         book, can_find = _read(prompt.partition("Your task is to: ")[0])
         shown = prompt.partition("Your task is to: ")[2].partition("Question: ")[0]
-        task, _, told = shown.partition("\n")
-        told = told.partition("You are allowed to take")[0]
+        task, _, observed = shown.partition("\n")
+        observed = observed.partition("You are allowed to take")[0]
         pairs = re.findall(
             r"\nQuestion: ([^\n]*)\nAnswer: (.*?)(?=\n\nQuestion: |\n\nYou are allowed)", prompt, re.DOTALL
         )
         answers = {words: answer for text, answer in pairs for words in KINDS if words in text}
         return Asked(
-            here(told, book, can_find),
+            here(observed, book, can_find),
             task.strip(),
-            tuple(told.strip().splitlines()),
+            tuple(observed.strip().splitlines()),
             answers,
             listed_options(prompt),
             self.error,

@@ -16,8 +16,10 @@ def frozenlake(prompt: str, options: tuple[str, ...]) -> str:
     """
 
     def promise(option: str) -> tuple[bool, int, int]:
-        found = re.findall(rf"{re.escape(option)} leads to position \((\d+), (\d+)\), ([^.\n]*)", prompt)
-        row, column, cell = found[-1] if found else (0, 0, "a hole")
+        destinations = re.findall(
+            rf"{re.escape(option)} leads to position \((\d+), (\d+)\), ([^.\n]*)", prompt
+        )
+        row, column, cell = destinations[-1] if destinations else (0, 0, "a hole")
         return "hole" not in cell, int(row) + int(column), int(row)
 
     return max(options, key=promise)

@@ -33,11 +33,11 @@ def _matrix(prompt: str) -> bool | None:
 
 
 def _ultimatum(prompt: str) -> bool | None:
-    found = re.search(r"what you get is (?:less than ([\d.]+)%|less than \$([\d.]+)|not half)", prompt)
+    match = re.search(r"what you get is (?:less than ([\d.]+)%|less than \$([\d.]+)|not half)", prompt)
     split = re.findall(r"keeps \$([\d.]+) and you get \$([\d.]+)\.", prompt)
     done = re.findall(r"Outcome: you (\w+)", prompt)
-    if found is None or not split or not done:
+    if match is None or not split or not done:
         return None
-    kind: Rule = "percentage" if found[1] else "payoff" if found[2] else "equality"
-    threshold = float(found[1]) / 100 if found[1] else float(found[2] or 0)
+    kind: Rule = "percentage" if match[1] else "payoff" if match[2] else "equality"
+    threshold = float(match[1]) / 100 if match[1] else float(match[2] or 0)
     return bool(done[-1] == wanted(kind, threshold, *map(float, split[-1])))

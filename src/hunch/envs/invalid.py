@@ -22,9 +22,9 @@ _LINE: Final = re.compile(r"invalid (?:move|action)\b(?: of player (\d+))?", re.
 def is_invalid(transition: Transition) -> bool:
     """Return whether the environment refused the action of a transition."""
     for line in transition.event.splitlines():
-        found = _LINE.match(line.strip())
+        match = _LINE.match(line.strip())
         if line.strip() == REFUSED:
             return True
-        if found and found[1] in (None, str(transition.state.seat)):
+        if match and match[1] in (None, str(transition.state.seat)):
             return True
     return False

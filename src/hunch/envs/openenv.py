@@ -163,25 +163,25 @@ def _fetched(url: str, seconds: float) -> Any:
         OSError: if nothing answers in time.
         ValueError: if the answer is not JSON, or too large.
     """
-    found: list[bytes | Exception] = []
+    answers: list[bytes | Exception] = []
 
     def fetch() -> None:
         try:
             with build_opener(_Direct).open(url, timeout=seconds) as answer:
-                found.append(answer.read(LARGEST + 1))
+                answers.append(answer.read(LARGEST + 1))
         except Exception as error:  # http.client raises many; the waiting thread raises them again
-            found.append(error)
+            answers.append(error)
 
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(seconds)
-    if not found:
+    if not answers:
         raise TimeoutError(f"timed out after {seconds:g} seconds")
-    if isinstance(found[0], Exception):
-        raise found[0] if isinstance(found[0], OSError) else ValueError(str(found[0])) from found[0]
-    if len(found[0]) > LARGEST:
+    if isinstance(answers[0], Exception):
+        raise answers[0] if isinstance(answers[0], OSError) else ValueError(str(answers[0])) from answers[0]
+    if len(answers[0]) > LARGEST:
         raise ValueError(f"its answer has more than {LARGEST:,} bytes")
-    return _json(found[0])
+    return _json(answers[0])
 
 
 class OpenEnv(TextEnv):
@@ -305,10 +305,12 @@ class OpenEnv(TextEnv):
         shown = answer.observation
         self._answered = shown
         ours = shown.keys() >= OURS
-        told = {name: shown[name] for name in FIELDS if name in shown and (ours or name in self.passed)}
-        self.task = self.given_task or self._words(told, "task")
-        late = answer.done and self._flag(told, "truncated", False)
-        success = self._flag(told, "success", answer.done and answer.reward > 0)
+        read_fields = {
+            name: shown[name] for name in FIELDS if name in shown and (ours or name in self.passed)
+        }
+        self.task = self.given_task or self._words(read_fields, "task")
+        late = answer.done and self._flag(read_fields, "truncated", False)
+        success = self._flag(read_fields, "success", answer.done and answer.reward > 0)
         return Outcome(
             self._text(shown),
             self._actions(shown) if self._listed else None,
@@ -316,17 +318,17 @@ class OpenEnv(TextEnv):
             answer.done and not late,
             success,
             late,
-            self._words(told, "event"),
+            self._words(read_fields, "event"),
         )
 
-    def _flag(self, told: Mapping[str, Any], name: str, default: bool) -> bool:
-        value = told.get(name)
+    def _flag(self, values: Mapping[str, Any], name: str, default: bool) -> bool:
+        value = values.get(name)
         if value is not None and not isinstance(value, bool):
             raise self._wrong(f"{name} is {str(value)[:100]!r}, not true or false")
         return default if value is None else value
 
-    def _words(self, told: Mapping[str, Any], name: str) -> str:
-        value = told.get(name)
+    def _words(self, values: Mapping[str, Any], name: str) -> str:
+        value = values.get(name)
         if value is not None and not isinstance(value, str | int | float):
             raise self._wrong(f"{name} is not a text")
         return "" if value is None else str(value)

@@ -66,8 +66,8 @@ class Against(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
     def step(self, action: str | int) -> tuple[str, SupportsFloat, bool, bool, dict[str, Any]]:
         """Move for the first player, and let the model move until it is the first player's turn again."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        own = float(info["rewards"][SEAT]) if "rewards" in info else float(reward)
-        return self._until_free(observation, own, terminated, truncated, info)
+        own_reward = float(info["rewards"][SEAT]) if "rewards" in info else float(reward)
+        return self._until_free(observation, own_reward, terminated, truncated, info)
 
     def _until_free(
         self, observation: str, reward: float, terminated: bool, truncated: bool, info: dict[str, Any]

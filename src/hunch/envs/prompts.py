@@ -116,8 +116,8 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
 def _is_prompt(prompt: Any) -> bool:
     if not isinstance(prompt, list):
         return isinstance(prompt, str) and bool(prompt)
-    told = all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in prompt)
-    return told and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
+    are_messages = all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in prompt)
+    return are_messages and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
 
 
 def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str, float]]:
@@ -126,19 +126,23 @@ def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str,
     Raises:
         UsageError: if questions are missing, there is one prompt only, or all results are equal.
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    by_question: dict[str, dict[str, list[float]]] = {}
+    prompts: set[str] = set()
+    different: set[float] = set()  # results
     for number, row in enumerate(rows, 1):
         if not str(row.get("question", "")).strip():
             raise UsageError(
                 f"Line {number} of {file} has no question, without which prompts cannot be chosen."
             )
-        results = found.setdefault(str(row["question"]), {}).setdefault(shown(row["prompt"]), [])
-        results.append(float(row["right"]))
-    if len({prompt for own in found.values() for prompt in own}) < 2:
+        question, prompt, result = str(row["question"]), shown(row["prompt"]), float(row["right"])
+        by_question.setdefault(question, {}).setdefault(prompt, []).append(result)
+        prompts.add(prompt)
+        different.add(result)
+    if len(prompts) < 2:
         raise UsageError(f"{file} holds results of one prompt only, so there is nothing to choose.")
-    if len({result for own in found.values() for results in own.values() for result in results}) < 2:
+    if len(different) < 2:
         raise UsageError(f"All results in {file} are equal, so nothing can be learned from them.")
-    return {
-        text: {prompt: sum(all_of_it) / len(all_of_it) for prompt, all_of_it in own.items()}
-        for text, own in found.items()
-    }
+    means: dict[str, dict[str, float]] = {}
+    for question, by_prompt in by_question.items():
+        means[question] = {prompt: sum(rs) / len(rs) for prompt, rs in by_prompt.items()}
+    return means

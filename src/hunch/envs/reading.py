@@ -35,9 +35,9 @@ UNSURE: Final = "unsure"
 
 def shared(spec: str) -> Cached:
     """Return the model of a spec; environments with the same spec share one object."""
-    if (found := _LOADED.get(spec)) is None:
-        _LOADED[spec] = found = load(spec)
-    return found
+    if (model := _LOADED.get(spec)) is None:
+        _LOADED[spec] = model = load(spec)
+    return model
 
 
 class Schema(NamedTuple):
@@ -92,19 +92,19 @@ class Reader:
     @cached_property
     def _sentences(self) -> dict[str, Float32Array]:
         """The vectors of each field's sentences, (values, dim)."""
-        return {name: self.lm.embed(list(own.values())) for name, own in self.fields.items()}
+        return {name: self.lm.embed(list(sentences.values())) for name, sentences in self.fields.items()}
 
     def _written(self, seen: str) -> dict[str, str]:
         prompt: tuple[Message, ...] = (Message("user", self.question(), (seen,)),)
         for _ in range(2):
             answer = self.asking.generate([prompt])[0][0]
-            found, wrong = self.read(answer)
+            values, wrong = self.read(answer)
             if not wrong:
                 break
             again = f"{wrong} Answer with the JSON object only."
             prompt = (*prompt, Message("assistant", answer or "-"), Message("user", again))
-        sure = {name: value for name, value in found.items() if value != UNSURE}
-        self.asking.hear([answer], [None if wrong else found], rejected=len(found) - len(sure))
+        sure = {name: value for name, value in values.items() if value != UNSURE}
+        self.asking.hear([answer], [None if wrong else values], rejected=len(values) - len(sure))
         return sure
 
     def question(self) -> str:

@@ -122,12 +122,12 @@ class Task:
             hint = suggest(name, known, listed=(*EXAMPLES, others))
             raise UsageError(f"reasoning-gym has no task {name!r}; {hint}")
         kind, config = package.factory.DATASETS[name]
-        own = [entry.name for entry in fields(config) if entry.name not in OURS]
+        task_options = [entry.name for entry in fields(config) if entry.name not in OURS]
         for option in options:
             if option in OURS:
                 raise UsageError(f"The option {option} of {name} is set by --env.draw and --env.questions.")
-            if option not in own:
-                raise UsageError(f"The task {name} has no option {option!r}; {suggest(option, own)}")
+            if option not in task_options:
+                raise UsageError(f"The task {name} has no option {option!r}; {suggest(option, task_options)}")
         self.name = name
         self.options = dict(options)
         self.chance = OwnChance()

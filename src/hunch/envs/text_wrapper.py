@@ -96,10 +96,12 @@ class TextWrapper(TextEnv):
         self.env = env if max_steps is None else TimeLimit(env, max_steps)
         self.offers = ("raw", "free_text") if actions is None else ("raw",)  # type: ignore[misc]
         self.task = task
-        self._describe, self._success = describe, success
-        self._listed = (
-            actions if actions is None or callable(actions) else _numbered(actions, cast(Discrete, space))
-        )
+        self._describe = describe
+        self._success = success
+        if actions is None or callable(actions):
+            self._listed = actions
+        else:
+            self._listed = _numbered(actions, cast(Discrete, space))
         self._actions: Mapping[str, int] | None = {}
         self._seed: int | None = None
         self._observed: Any = None

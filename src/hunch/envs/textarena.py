@@ -196,19 +196,19 @@ class TextArena(TextEnv):
         """Return whether the game refused the last move; it may ask once more, or end."""
         state = getattr(self.game, "state", None)
         if done:
-            told = getattr(state, "game_info", None) or {}
-            return bool(told.get(mover, {}).get("invalid_move", False))
+            game_info = getattr(state, "game_info", None) or {}
+            return bool(game_info.get(mover, {}).get("invalid_move", False))
         # A valid move sets the number of errors back to 0.
         return int(getattr(state, "error_count", 0) or 0) > 0
 
     def _seen(self, done: bool) -> Outcome:
         self.paid, event = [0.0] * self.players, ""
         if done:
-            rewards, told = self.game.close()
+            rewards, final_info = self.game.close()
             paid = [(rewards or {}).get(player, 0.0) for player in range(self.players)]
             # some games give the reason of an invalid move in place of its reward
             self.paid = [0.0 if isinstance(reward, str) else float(reward) for reward in paid]
-            event = str((told or {}).get(self.mover, {}).get("reason", ""))
+            event = str((final_info or {}).get(self.mover, {}).get("reason", ""))
             observation = event
         else:
             self.mover, observation = self.game.get_observation()

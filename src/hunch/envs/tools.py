@@ -88,8 +88,8 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """Return the tool in the form of OpenAI's chat API."""
-        told = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return {"type": "function", "function": told}
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
 
     def wrong(self, arguments: Any) -> str:
         """Return what is wrong with the arguments of a call, in a sentence; empty if nothing is found.
@@ -226,8 +226,8 @@ class Tools(TextEnv):
         return f"{name}: {wrong}" if wrong else ""
 
     def _refused(self, why: str) -> Outcome:
-        told = printable(why)[:LONGEST_RESULT]
-        return Outcome(told, None, event=f"{INVALID}: {told}")
+        reason = printable(why)[:LONGEST_RESULT]
+        return Outcome(reason, None, event=f"{INVALID}: {reason}")
 
     def _answered(self, answer: str) -> Outcome:
         """End the episode with a final answer."""
@@ -239,12 +239,12 @@ class Tools(TextEnv):
 
     def _called(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
         """Call a tool; return its result as text, and why it failed."""
-        found: list[Any] = []
+        results: list[Any] = []
         raised: list[BaseException] = []
 
         def run() -> None:
             try:
-                found.append(tool.call(**arguments))
+                results.append(tool.call(**arguments))
             except BaseException as error:  # a tool may raise anything, and none may end the episode
                 raised.append(error)
 
@@ -257,7 +257,7 @@ class Tools(TextEnv):
         if raised:
             said = str(raised[0])
             return "", said if isinstance(raised[0], HunchError) else f"{type(raised[0]).__name__}: {said}"
-        return _as_text(found[0]), ""
+        return _as_text(results[0]), ""
 
 
 def read_call(text: str) -> tuple[str, Any] | None:

@@ -91,8 +91,8 @@ class Pictured(Rewording):
     def __init__(self, env: gymnasium.Env[str, str | int]) -> None:
         RecordConstructorArgs.__init__(self)
         gymnasium.Wrapper.__init__(self, env)
-        own = declared(env)
-        self.offers = None if own is None else ("pictures", *own)
+        offers = declared(env)
+        self.offers = None if offers is None else ("pictures", *offers)
 
     def reword(
         self, observation: str, info: dict[str, Any], action: str | int | None
@@ -122,14 +122,14 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
         RecordConstructorArgs.__init__(self)
         gymnasium.Wrapper.__init__(self, env)
         name = env.spec.id if env.spec else type(env.unwrapped).__name__
-        if acts(own := declared(env)) != "listed":
+        if acts(offers := declared(env)) != "listed":
             raise UsageError(f"{name} accepts any text as it is: leave out written.")
         self.limit = int(getattr(env.unwrapped, "max_steps", sys.maxsize))
         if self.limit == sys.maxsize:
             raise UsageError(
                 f"An inadmissible text costs a step, and {name} has no step limit: set max_steps."
             )
-        self.offers = ("free_text", *(own or ()))
+        self.offers = ("free_text", *(offers or ()))
         self.left = 0  # steps of the episode
         self._info: dict[str, Any] = {}
 

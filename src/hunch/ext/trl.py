@@ -75,21 +75,21 @@ def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[lis
     def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
         tokenizer, most = trainer.processing_class, trainer.args.max_completion_length
         played = [_begun(first.fork(), prompt, tokenizer) for prompt in prompts]
-        while live := [own for own in played if not own.done]:
-            for own, (tokens, logprobs) in zip(live, _write(live, trainer, turn_tokens), strict=True):
-                own.add(tokens, logprobs, True)
-                turn = own.turns.step(tokenizer.decode(tokens, skip_special_tokens=True).strip())
-                own.total += turn.reward
+        while live := [episode for episode in played if not episode.done]:
+            for episode, (tokens, logprobs) in zip(live, _write(live, trainer, turn_tokens), strict=True):
+                episode.add(tokens, logprobs, True)
+                turn = episode.turns.step(tokenizer.decode(tokens, skip_special_tokens=True).strip())
+                episode.total += turn.reward
                 shown = tokenizer.encode(f"{turn.text}\n>", add_special_tokens=False)
-                own.done = turn.done or len(own.tokens) + len(shown) + turn_tokens > most
-                if not own.done:
-                    own.add(shown, [0.0] * len(shown), False)
+                episode.done = turn.done or len(episode.tokens) + len(shown) + turn_tokens > most
+                if not episode.done:
+                    episode.add(shown, [0.0] * len(shown), False)
         return {
-            "prompt_ids": [own.prompt for own in played],
-            "completion_ids": [own.tokens for own in played],
-            "logprobs": [own.logprobs for own in played],
-            "env_mask": [own.mask for own in played],
-            "episode_return": [own.total for own in played],
+            "prompt_ids": [episode.prompt for episode in played],
+            "completion_ids": [episode.tokens for episode in played],
+            "logprobs": [episode.logprobs for episode in played],
+            "env_mask": [episode.mask for episode in played],
+            "episode_return": [episode.total for episode in played],
         }
 
     return play
@@ -113,7 +113,7 @@ def _write(live: Sequence[_Played], trainer: Any, most: int) -> list[tuple[list[
     from trl.models import unwrap_model_for_generation
 
     tokenizer, device = trainer.processing_class, trainer.accelerator.device
-    heads = [own.prompt + own.tokens for own in live]
+    heads = [row.prompt + row.tokens for row in live]
     width = max(map(len, heads))
     ids = torch.tensor([[tokenizer.pad_token_id] * (width - len(h)) + h for h in heads], device=device)
     seen = torch.tensor([[0] * (width - len(h)) + [1] * len(h) for h in heads], device=device)
@@ -140,7 +140,7 @@ def _write(live: Sequence[_Played], trainer: Any, most: int) -> list[tuple[list[
     drawn = written.sequences[:, width:]  # (episodes, tokens)
     logprobs = log_probs.gather(2, drawn[..., None])[..., 0]  # (episodes, tokens)
     rows = zip(drawn.tolist(), logprobs.tolist(), strict=True)
-    return [_line(tokens, own, tokenizer, ends) for tokens, own in rows]
+    return [_line(tokens, row, tokenizer, ends) for tokens, row in rows]
 
 
 def _line(

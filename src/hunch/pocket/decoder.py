@@ -50,7 +50,8 @@ class Group:
 
     Attributes:
         keys: Keys of the prompt, shape (layers, heads, tokens, head size); ``values`` likewise.
-        own: Keys and values of tokens after the prompt, shape (2, layers, heads, texts, tokens, head size).
+        written: Keys and values of the tokens after the prompt, shape
+            (2, layers, heads, texts, tokens, head size).
         texts: The texts.
         prompt: Number of tokens of the prompt.
     """
@@ -58,13 +59,13 @@ class Group:
     def __init__(self, prompt: int, keys: Float32Array, room: int) -> None:
         self.prompt, self.keys, self.values = prompt, keys, np.zeros_like(keys)
         layers, heads, _, size = keys.shape
-        self.own = np.empty((2, layers, heads, 1, room, size), np.float32)
+        self.written = np.empty((2, layers, heads, 1, room, size), np.float32)
         self.texts: Sequence[Text] = [()]
 
     @property
     def size(self) -> int:
         """Size of the keys and values in bytes."""
-        return 2 * self.keys.nbytes + self.own.nbytes
+        return 2 * self.keys.nbytes + self.written.nbytes
 
     def follow(self, texts: Sequence[Text]) -> None:
         """Prepare for texts that are one token longer than before, or that start again after the prompt."""
@@ -72,9 +73,10 @@ class Group:
         rows = {text if read else (): row for row, text in enumerate(self.texts)}
         taken = [rows[text[:-1]] for text in texts]
         if taken != list(range(len(self.texts))):
-            before, (*outer, _, room, size) = self.own, self.own.shape
-            self.own = np.empty((*outer, len(taken), room, size), np.float32)
-            self.own[..., :read, :] = before[..., taken, :read, :]
+            before = self.written
+            *outer, _, room, size = before.shape
+            self.written = np.empty((*outer, len(taken), room, size), np.float32)
+            self.written[..., :read, :] = before[..., taken, :read, :]
         self.texts = texts
 
 
@@ -162,10 +164,10 @@ class Decoder:
     def advance(self, groups: Sequence[Group]) -> list[Float32Array]:
         """Read the last token of all texts in the groups; return the logits of the next tokens, per group."""
         rows = [(group, row) for group in groups for row in range(len(group.texts))]
-        found: list[Float32Array] = []
+        logits: list[Float32Array] = []
         for start in range(0, len(rows), WIDTH):
-            found += self._advance(rows[start : start + WIDTH])
-        return found
+            logits += self._advance(rows[start : start + WIDTH])
+        return logits
 
     def _advance(self, rows: Sequence[tuple[Group, int]]) -> list[Float32Array]:
         free = [0] * (WIDTH - len(rows))
@@ -176,8 +178,8 @@ class Decoder:
         mixed, runs = np.zeros((self.heads, WIDTH, self.size), np.float32), list(_runs(rows))
         for i, layer in enumerate(self.weights):
             q, k, v = self._project(layer, x, turns)
-            for group, own, part in runs:
-                keys, values = group.own[:, i, :, own, : len(group.texts[0])]
+            for group, texts_read, part in runs:
+                keys, values = group.written[:, i, :, texts_read, : len(group.texts[0])]
                 keys[:, :, -1], values[:, :, -1] = k[:, part], v[:, part]
                 shared = group.keys[i, :, : group.prompt], group.values[i, :, : group.prompt]
                 mixed[:, part] = _continued(q, part, shared, (keys, values))
@@ -276,8 +278,8 @@ def _alike(together: int, products: Sequence[Float32Array]) -> bool:
         blocks = chance.standard_normal((most, BLOCK, len(weight)), dtype=np.float32)
         wanted = np.stack([block @ weight for block in blocks])
         for order in (chance.permutation(most)[:together] for _ in range(4)):
-            found = np.concatenate(blocks[order]) @ weight
-            if not np.array_equal(found.reshape(together, BLOCK, -1), wanted[order]):
+            product = np.concatenate(blocks[order]) @ weight
+            if not np.array_equal(product.reshape(together, BLOCK, -1), wanted[order]):
                 return False
     return True
 
@@ -300,19 +302,19 @@ def _attended(q: Float32Array, keys: Float32Array, values: Float32Array, block: 
     return _mixed(scores, values[:, : block.stop])
 
 
-def _continued(q: Float32Array, part: slice, prompt: Pair, own: Pair) -> Float32Array:
+def _continued(q: Float32Array, part: slice, prompt: Pair, new: Pair) -> Float32Array:
     """Return the attention's output of texts, whose tokens see the prompt and the text's own keys and values.
 
     The prompt's share is computed for all rows of the pass, so that a row has the same bits in any company.
     """
     length = prompt[0].shape[1]
-    scores = np.zeros((*q.shape[:2], length + own[0].shape[2]), np.float32)
+    scores = np.zeros((*q.shape[:2], length + new[0].shape[2]), np.float32)
     np.matmul(q, prompt[0].transpose(0, 2, 1), out=scores[:, :, :length])
-    scores[:, part, length:] = (q[:, part, None] @ own[0].transpose(0, 1, 3, 2))[:, :, 0]
+    scores[:, part, length:] = (q[:, part, None] @ new[0].transpose(0, 1, 3, 2))[:, :, 0]
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     mixed: Float32Array = (scores[:, :, :length] @ prompt[1])[:, part]
-    mixed += (scores[:, part, None, length:] @ own[1])[:, :, 0]
+    mixed += (scores[:, part, None, length:] @ new[1])[:, :, 0]
     mixed /= scores[:, part].sum(axis=-1, keepdims=True)
     return mixed
 

@@ -75,8 +75,8 @@ def _folder(corpus: str) -> Path:
         return HOUSEHOLDS
     known = plugins.installed(GROUP)
     if corpus in known:
-        found: Path = known[corpus].load()
-        return found
+        folder: Path = known[corpus].load()
+        return folder
     if corpus in _OF_POCKET:
         raise extras.of_pocket(f"The pocket model of the corpus {corpus!r}")
     hint = suggest(corpus, list(dict.fromkeys((*_OF_POCKET, *known, "households"))))

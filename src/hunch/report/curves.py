@@ -110,7 +110,7 @@ def within(result: Result, lifetime: int) -> Points:
     least = last or 0.75 * result.steps
     judged = [e for e in result.evaluations or result.episodes if e.step >= least]
     by = [[e for e in judged if e.number % lifetime == n] for n in range(lifetime)]
-    known = [n for n, own in enumerate(by) if own]
+    known = [n for n, runs in enumerate(by) if runs]
     return {
         "episode": np.array([n + 1.0 for n in known]),
         "success": np.array([np.mean([e.success for e in by[n]]) for n in known]),

@@ -78,8 +78,8 @@ def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
     chosen = choose(run.result.episodes, number)
     try:
         if replayed and chosen:
-            found = opinions(run.folder, [episodes[i] for i in chosen], loaded)
-            explained = dict(zip(chosen, found, strict=True))
+            step_opinions = opinions(run.folder, [episodes[i] for i in chosen], loaded)
+            explained = dict(zip(chosen, step_opinions, strict=True))
     except HunchError as error:
         why_not = str(error)
     return Told(run, episodes, replayed, reason, explained, why_not)

@@ -95,10 +95,10 @@ def collect(folders: Sequence[Path]) -> tuple[list[Comparison], list[LeftOut]]:
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"There is no folder {folder}.")
-    found = list(dict.fromkeys(path for folder in folders for path in _run_folders(folder.resolve())))
-    root = Path(commonpath([path.parent for path in found])) if found else Path()
+    run_folders = list(dict.fromkeys(path for folder in folders for path in _run_folders(folder.resolve())))
+    root = Path(commonpath([path.parent for path in run_folders])) if run_folders else Path()
     runs, left_out = list[Run](), list[LeftOut]()
-    for path in found:
+    for path in run_folders:
         name = path.relative_to(root).as_posix()
         try:
             runs.append(_once(_read(path, name), runs))
@@ -184,8 +184,10 @@ def _varied(runs: Sequence[Run]) -> Iterator[Run]:
         several = len({run.config.seed for run in group}) > 1
         for run in group:
             options = run.config.env_options
-            own = {name: SEED for name in options if several and all(_is_seed(each, name) for each in group)}
-            yield replace(run, arm=replace(run.config, env_options={**options, **own}))
+            seeded = {
+                name: SEED for name in options if several and all(_is_seed(each, name) for each in group)
+            }
+            yield replace(run, arm=replace(run.config, env_options={**options, **seeded}))
 
 
 def _is_seed(run: Run, name: str) -> bool:
@@ -215,7 +217,7 @@ def _told_apart(config: RunConfig, others: Sequence[RunConfig]) -> str:
     """Return the label, with the settings that distinguish it from others with the same label."""
     label = _label(config)
     flat = [leaves({**other.settings(), "seed": 0}) for other in others if _label(other) == label]
-    own = leaves({**config.settings(), "seed": 0})
-    differing = [key for key in own if any(other.get(key) != own[key] for other in flat)]
-    told = ", ".join(f"{re.sub(r'^options[.]', '', key)}={own[key]}" for key in differing)
-    return f"{label} ({told})" if told else label
+    settings = leaves({**config.settings(), "seed": 0})
+    differing = [key for key in settings if any(other.get(key) != settings[key] for other in flat)]
+    differences = ", ".join(f"{re.sub(r'^options[.]', '', key)}={settings[key]}" for key in differing)
+    return f"{label} ({differences})" if differences else label

@@ -29,7 +29,7 @@ def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) ->
     lines = [run.records for run in runs]
     every = 1
     while True:
-        shown = [printable_values(list(_entries(own, every))) for own in lines]
+        shown = [printable_values(list(_entries(programs_of_run, every))) for programs_of_run in lines]
         blocks = [encode(entries, plain=plain) if entries else "" for entries in shown]
         if sum(map(len, blocks)) <= largest or every > max(map(len, lines)):
             return blocks
@@ -61,11 +61,11 @@ def ancestors(programs: dict[int, dict[str, Any]]) -> list[int]:
     """Return the numbers of the best program and its ancestors."""
     scored = [line for line in programs.values() if line["fitness"] is not None]
     at = max(scored, key=lambda line: float(line["fitness"]))["number"] if scored else None
-    found = list[int]()
-    while at in programs and at not in found:
-        found.append(at)
+    numbers: list[int] = []
+    while at in programs and at not in numbers:
+        numbers.append(at)
         at = parent(programs[at], programs)
-    return found
+    return numbers
 
 
 def parent(line: dict[str, Any], programs: dict[int, dict[str, Any]]) -> int | None:
@@ -79,14 +79,16 @@ def _program(
 ) -> dict[str, Any]:
     mother = parent(line, programs)
     fitness = None if line["fitness"] is None else digits(float(line["fitness"]))
-    told = {"number": line["number"], "fitness": fitness, "parent": mother}
-    told["best"] = line["number"] in line_of_best
+    entry = {"number": line["number"], "fitness": fitness, "parent": mother}
+    entry["best"] = line["number"] in line_of_best
     if not whole:
-        return told
+        return entry
     before = programs[mother]["program"] if mother is not None else ""
-    apart = {"number", "program", "fitness", "parents", "scores", "group"}
-    rest = {key: value for key, value in line.items() if key not in apart and value not in ("", {}, [])}
-    return {**told, "code": difference(before, line["program"]), "fields": _fields(rest)}
+    shown_elsewhere = {"number", "program", "fitness", "parents", "scores", "group"}
+    rest = {
+        key: value for key, value in line.items() if key not in shown_elsewhere and value not in ("", {}, [])
+    }
+    return {**entry, "code": difference(before, line["program"]), "fields": _fields(rest)}
 
 
 def difference(before: str, after: str) -> list[tuple[str, str]]:
@@ -97,13 +99,13 @@ def difference(before: str, after: str) -> list[tuple[str, str]]:
     old, new = before.splitlines(), after.splitlines()
     if not old:
         return [(" ", text) for text in new]
-    found = list[tuple[str, str]]()
+    lines = list[tuple[str, str]]()
     for kind, low, high, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
-            found += [(" ", text) for text in new[start:end]]
+            lines += [(" ", text) for text in new[start:end]]
         else:
-            found += [("-", text) for text in old[low:high]] + [("+", text) for text in new[start:end]]
-    return found
+            lines += [("-", text) for text in old[low:high]] + [("+", text) for text in new[start:end]]
+    return lines
 
 
 def _other(line: dict[str, Any], whole: bool) -> dict[str, Any]:

@@ -40,17 +40,17 @@ def leads(outcomes: Sequence[Outcome]) -> list[Lead]:
     """Return the lead of each arm with a model over each baseline that has a seed in common with it."""
     results = by_arm(outcomes)
     baselines = [arm for arm in results if arm.model == "none"]
-    found = [
+    all_leads = [
         _lead(arm, baseline, results[arm], results[baseline])
         for baseline in baselines
         for arm in results
         if arm not in baselines
     ]
-    return [lead for lead in found if lead.seeds]
+    return [lead for lead in all_leads if lead.seeds]
 
 
-def _lead(arm: Arm, baseline: Arm, own: Mapping[int, Result], others: Mapping[int, Result]) -> Lead:
-    pairs = [(own[seed], others[seed]) for seed in own if seed in others]
+def _lead(arm: Arm, baseline: Arm, results: Mapping[int, Result], others: Mapping[int, Result]) -> Lead:
+    pairs = [(results[seed], others[seed]) for seed in results if seed in others]
     halves = [(_half(mine), _half(its), its.requested) for mine, its in pairs]
     reached = any(mine or its for mine, its, _ in halves)
     return Lead(

@@ -63,9 +63,9 @@ def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) 
     every = 1
     while True:
         words = Words()
-        blocks = [encode(printable_values(_columns(told, words, every)), plain=plain) for told in tales]
+        blocks = [encode(printable_values(_columns(tale, words, every)), plain=plain) for tale in tales]
         shared = encode(printable_values(words.plain()), plain=plain)
-        longest = max((len(told.episodes) for told in tales), default=0)
+        longest = max((len(tale.episodes) for tale in tales), default=0)
         if len(shared) + sum(map(len, blocks)) <= largest or every > longest:
             return shared, blocks
         every *= 2
@@ -77,26 +77,26 @@ def encode(value: Any, *, plain: bool = False) -> str:
     return text if plain else base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _columns(told: Told, words: Words, every: int) -> dict[str, Any]:
-    episodes = told.episodes
-    seen = [i for i in range(len(told.replayed)) if i % every == 0 or i in told.explained]
+def _columns(tale: Told, words: Words, every: int) -> dict[str, Any]:
+    episodes = tale.episodes
+    seen = [i for i in range(len(tale.replayed)) if i % every == 0 or i in tale.explained]
     return {
         "step": [e.step for e in episodes],
         "return": [digits(e.episode_return) for e in episodes],
         "length": [e.length for e in episodes],
         "success": [int(e.success) for e in episodes],
         "seed": [e.seed for e in episodes],
-        "training": len(told.run.result.episodes),
+        "training": len(tale.run.result.episodes),
         "actions": [words.texts[action] for e in episodes for action in e.actions],
         "seen": seen,
-        "task": [words.texts[told.replayed[i].task] for i in seen],
-        "answers": [words.texts[answer] for i in seen for answer in told.replayed[i].answers],
-        "pictures": [words.texts[url] for i in seen for url in told.replayed[i].pictures],
-        "offers": [words.offer(offer) for i in seen for offer in told.replayed[i].offers],
-        "rewards": [digits(reward) for i in seen for reward in told.replayed[i].rewards],
-        "reason": told.reason,
-        "opinions": {i: [_opinion(step) for step in steps] for i, steps in told.explained.items()},
-        "whyNoOpinions": told.why_not_explained,
+        "task": [words.texts[tale.replayed[i].task] for i in seen],
+        "answers": [words.texts[answer] for i in seen for answer in tale.replayed[i].answers],
+        "pictures": [words.texts[url] for i in seen for url in tale.replayed[i].pictures],
+        "offers": [words.offer(offer) for i in seen for offer in tale.replayed[i].offers],
+        "rewards": [digits(reward) for i in seen for reward in tale.replayed[i].rewards],
+        "reason": tale.reason,
+        "opinions": {i: [_opinion(step) for step in steps] for i, steps in tale.explained.items()},
+        "whyNoOpinions": tale.why_not_explained,
     }
 
 

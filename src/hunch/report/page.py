@@ -44,11 +44,11 @@ def page(
         The page as self-contained HTML. The same folders give the same page.
     """
     runs = [run for comparison in comparisons for members in comparison.arms.values() for run in members]
-    told, loaded = list[Told](), Loaded()
+    episodes_told, loaded = list[Told](), Loaded()
     for run in runs:
         watch(run)
-        told.append(tell(run, episodes, loaded))
-    words, blocks = pack(told, plain=plain)
+        episodes_told.append(tell(run, episodes, loaded))
+    words, blocks = pack(episodes_told, plain=plain)
     data = {
         "title": title(comparisons),
         "x": X | (LIFE if any(run.config.lifetime > 1 for run in runs) else {}),
@@ -92,6 +92,8 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
     members = list(comparison.arms.values())
     plain = {*X, *Y}
     more = dict.fromkeys(n for group in members for run in group for n in run.points if n not in plain)
+    # Of each arm, the return at the end, by seed.
+    returns = [{run.config.seed: final_return(run.result) for run in arm_runs} for arm_runs in members]
     return {
         "more": list(more),
         "title": comparison.title,
@@ -101,9 +103,7 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
         "arms": [_arm(*each, runs) for each in zip(comparison.arms.items(), table, strict=True)],
         "beats": {
             "success": _beats(table, [row.by_seed for row in table], best=1.0),
-            "return": _beats(
-                table, [{r.config.seed: final_return(r.result) for r in own} for own in members]
-            ),
+            "return": _beats(table, returns),
         },
         "verdict": verdict(table),
         "settings": _settings(list(comparison.arms)),
@@ -170,9 +170,9 @@ def _beats(
     """Return the verdict on the row's arm over the column's, and its lead; None on the diagonal."""
     sides = list(zip(table, scores, strict=True))
 
-    def cell(row: Row, own: Mapping[int, float], other: Row, its: Mapping[int, float]) -> list[str] | None:
-        found = contrast(own, its, best=best)
-        return None if row is other else [found.said, found.size]
+    def cell(row: Row, scores: Mapping[int, float], other: Row, its: Mapping[int, float]) -> list[str] | None:
+        evidence = contrast(scores, its, best=best)
+        return None if row is other else [evidence.said, evidence.size]
 
     return [[cell(*one, *other) for other in sides] for one in sides]
 
@@ -195,5 +195,7 @@ def _versions(arms: dict[Arm, list[Run]]) -> list[list[str]]:
     """Return the installed packages with their version, or versions if the runs differ."""
     records = [run.record["versions"] for members in arms.values() for run in members]
     names = dict.fromkeys(name for record in records for name in record)
-    found = {name: sorted({record.get(name) or "not installed" for record in records}) for name in names}
-    return [[name, ", ".join(versions)] for name, versions in found.items()]
+    versions_of = {
+        name: sorted({record.get(name) or "not installed" for record in records}) for name in names
+    }
+    return [[name, ", ".join(versions)] for name, versions in versions_of.items()]

@@ -81,13 +81,13 @@ class Row:
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
     """Return one row per arm, in the order of the comparison; arms without a finished run are left out."""
-    return [_row(arm, found) for arm, found in by_arm(outcomes).items()]
+    return [_row(arm, by_seed) for arm, by_seed in by_arm(outcomes).items()]
 
 
-def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
-    results = list(found.values())
+def _row(arm: Arm, results_by_seed: Mapping[int, Result]) -> Row:
+    results = list(results_by_seed.values())
     courses = [result.course for result in results]
-    by_seed = {seed: result.success.value for seed, result in found.items()}
+    by_seed = {seed: result.success.value for seed, result in results_by_seed.items()}
 
     def total(*names: str) -> float:
         return sum(result.usage.get(name, 0) for result in results for name in names)
@@ -101,8 +101,10 @@ def _row(arm: Arm, found: Mapping[int, Result]) -> Row:
         steps=results[0].steps,
         success=over_seeds(list(by_seed.values())),
         returns=over_seeds([final_return(result) for result in results]),
-        area=over_seeds([area(*own, result.requested) for own, result in zip(courses, results, strict=True)]),
-        steps_to_half=_median_reached([first_reached(*own, 0.5) for own in courses]),
+        area=over_seeds(
+            [area(*course, result.requested) for course, result in zip(courses, results, strict=True)]
+        ),
+        steps_to_half=_median_reached([first_reached(*course, 0.5) for course in courses]),
         by_seed=by_seed,
         requests=requests(arm.config, [result.models for result in results]),
         calls=int(total("calls")),
@@ -119,11 +121,11 @@ def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float
     """Return requests, including cached ones, by the role that the model fills."""
     roles = () if "agent" in config.objects else methods.find(config.method).roles
     named = dict(zip(("lm", "policy_lm"), roles, strict=False))
-    found: dict[str, int] = {}
+    by_role: dict[str, int] = {}
     for name, usage in (item for run in models for item in run.items()):
         role, asked = named.get(name, name), int(usage.get("calls", 0) + usage.get("cache_hits", 0))
-        found[role] = found.get(role, 0) + asked
-    return found
+        by_role[role] = by_role.get(role, 0) + asked
+    return by_role
 
 
 def final_return(result: Result) -> float:

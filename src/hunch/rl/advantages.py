@@ -150,9 +150,8 @@ def leave_one_out(actions: Actions, gamma: float, lam: float) -> FloatArray:
     for number in np.unique(actions.groups):
         members = actions.groups == number  # (episodes,)
         group_returns = episode_returns[members]  # (k,)
-        advantages[members] = (
-            (group_returns - group_returns.mean()) * len(group_returns) / (len(group_returns) - 1)
-        )
+        k = len(group_returns)
+        advantages[members] = (group_returns - group_returns.mean()) * k / (k - 1)
     return _for_each_action(advantages, actions)
 
 
@@ -206,7 +205,7 @@ def _standardised_in_groups(scores: FloatArray, groups: IntArray) -> FloatArray:
         scores: Shape (k,).
         groups: The number of each score's group, shape (k,).
     """
-    standardised = np.zeros(len(scores))
+    scaled = np.zeros(len(scores))
     order = np.argsort(groups, kind="stable")  # the members of a group side by side
     borders = np.flatnonzero(np.diff(groups[order])) + 1
     for members in np.split(order, borders):
@@ -215,8 +214,8 @@ def _standardised_in_groups(scores: FloatArray, groups: IntArray) -> FloatArray:
         group_scores = scores[members]
         deviation = group_scores.std(ddof=1)
         if deviation > ROUNDING * np.abs(group_scores).max():
-            standardised[members] = (group_scores - group_scores.mean()) / deviation
-    return standardised
+            scaled[members] = (group_scores - group_scores.mean()) / deviation
+    return scaled
 
 
 def standardised(advantages: Tensor) -> Tensor:

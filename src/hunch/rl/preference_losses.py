@@ -58,7 +58,9 @@ def log_ratios(texts: Evaluated, reference: Tensor) -> Tensor:
 def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1) -> Tensor:
     """Return the loss of DPO: the negative log-likelihood of choices under a Bradley-Terry model.
 
-    Rafailov et al., "Direct Preference Optimization" (NeurIPS 2023), equation 7.
+    Rafailov et al., "Direct Preference Optimization" (NeurIPS 2023), equation 7::
+
+        L = - mean log sigmoid( beta [ log pi(y_w|x) / ref(y_w|x)  -  log pi(y_l|x) / ref(y_l|x) ] )
 
     Args:
         chosen: Log-ratios of the preferred texts, shape (n,).
@@ -82,7 +84,13 @@ def kto(
     """Return the loss of Kahneman-Tversky optimisation, for texts labelled good or bad, without pairs.
 
     Ethayarajh et al., "KTO: Model Alignment as Prospect Theoretic Optimization" (ICML 2024), equations 7 and
-    8. The reference point is the KL divergence from the reference, estimated from texts of other prompts.
+    8, without their constant. With r = log pi(y|x) / ref(y|x)::
+
+        z  = max(0, mean of r over texts of other prompts)              the KL divergence from the reference
+        L  = mean of  w_good (1 - sigmoid( beta (r - z)))   for a good text
+                      w_bad  (1 - sigmoid(-beta (r - z)))   for a bad one
+
+    No gradient flows through z.
 
     Args:
         ratios: Log-ratios of the texts, shape (n,).
@@ -95,7 +103,8 @@ def kto(
     Returns:
         The mean loss.
     """
-    origin = others.detach().mean().clamp(min=0.0)
-    sign = torch.where(good, 1.0, -1.0)
-    weights = torch.where(good, weight_good, weight_bad)
-    return (weights * (1 - torch.sigmoid(beta * sign * (ratios - origin)))).mean()
+    reference_point = others.detach().mean().clamp(min=0.0)  # z, a scalar
+    sign = torch.where(good, 1.0, -1.0)  # (n,)
+    weights = torch.where(good, weight_good, weight_bad)  # (n,)
+    values = torch.sigmoid(beta * sign * (ratios - reference_point))  # (n,)
+    return (weights * (1 - values)).mean()

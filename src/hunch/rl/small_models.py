@@ -119,13 +119,17 @@ def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> Floa
     Raises:
         UsageError: if it does not converge, as may happen with a discount of 1 and endless episodes.
     """
-    values = np.zeros(len(table.states))
-    there = table.share.sum(axis=2) > 0
+    values = np.zeros(len(table.states))  # (S,): V
+    exists = table.share.sum(axis=2) > 0  # (S, A)
     for _ in range(10_000):
-        follows = np.where(table.after >= 0, values[table.after], 0.0)
-        q: FloatArray = np.where(there, (table.share * (table.reward + gamma * follows)).sum(axis=2), -np.inf)
-        new = np.where(there.any(axis=1), q.max(axis=1), 0.0)
-        if np.abs(new - values).max() <= tolerance:
+        # Q(s, a) = sum over the draws of share (r + gamma V(s')), and V(s') = 0 after the end
+        next_values = np.where(table.after >= 0, values[table.after], 0.0)  # (S, A, draws)
+        expected = (table.share * (table.reward + gamma * next_values)).sum(axis=2)  # (S, A)
+        q: FloatArray = np.where(exists, expected, -np.inf)
+
+        # V(s) = max over a of Q(s, a); 0 where there is no action
+        new_values = np.where(exists.any(axis=1), q.max(axis=1), 0.0)
+        if np.abs(new_values - values).max() <= tolerance:
             return q
-        values = new
+        values = new_values
     raise UsageError(f"Value iteration does not converge with a discount of {gamma}: lower it.")

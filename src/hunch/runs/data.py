@@ -110,10 +110,17 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
         texts = _texts(row, f"Line {number} of {file}")
         group = number if len(texts) > 1 else None
         prompt = shown(row["prompt"])
-        episodes += [
-            Recording((prompt, prompt), (None, None), (text,), (reward,), True, False, group=group)
-            for text, reward in texts
-        ]
+        for text, reward in texts:
+            episode = Recording(
+                observations=(prompt, prompt),
+                admissible=(None, None),  # any text
+                actions=(text,),
+                rewards=(reward,),
+                terminated=True,
+                truncated=False,
+                group=group,
+            )
+            episodes.append(episode)
     return _dataset(file, env, env_options, episodes)
 
 

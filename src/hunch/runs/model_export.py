@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -127,9 +128,10 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
         f"- Evidence level: {record.get('evidence')}.",
     ]
     success = summary.get("success")
-    if isinstance(success, Mapping) and success.get("value") == success.get("value"):  # nan: no episode
+    rate = success.get("value") if isinstance(success, Mapping) else None
+    if isinstance(success, Mapping) and isinstance(rate, float) and not math.isnan(rate):  # nan: no episode
         lines.append(
-            f"- Success in the last quarter of the steps: {success['value']:.2f} [{success['low']:.2f}, "
+            f"- Success in the last quarter of the steps: {rate:.2f} [{success['low']:.2f}, "
             f"{success['high']:.2f}], during training, with the exploration of the method."
         )
     if not summary.get("complete"):

@@ -72,10 +72,10 @@ def load(source: str, function: str) -> Callable[..., Any]:
     random.seed(0)
     np.random.seed(0)  # so that the same program gives the same values
     exec(_compiled(source), module.__dict__)
-    found = module.__dict__.get(function)
-    if not callable(found):
+    function_object = module.__dict__.get(function)
+    if not callable(function_object):
         raise MissingFunction(f"the program defines no function {function!r}")
-    return found  # type: ignore[no-any-return]
+    return function_object  # type: ignore[no-any-return]
 
 
 def _compiled(source: str) -> types.CodeType:

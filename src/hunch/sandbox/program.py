@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, Self
 
 from hunch.core import UsageError
@@ -107,10 +108,12 @@ class Program:
                 trees: list[Any] = []
                 values: list[Any] = []
                 with closing(self._answers(batches)) as answers:
-                    for found in answers:
+                    for batch_trees in answers:
                         until = time.monotonic() + self._box.seconds
-                        values += [self._value(tree, len(trees) + i, until) for i, tree in enumerate(found)]
-                        trees += found
+                        values += [
+                            self._value(tree, len(trees) + i, until) for i, tree in enumerate(batch_trees)
+                        ]
+                        trees += batch_trees
                 if self._fresh and not self._probed and len(calls) > 1:
                     self._probe(calls, trees)
                 return values
@@ -125,9 +128,9 @@ class Program:
                 start, tree, rest = time.monotonic(), batch.tree, batch.calls
                 while len(rest):
                     used = 0.0 if rest is batch.calls else time.monotonic() - start
-                    found = self._asked(tree, len(rest), done, used)
-                    yield found
-                    done, rest = done + len(found), rest[len(found) :]
+                    batch_trees = self._asked(tree, len(rest), done, used)
+                    yield batch_trees
+                    done, rest = done + len(batch_trees), rest[len(batch_trees) :]
                     tree = _tree(rest) if len(rest) else None
         finally:
             if self._fresh:
@@ -155,7 +158,7 @@ class Program:
     def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
         """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
-            again = [tree for found in self._answers(_batches(calls[::-1])) for tree in found][::-1]
+            again = list(chain.from_iterable(self._answers(_batches(calls[::-1]))))[::-1]
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan
@@ -171,8 +174,10 @@ class Program:
         except TimeoutError:
             why = f"its value cannot be read within {self._box.seconds:g} seconds"
             raise ProgramTimeout("Timeout", why, index=index) from None
-        if self._returns is float and (found := number(value, finite=self._finite)) is not None:
-            return found
+        if self._returns is float:
+            as_float = number(value, finite=self._finite)
+            if as_float is not None:
+                return as_float
         if self._returns is not None and type(value) is not self._returns:
             wanted, got = self._returns.__name__, type(value).__name__
             raise ProgramValue("Type", f"it returned {got}, not {wanted}", index=index)

@@ -122,10 +122,10 @@ class Zygote:
         """
         with self._exchange():
             self._settle()
-            found, self._early = self._early, None
-            if found is None:
+            early, self._early = self._early, None
+            if early is None:
                 raise EOFError
-            return found
+            return early
 
     def _ask_fork(self, end: socket.socket, *, test: bool) -> None:
         request = REQUEST.pack(FORK, TEST if test else 0)

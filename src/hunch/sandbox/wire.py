@@ -234,8 +234,8 @@ def _paired(pairs: list[Any], depth: int, *, finite: bool, until: float) -> dict
         [from_tree(pair[i], depth - 1, finite=finite, until=until) for pair in pairs] for i in (0, 1)
     )
     _check_keys(keys)
-    found: dict[Any, Any] = _filled({}, list(zip(keys, values, strict=True)), until)
-    return found
+    mapping: dict[Any, Any] = _filled({}, list(zip(keys, values, strict=True)), until)
+    return mapping
 
 
 def _check_keys(entries: list[Any]) -> None:

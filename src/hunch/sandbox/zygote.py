@@ -154,8 +154,8 @@ def _answer(control: socket.socket, memory: int, handles: bool, living: set[int]
 def _reap(living: set[int], ended: dict[int, int], block: int = 0) -> None:
     """Record the processes that ended; wait for one of them if requested."""
     for process in [block] if block else list(living):
-        found, status = os.waitpid(process, 0 if block else os.WNOHANG)
-        if found:
+        number, status = os.waitpid(process, 0 if block else os.WNOHANG)
+        if number:  # 0 if the process still runs
             living.discard(process)
             ended[process] = status
     while len(ended) > 1_000:

@@ -113,10 +113,10 @@ class BinPacking(DesignProblem):
             used = pack(self.instances, priority.map)
         excess = [bins - instance.bound for bins, instance in zip(used, self.instances, strict=True)]
         share = sum(excess) / sum(instance.bound for instance in self.instances)
-        told = ", ".join(f"{bins} ({more} too many)" for bins, more in zip(used, excess, strict=True))
+        bins_used = ", ".join(f"{bins} ({more} too many)" for bins, more in zip(used, excess, strict=True))
         return Trial(
             -float(np.mean(excess)),
-            f"bins used for each instance, and how many more than the lower bound: {told}; "
+            f"bins used for each instance, and how many more than the lower bound: {bins_used}; "
             f"on average {np.mean(excess):.2f} bins or {share:.2%} too many.",
             tuple(-float(more) for more in excess),
             {"excess": share},
@@ -138,8 +138,8 @@ def pack(instances: Sequence[Instance], priorities: Priorities) -> list[int]:
             fit = [b for b, room in enumerate(rooms[i]) if room >= item]
             fits.append(fit)
             calls.append((item, np.array([*(rooms[i][b] for b in fit), instances[i].capacity], dtype=float)))
-        for i, fit, (item, bins), found in zip(live, fits, calls, priorities(calls), strict=True):
-            place = _highest(found, len(bins))
+        for i, fit, (item, bins), bin_priorities in zip(live, fits, calls, priorities(calls), strict=True):
+            place = _highest(bin_priorities, len(bins))
             if place == len(fit):
                 rooms[i].append(instances[i].capacity - item)
             else:
@@ -147,8 +147,8 @@ def pack(instances: Sequence[Instance], priorities: Priorities) -> list[int]:
     return [len(bins) for bins in rooms]
 
 
-def _highest(found: Any, n: int) -> int:
-    values = np.asarray(found)
+def _highest(bin_priorities: Any, n: int) -> int:
+    values = np.asarray(bin_priorities)
     if values.shape != (n,) or values.dtype.kind not in "iufb" or np.isnan(values.astype(float)).any():
         raise ValueError(f"priority must return {n} numbers for {n} bins, none of them nan")
     return int(np.argmax(values))
@@ -176,11 +176,11 @@ def read(path: str) -> tuple[Instance, ...]:
     """
     try:
         words = iter(read_text(path).split())
-        found = []
+        instances = []
         for _ in range(int(next(words))):
             next(words)
             capacity, n, _ = float(next(words)), int(next(words)), next(words)
-            found.append(Instance(capacity, tuple([float(next(words)) for _ in range(n)])))
+            instances.append(Instance(capacity, tuple([float(next(words)) for _ in range(n)])))
     except (OSError, ValueError, StopIteration) as error:
         raise UsageError(f"{path} holds no bins in the format of the OR-library: {error!r}.") from None
-    return tuple(found)
+    return tuple(instances)

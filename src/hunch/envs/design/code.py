@@ -28,10 +28,10 @@ _VERSION = re.compile(r"_v\d+$")
 
 def blocks(answer: str) -> list[str]:
     """Return the fenced blocks of Python in an answer, in order; the last may be cut off."""
-    found = _FENCE.finditer(answer)
+    fences = _FENCE.finditer(answer)
     return [
         _outdented(block["code"], block["lead"] or "")
-        for block in found
+        for block in fences
         if block["tag"].lower() in _PYTHON and block["code"].strip()
     ]
 
@@ -68,13 +68,19 @@ def extract(answer: str, function: str = "") -> str:
         answer: A model's answer: prose with fenced blocks, or bare code.
         function: Name of the required function.
     """
-    found = blocks(answer) or ([_bare(answer)] if _BEGINS.search(answer) else [])
-    parsed = [(code, tree) for code in found if (tree := _parsed(code)) is not None]
-    if not parsed:
-        return "\n".join(found).strip("\n")
-    if len(parsed) == 1 and not _doubled(parsed[0][1], function):
-        return parsed[0][0].strip("\n")
-    return _joined([node for _, tree in parsed for node in tree.body], function)
+    code_blocks = blocks(answer) or ([_bare(answer)] if _BEGINS.search(answer) else [])
+    valid: list[str] = []
+    trees: list[ast.Module] = []
+    for code in code_blocks:
+        tree = _parsed(code)
+        if tree is not None:
+            valid.append(code)
+            trees.append(tree)
+    if not trees:  # returned as it is, so that whoever reads it can say what is wrong
+        return "\n".join(code_blocks).strip("\n")
+    if len(trees) == 1 and not _doubled(trees[0], function):
+        return valid[0].strip("\n")
+    return _joined([node for tree in trees for node in tree.body], function)
 
 
 def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> str:
@@ -99,14 +105,14 @@ def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> st
     return _signature_flaw(defined[-1], parameters)
 
 
-def _signature_flaw(found: ast.FunctionDef, parameters: Sequence[str]) -> str:
-    args = found.args
+def _signature_flaw(written: ast.FunctionDef, parameters: Sequence[str]) -> str:
+    args = written.args
     most = len(args.posonlyargs) + len(args.args)
     least = most - len(args.defaults)
     keywords = sum(default is None for default in args.kw_defaults)
     fits = least <= len(parameters) and (len(parameters) <= most or args.vararg) and not keywords
     wanted = ", ".join(parameters)
-    return "" if fits else f"{found.name}({ast.unparse(args)}) cannot be called as {found.name}({wanted})"
+    return "" if fits else f"{written.name}({ast.unparse(args)}) cannot be called as {written.name}({wanted})"
 
 
 def quoted(program: str, line: int | None) -> str:
@@ -239,11 +245,11 @@ def _is_long(value: object) -> bool:
 
 def _below(node: ast.AST) -> list[ast.AST]:
     """The nodes below one; branches of ``elif`` are beside each other."""
-    found = list(ast.iter_child_nodes(node))
+    nodes = list(ast.iter_child_nodes(node))
     while isinstance(node, ast.If) and len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-        node = found.pop()
-        found += ast.iter_child_nodes(node)
-    return found
+        node = nodes.pop()
+        nodes += ast.iter_child_nodes(node)
+    return nodes
 
 
 def _bare(answer: str) -> str:

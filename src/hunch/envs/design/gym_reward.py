@@ -112,13 +112,13 @@ class GymRewardDesign(DesignProblem):
             if not math.isfinite(total):
                 raise UsageError(f"An episode of {self.base} had the return {total}: use another base.")
             return total
-        told = info.get("is_success", info.get("success"))
-        if told is None:
+        success = info.get("is_success", info.get("success"))
+        if success is None:
             raise UsageError(
                 f"{self.base} does not tell success: the info at the end of an episode has no is_success. "
                 "Use the metric return."
             )
-        return float(told)
+        return float(success)
 
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and evaluate it on the task."""
@@ -133,18 +133,20 @@ class GymRewardDesign(DesignProblem):
                 means.append(price.mean())
         final = self._judged(policy, TESTED, seed)
         name = METRICS[self.metric]
-        told = table({name: curve}, means, range(len(means)))
+        curve_table = table({name: curve}, means, range(len(means)))
         return Trial(
-            final, f"{name} at the end: {final:.4g}\n{told}", components={"final": final, "max": max(curve)}
+            final,
+            f"{name} at the end: {final:.4g}\n{curve_table}",
+            components={"final": final, "max": max(curve)},
         )
 
     def _judged(self, policy: Policy, episodes: int, seed: int) -> float:
         """Return the metric of a policy, always in the same episodes of a seed."""
         env = self._made()
         seeds = np.random.default_rng([seed, 1]).integers(2**31, size=episodes).tolist()
-        found = [self._metric(*play(env, policy, one)[1:]) for one in seeds]
+        metrics = [self._metric(*play(env, policy, one)[1:]) for one in seeds]
         env.close()
-        return float(np.mean(found))
+        return float(np.mean(metrics))
 
 
 class _Priced:
@@ -165,9 +167,9 @@ class _Priced:
 
     def mean(self) -> dict[str, float]:
         """Return the mean of each component since the last call."""
-        found = {name: value / max(1, self.steps) for name, value in self.sums.items()}
+        means = {name: value / max(1, self.steps) for name, value in self.sums.items()}
         self.sums, self.steps = dict.fromkeys(self.sums, 0.0), 0
-        return found
+        return means
 
 
 def _shape(space: gym.Space[Any]) -> str:

@@ -104,8 +104,8 @@ def linear(env: gym.Env[Any, Any], parameters: FloatArray) -> Policy:
             return int(space.start + np.argmax(outputs))
         assert isinstance(space, gym.spaces.Box)
         low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
-        found = low + (outputs.reshape(space.shape) + 1) / 2 * (high - low)
-        return found.astype(space.dtype)
+        action = low + (outputs.reshape(space.shape) + 1) / 2 * (high - low)
+        return action.astype(space.dtype)
 
     return act
 

@@ -112,12 +112,12 @@ def modelled(prompt: str, rng: np.random.Generator, dials: Dials) -> str:
     if code is None:
         return "I do not know this environment."
     known = _believed(code.splitlines(), dials)
-    found = _SHOWN.search(prompt)
-    shown = found[2].splitlines() if found else []
-    if found and found[1] == "was tried" and len(shown) == len(known):
-        lines = _revised(shown, known, found[3], rng, dials)
+    match = _SHOWN.search(prompt)
+    shown = match[2].splitlines() if match else []
+    if match and match[1] == "was tried" and len(shown) == len(known):
+        lines = _revised(shown, known, match[3], rng, dials)
     else:
-        kept = shown if found and found[1] == "first lines" else []
+        kept = shown if match and match[1] == "first lines" else []
         lines = [*kept, *(_drawn(line, known, rng, dials.bugs) for line in known[len(kept) :])]
         if wanted == "reward" and rng.random() < dials.shy:
             lines = [_shy(line, after) for line, after in zip(lines, [*known[1:], ""], strict=True)]
@@ -138,11 +138,11 @@ def _believed(known: Sequence[str], dials: Dials) -> list[str]:
 
 
 def _revised(
-    shown: Sequence[str], known: Sequence[str], told: str, rng: np.random.Generator, dials: Dials
+    shown: Sequence[str], known: Sequence[str], feedback: str, rng: np.random.Generator, dials: Dials
 ) -> list[str]:
     lines = list(shown)
-    suspects = _suspects(lines, known, told)
-    if suspects == [] and _ERROR.search(told) and dials.trace and rng.random() < dials.trace:
+    suspects = _suspects(lines, known, feedback)
+    if suspects == [] and _ERROR.search(feedback) and dials.trace and rng.random() < dials.trace:
         suspects = [i for i, (line, right) in enumerate(zip(lines, known, strict=True)) if line != right]
     if suspects is None:  # no feedback: rewrite one line from scratch
         place = int(rng.integers(len(lines)))
@@ -156,22 +156,22 @@ def _revised(
     return lines
 
 
-def _suspects(lines: Sequence[str], known: Sequence[str], told: str) -> list[int] | None:
+def _suspects(lines: Sequence[str], known: Sequence[str], feedback: str) -> list[int] | None:
     """Return the wrong lines to which the feedback leads; None if it mentions no error."""
     wrong = [i for i, (line, right) in enumerate(zip(lines, known, strict=True)) if line != right]
-    if _NO_WAY in told:
+    if _NO_WAY in feedback:
         return wrong
     owners = _owners(known)
-    if error := _ERROR.search(told):
+    if error := _ERROR.search(feedback):
         there = [i for i, line in enumerate(lines) if line.strip() == error[1].strip()]
         if len(set(owners)) == 1:
             return [i for i in wrong if i in there]
         return [i for i in wrong if owners[i] in {owners[j] for j in there}] or wrong
-    if found := _FAILED.search(told):
-        about = _TESTED.get(found[1], ("observation",))
+    if match := _FAILED.search(feedback):
+        about = _TESTED.get(match[1], ("observation",))
         return [i for i in wrong if owners[i] in about or owners[i] not in _APART]
-    if found := _WRONG.search(told):
-        relevant = _relevant("\n".join(known), frozenset(found[1].split(" and ")), found[2])
+    if match := _WRONG.search(feedback):
+        relevant = _relevant("\n".join(known), frozenset(match[1].split(" and ")), match[2])
         return [i for i in wrong if i in relevant]
     return None
 
@@ -200,13 +200,13 @@ def _relevant(code: str, pieces: frozenset[str], action: str) -> frozenset[int]:
         before = len(lines) + len(needed)
         for statement in statements:
             inner = statement.body if isinstance(statement, ast.If) else [statement]
-            told = [s for s in inner if isinstance(s, ast.Assign) and _names(s.targets[0]) & needed]
-            if told and isinstance(statement, ast.If):
+            assignments = [s for s in inner if isinstance(s, ast.Assign) and _names(s.targets[0]) & needed]
+            if assignments and isinstance(statement, ast.If):
                 lines.add(statement.lineno)
                 needed |= _names(statement.test)
-                told = [] if _other_action(statement.test, action) else told
-            lines |= {s.lineno for s in told}
-            needed |= {name for s in told if isinstance(s, ast.Assign) for name in _names(s.value)}
+                assignments = [] if _other_action(statement.test, action) else assignments
+            lines |= {s.lineno for s in assignments}
+            needed |= {name for s in assignments if isinstance(s, ast.Assign) for name in _names(s.value)}
     return frozenset(line - 1 for line in lines)
 
 

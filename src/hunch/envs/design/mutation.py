@@ -180,10 +180,10 @@ def _number(node: ast.expr, rng: np.random.Generator) -> ast.expr:
 def _swapped(node: ast.expr, rng: np.random.Generator) -> ast.expr:
     """Return the expression with one of its operators replaced, or its sign changed."""
     new = _copied(node)
-    found = [n for n in ast.walk(new) if isinstance(n, (ast.BinOp, ast.BoolOp, ast.Compare))]
-    if not found or rng.random() < 0.25:
+    operations = [n for n in ast.walk(new) if isinstance(n, (ast.BinOp, ast.BoolOp, ast.Compare))]
+    if not operations or rng.random() < 0.25:
         return ast.UnaryOp(ast.USub(), new)
-    one = found[int(rng.integers(len(found)))]
+    one = operations[int(rng.integers(len(operations)))]
     old = one.ops[0] if isinstance(one, ast.Compare) else one.op
     others = [kind for kind in _SWAPS.get(type(old), ()) if kind is not type(old)]
     if others:
@@ -199,8 +199,8 @@ def _grown(body: ast.FunctionDef, node: ast.expr, rng: np.random.Generator) -> a
     """Return a larger expression that contains this one."""
     template = TEMPLATES[int(rng.integers(len(TEMPLATES)))]
     places = template.count("{")
-    own = int(rng.integers(places))
-    parts = [ast.unparse(node if i == own else _leaf(body, rng)) for i in range(places)]
+    place = int(rng.integers(places))
+    parts = [ast.unparse(node if i == place else _leaf(body, rng)) for i in range(places)]
     return ast.parse(template.format(*(f"({part})" for part in parts)), mode="eval").body
 
 

@@ -33,7 +33,7 @@ def wanted(prompt: str) -> str:
 
 def programs(prompt: str, function: str) -> list[str]:
     """Return the programs of a prompt that define the function, in order; versions in a block are split."""
-    found: list[str] = []
+    written: list[str] = []
     for block in blocks(prompt):
         try:
             nodes = ast.parse(block).body
@@ -47,8 +47,8 @@ def programs(prompt: str, function: str) -> list[str]:
         rest = [n for n in nodes if not (isinstance(n, ast.FunctionDef) and n.name.startswith(function))]
         for one in defined:
             one.name = function
-            found.append(ast.unparse(ast.Module([*rest, one], [])))
-    return found
+            written.append(ast.unparse(ast.Module([*rest, one], [])))
+    return written
 
 
 def _has_body(node: ast.FunctionDef) -> bool:

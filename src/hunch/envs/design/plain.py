@@ -56,8 +56,8 @@ def plain_policy(name: str, doc: str, env: gym.Env[Any, Any], about: str = "") -
         about: Text in place of what is taken from ``doc``.
     """
     sections = sections_of(doc)
-    told = about.strip() or _about(name, sections)
-    parts = [told]
+    description = about.strip() or _about(name, sections)
+    parts = [description]
     if not about:
         parts.append(_observation(env.observation_space, sections.get("Observation Space", "")))
         parts.append(_ending(sections))
@@ -105,8 +105,8 @@ def _about(name: str, sections: Mapping[str, str]) -> str:
         for sentence in re.split(r"(?<=[.!?])\s+", " ".join(text.split()))
         if sentence and not _HISTORY.search(sentence)
     ]
-    told = _LINK.sub(r"\1", " ".join(sentences[:SENTENCES]))
-    return f"This is the environment {name} of Gymnasium. {told}".strip()
+    description = _LINK.sub(r"\1", " ".join(sentences[:SENTENCES]))
+    return f"This is the environment {name} of Gymnasium. {description}".strip()
 
 
 def _observation(space: gym.Space[Any], section: str, called: str = "observation") -> str:

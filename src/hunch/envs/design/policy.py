@@ -110,12 +110,12 @@ class PolicyCode(DesignProblem):
                     game.step(answer if remembers else (answer, None))
         returns = [game.total for game in games]
         worst = games[int(np.argmin(returns))]
-        told = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
+        shown = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
         limits = sum(game.truncated for game in games)
         ends = f"{len(games) - limits} ended by the rules of the environment, {limits} at the limit of steps"
         return Trial(
             float(np.mean(returns)),
-            f"return of each episode: {told}.\nEpisodes: {ends}.\nThe worst episode:\n{worst.summary()}",
+            f"return of each episode: {shown}.\nEpisodes: {ends}.\nThe worst episode:\n{worst.summary()}",
             tuple(returns),
             {"steps": float(np.mean([game.steps for game in games]))},
         )

@@ -194,8 +194,8 @@ class DesignProblem(TextEnv):
     def _move(self, action: str) -> Outcome:
         self.trial = trial = self._tried(action)
         fitness = math.nan if trial.fitness is None else float(trial.fitness)
-        told = trial.feedback or trial.error or f"fitness {fitness:g}"
-        return Outcome(self.problem.text(), None, fitness, True, fitness >= self.target, event=told)
+        feedback = trial.feedback or trial.error or f"fitness {fitness:g}"
+        return Outcome(self.problem.text(), None, fitness, True, fitness >= self.target, event=feedback)
 
     def _tried(self, program: str) -> Trial:
         """Return the trial of a program: looked up if it is known, otherwise run and stored at once."""
@@ -214,7 +214,7 @@ class DesignProblem(TextEnv):
     def _evaluated(self, program: str) -> tuple[Trial, bool]:
         """Return the trial, and whether it is repeatable; a time-out depends on the load of the machine."""
         try:
-            found = self.run(program, self.trial_seed)
+            result = self.run(program, self.trial_seed)
         except ProgramError as error:
             why = f"{error.type}: {error.message}{quoted(program, error.line)}"
             return Trial(None, error=why), not isinstance(error, ProgramTimeout)
@@ -222,7 +222,7 @@ class DesignProblem(TextEnv):
             raise
         except (Exception, SystemExit, BaseExceptionGroup) as error:  # a program may raise anything
             return Trial(None, error=_described(error)), True
-        return _trial(found), True
+        return _trial(result), True
 
     def _raw(self) -> Any:
         return self.trial
@@ -235,24 +235,24 @@ def _described(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _trial(found: Any) -> Trial:
+def _trial(result: Any) -> Trial:
     """Return what ``evaluate`` returned as a trial of plain values; without a finite fitness it failed."""
-    if isinstance(found, Mapping):
-        if "fitness" not in found:
-            names = ", ".join(map(str, found)) or "nothing"
+    if isinstance(result, Mapping):
+        if "fitness" not in result:
+            names = ", ".join(map(str, result)) or "nothing"
             raise UsageError(f"evaluate returned {names}, but no 'fitness'.")
-        found = Trial(found["fitness"], components={k: v for k, v in found.items() if k != "fitness"})
-    elif not isinstance(found, Trial):
-        found = Trial(_number("a result", found))
-    fitness = None if found.fitness is None else _number("the fitness", found.fitness)
-    error = found.error
+        result = Trial(result["fitness"], components={k: v for k, v in result.items() if k != "fitness"})
+    elif not isinstance(result, Trial):
+        result = Trial(_number("a result", result))
+    fitness = None if result.fitness is None else _number("the fitness", result.fitness)
+    error = result.error
     if not error and (fitness is None or not math.isfinite(fitness)):
         error = f"fitness {fitness} is no number"
     return Trial(
         None if error else fitness,
-        str(found.feedback or ""),
-        tuple(_number("a score", score) for score in found.scores),
-        {str(name): _number(f"the component {name}", value) for name, value in found.components.items()},
+        str(result.feedback or ""),
+        tuple(_number("a score", score) for score in result.scores),
+        {str(name): _number(f"the component {name}", value) for name, value in result.components.items()},
         error,
     )
 

@@ -36,21 +36,23 @@ class Reward:
             tuple(steps[name][half] for name in self.names) for half in (halves if n > 1 else halves[1:])
         ]
         parts = [
-            self._checked(found, len(call[0]))
-            for found, call in zip(self.program.map(calls), calls, strict=True)
+            self._checked(returned, len(call[0]))
+            for returned, call in zip(self.program.map(calls), calls, strict=True)
         ]
         total = np.concatenate([part[0] for part in parts])
         common = set.intersection(*(set(part[1]) for part in parts))
         names = [name for name in parts[0][1] if name in common]
         return total, {name: np.concatenate([part[1][name] for part in parts]) for name in names}
 
-    def _checked(self, found: Any, n: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-        if len(found) != 2 or not isinstance(found[1], Mapping):
+    def _checked(self, returned: Any, n: int) -> tuple[FloatArray, dict[str, FloatArray]]:
+        if len(returned) != 2 or not isinstance(returned[1], Mapping):
             raise ValueError("reward must return (total, components), components being a dict")
-        if len(found[1]) > COMPONENTS:
-            raise ValueError(f"reward returned {len(found[1]):,} components; at most {COMPONENTS} are shown")
-        named = {printable(str(name), 60): values for name, values in found[1].items()}
-        return _row("total", found[0], n), {name: _row(name, values, n) for name, values in named.items()}
+        if len(returned[1]) > COMPONENTS:
+            raise ValueError(
+                f"reward returned {len(returned[1]):,} components; at most {COMPONENTS} are shown"
+            )
+        named = {printable(str(name), 60): values for name, values in returned[1].items()}
+        return _row("total", returned[0], n), {name: _row(name, values, n) for name, values in named.items()}
 
 
 def _row(name: str, values: Any, n: int) -> FloatArray:

@@ -35,7 +35,7 @@ MOST = 4
 def repaired(
     parts: Sequence[Part],
     names: Sequence[str],
-    told: str,
+    feedback: str,
     draw: Draw,
     rng: np.random.Generator,
     share: float,
@@ -45,39 +45,40 @@ def repaired(
     Args:
         parts: The parts of the program.
         names: The variables that it may read.
-        told: The feedback.
+        feedback: The feedback.
         draw: Draws another part.
         rng: Random generator.
         share: Probability with which a finding is acted on.
     """
-    if wrong := _NAME_ERROR.search(told):
+    if wrong := _NAME_ERROR.search(feedback):
         near = difflib.get_close_matches(wrong[1], names, n=1, cutoff=0.0)
         mended = [Part(p.weight, re.sub(rf"\b{wrong[1]}\b", near[0], p.expression)) for p in parts]
         return mended if rng.random() < share else list(parts)
-    curves = {name.strip(): np.array(row.split(","), dtype=float) for name, row in _CURVE.findall(told)}
+    curves = {name.strip(): np.array(row.split(","), dtype=float) for name, row in _CURVE.findall(feedback)}
     metric = next((curve for name, curve in curves.items() if not name.startswith("part_")), None)
     if metric is None:
         return list(parts)
-    found = [
-        _mended(part, i, curves, metric, draw) if f"part_{i}" in curves and rng.random() < share else part
-        for i, part in enumerate(parts)
-    ]
-    if _gained(metric) and max(metric) < SOLVED and rng.random() < share:
-        found.append(draw())
-    return found[-MOST:]
+    changed = []
+    for i, part in enumerate(parts):
+        if f"part_{i}" in curves and rng.random() < share:
+            part = _mended(part, i, curves, metric, draw)
+        changed.append(part)
+    if _rises(metric) and max(metric) < SOLVED and rng.random() < share:
+        changed.append(draw())
+    return changed[-MOST:]
 
 
 def redrawn(parts: Sequence[Part], draw: Draw, rng: np.random.Generator, share: float) -> list[Part]:
     """Return the parts after a revision without feedback: a share is replaced, and one may be added."""
-    found = [draw() if rng.random() < share else part for part in parts]
-    return [*found, *([draw()] if rng.random() < share else [])][-MOST:]
+    kept = [draw() if rng.random() < share else part for part in parts]
+    return [*kept, *([draw()] if rng.random() < share else [])][-MOST:]
 
 
 def _mended(part: Part, i: int, curves: Mapping[str, FloatArray], metric: FloatArray, draw: Draw) -> Part:
     """Return the change that a part's curve suggests: another part, the other sign, or another weight."""
     curve = curves[f"part_{i}"]
     size = np.mean(np.abs(curve))
-    if np.ptp(curve) <= FLAT * (size + 1e-9) or not _gained(metric):
+    if np.ptp(curve) <= FLAT * (size + 1e-9) or not _rises(metric):
         return draw()
     if np.ptp(metric) > 0 and np.corrcoef(curve, metric)[0, 1] < 0:
         return Part(-part.weight, part.expression)
@@ -87,6 +88,6 @@ def _mended(part: Part, i: int, curves: Mapping[str, FloatArray], metric: FloatA
     return part
 
 
-def _gained(metric: FloatArray) -> bool:
+def _rises(metric: FloatArray) -> bool:
     """Return whether training raised the task's metric, or the task is nearly solved."""
     return bool(max(metric) - metric[0] >= PROGRESS or max(metric) >= SOLVED)

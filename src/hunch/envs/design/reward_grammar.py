@@ -68,20 +68,20 @@ Draw: TypeAlias = Callable[[], Part]
 def listed(text: str) -> tuple[Variable, ...]:
     """Return the variables that an interface lists."""
     return tuple(
-        Variable(name, int(size or 0), _RANGE.sub("", told), "".join(_UNIT.findall(told)))
-        for name, size, told in _VARIABLE.findall(text)
+        Variable(name, int(size or 0), _RANGE.sub("", description), "".join(_UNIT.findall(description)))
+        for name, size, description in _VARIABLE.findall(text)
     )
 
 
 def quantities(variables: Sequence[Variable]) -> tuple[Quantity, ...]:
     """Return the numbers that can be computed from one variable, or from two of the same size and unit."""
-    found: list[Quantity] = []
+    listed_quantities: list[Quantity] = []
     for i, one in enumerate(variables):
-        found += _of_one(one)
+        listed_quantities += _of_one(one)
         for other in variables[i + 1 :]:
             if (one.size, one.unit) == (other.size, other.unit):
-                found += _of_two(one, other)
-    return tuple(found)
+                listed_quantities += _of_two(one, other)
+    return tuple(listed_quantities)
 
 
 def _of_one(one: Variable) -> Iterator[Quantity]:
@@ -116,9 +116,9 @@ def drawn(quantity: Quantity, rng: np.random.Generator) -> Part:
     return Part(sign * weight, SHAPES[int(rng.integers(len(SHAPES)))].format(quantity.code))
 
 
-def evenly(found: Sequence[Quantity], rng: np.random.Generator) -> Draw:
+def evenly(choices: Sequence[Quantity], rng: np.random.Generator) -> Draw:
     """Return a draw in which all quantities are equally probable."""
-    return lambda: drawn(found[int(rng.integers(len(found)))], rng)
+    return lambda: drawn(choices[int(rng.integers(len(choices)))], rng)
 
 
 def draft(draw: Draw, rng: np.random.Generator) -> list[Part]:

@@ -69,8 +69,8 @@ def played(env: Any, seed: int, best: dict[Any, str] | None, rng: np.random.Gene
 
 
 def _true(model: TrueCopy, state: Any, action: str, rng: np.random.Generator) -> Step:
-    (found,) = model.step([state], [action], [rng])
-    return Step(state, action, found.reward or 0.0, bool(found.done), found.next_state)
+    (prediction,) = model.step([state], [action], [rng])
+    return Step(state, action, prediction.reward or 0.0, bool(prediction.done), prediction.next_state)
 
 
 def given(data: Sequence[Sequence[Transition]]) -> tuple[list[Step], list[Step]]:

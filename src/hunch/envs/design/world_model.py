@@ -25,25 +25,25 @@ START = '''def step(state, action):
 '''
 
 
-def match(found: Prediction, step: Step) -> float:
+def match(prediction: Prediction, step: Step) -> float:
     """Return the correctly predicted share of a step: next state, reward and end count a third each.
 
     Each number of the next state counts in proportion. At the end of an episode, reward and end count for a
     half each (Dainese et al. 2024, released code).
     """
-    reward = found.reward is not None and alike(found.reward, step.reward)
-    done = found.done is step.done
+    reward = prediction.reward is not None and alike(prediction.reward, step.reward)
+    done = prediction.done is step.done
     if step.done:
         return (reward + done) / 2
-    return (_state_match(found.next_state, step.next_state) + reward + done) / 3
+    return (_state_match(prediction.next_state, step.next_state) + reward + done) / 3
 
 
-def _state_match(found: Any, state: Any) -> float:
+def _state_match(predicted: Any, state: Any) -> float:
     if not isinstance(state, tuple) or not state:
-        return float(alike(found, state))
-    if not isinstance(found, tuple) or len(found) != len(state):
+        return float(alike(predicted, state))
+    if not isinstance(predicted, tuple) or len(predicted) != len(state):
         return 0.0
-    return float(np.mean([alike(a, b) for a, b in zip(found, state, strict=True)]))
+    return float(np.mean([alike(a, b) for a, b in zip(predicted, state, strict=True)]))
 
 
 def weights(steps: Sequence[Step]) -> FloatArray:
@@ -82,7 +82,7 @@ class DynamicsCode(DesignProblem):
                 other = self._held_out(program)
         by_pair = dict(zip(distinct, values, strict=False))
         answers = [by_pair[step.state, step.action] for step in self.buffer]
-        found = [read(answer) for answer in answers]
+        predictions = [read(answer) for answer in answers]
         components = {}
         if self.held_out:
             exact = [right(*pair) for pair in zip(other, self.held_out, strict=True)]
@@ -91,8 +91,8 @@ class DynamicsCode(DesignProblem):
                 "held_out_exact": float(np.mean(exact)),
             }
         return Trial(
-            score(found, self.buffer),
-            wrong_predictions(found, answers, self.buffer),
+            score(predictions, self.buffer),
+            wrong_predictions(predictions, answers, self.buffer),
             components=components,
         )
 
@@ -181,20 +181,22 @@ def _called(program: Program, pairs: Sequence[tuple[Any, str]]) -> list[Any]:
         raise type(error)(error.type, where, error.line, error.index) from None
 
 
-def score(found: Sequence[Prediction], steps: Sequence[Step]) -> float:
+def score(predictions: Sequence[Prediction], steps: Sequence[Step]) -> float:
     """Return the weighted match over steps; every value of the reward has the same total weight."""
-    matches = [match(prediction, step) for prediction, step in zip(found, steps, strict=True)]
+    matches = [match(prediction, step) for prediction, step in zip(predictions, steps, strict=True)]
     return 1.0 if min(matches) == 1.0 else float(weights(steps) @ np.array(matches))
 
 
-def wrong_predictions(found: Sequence[Prediction], answers: Sequence[Any], steps: Sequence[Step]) -> str:
+def wrong_predictions(
+    predictions: Sequence[Prediction], answers: Sequence[Any], steps: Sequence[Step]
+) -> str:
     """Describe the share of correct steps, and the first wrong one."""
-    wrong = [i for i, (p, s) in enumerate(zip(found, steps, strict=True)) if not right(p, s)]
+    wrong = [i for i, (p, s) in enumerate(zip(predictions, steps, strict=True)) if not right(p, s)]
     counted = f"{len(steps) - len(wrong)} of {len(steps)} transitions are right."
     if not wrong:
         return counted
     step, answer = steps[wrong[0]], answers[wrong[0]]
-    pieces = _wrong_pieces(found[wrong[0]], step)
+    pieces = _wrong_pieces(predictions[wrong[0]], step)
     return (
         f"{counted} One that is not, in {' and '.join(pieces)}:\n"
         f"state: {step.state!r}\naction: {step.action!r}\n"
@@ -202,10 +204,10 @@ def wrong_predictions(found: Sequence[Prediction], answers: Sequence[Any], steps
     )
 
 
-def _wrong_pieces(found: Prediction, step: Step) -> list[str]:
-    after = step.done or alike(found.next_state, step.next_state)
-    reward = found.reward is not None and alike(found.reward, step.reward)
-    pieces = {"next state": after, "reward": reward, "done": found.done is step.done}
+def _wrong_pieces(prediction: Prediction, step: Step) -> list[str]:
+    after = step.done or alike(prediction.next_state, step.next_state)
+    reward = prediction.reward is not None and alike(prediction.reward, step.reward)
+    pieces = {"next state": after, "reward": reward, "done": prediction.done is step.done}
     return [name for name, fine in pieces.items() if not fine]
 
 

@@ -119,13 +119,13 @@ class Household(TextEnv):
         return plan(self.simulator)
 
     def _chosen(self, kinds: str | Sequence[str] | None) -> tuple[Kind, ...]:
-        own = KINDS if self.kind is None else (self.kind,)
-        wanted = own if kinds is None else kinds.split(",") if isinstance(kinds, str) else kinds
+        possible = KINDS if self.kind is None else (self.kind,)
+        wanted = possible if kinds is None else kinds.split(",") if isinstance(kinds, str) else kinds
         if not isinstance(wanted, Sequence) or not wanted:
-            raise UsageError(f"kinds must be one or more of {', '.join(own)}.")
+            raise UsageError(f"kinds must be one or more of {', '.join(possible)}.")
         for kind in wanted:
-            _check_choice("kinds", kind, own)
-        return tuple(kind for kind in own if kind in wanted)
+            _check_choice("kinds", kind, possible)
+        return tuple(kind for kind in possible if kind in wanted)
 
     def _start(self, game: Game) -> Simulator | TextWorldGame:
         if self.engine == "textworld":

@@ -54,10 +54,10 @@ def official(kinds: Sequence[Kind], split: str, games: int | None) -> tuple[Path
             f"There is no folder {folder}: fetch the official games with alfworld-download "
             "(pip install alfworld), or set ALFWORLD_DATA to the folder that holds json_2.1.1."
         )
-    found = _official_files(folder, tuple(kinds))
-    if not found:
+    kinds_and_files = _official_files(folder, tuple(kinds))
+    if not kinds_and_files:
         raise UsageError(f"The folder {folder} holds no solvable game of the kind {' or '.join(kinds)}.")
-    hands = [[path for kind, path in found if kind == wanted] for wanted in kinds]
+    hands = [[path for kind, path in kinds_and_files if kind == wanted] for wanted in kinds]
     by_turns = (path for row in zip_longest(*hands) for path in row if path is not None)
     return tuple(islice(by_turns, games))
 
@@ -72,17 +72,17 @@ def files(path: Path, games: int | None) -> tuple[Path, ...]:
         return (path,)
     if not path.exists():
         raise UsageError(f"There is no game file or folder {path}.")
-    found = tuple(sorted(path.rglob(f"*{SUFFIX}")))
-    if not found:
+    game_files = tuple(sorted(path.rglob(f"*{SUFFIX}")))
+    if not game_files:
         raise UsageError(f"The folder {path} holds no {SUFFIX} file.")
-    return found[:games]
+    return game_files[:games]
 
 
 # The training split has thousands of files, and a batch of environments asks for them all at once.
 @lru_cache(maxsize=16)
 def _official_files(folder: Path, kinds: tuple[Kind, ...]) -> tuple[tuple[Kind, Path], ...]:
     """The games that ALFWorld's own loader would play, by its rules."""
-    found = []
+    kinds_and_files = []
     for description in sorted(folder.rglob("traj_data.json")):
         trial = description.parent
         path = trial / f"game{SUFFIX}"
@@ -91,5 +91,5 @@ def _official_files(folder: Path, kinds: tuple[Kind, ...]) -> tuple[tuple[Kind, 
             continue
         kind = TASK_TYPES.get(str(read_json(description).get("task_type")))
         if kind in kinds and path.exists() and read_json(path).get("solvable") is True:
-            found.append((kind, path))
-    return tuple(found)
+            kinds_and_files.append((kind, path))
+    return tuple(kinds_and_files)

@@ -226,6 +226,7 @@ def _objects(room: _Room) -> tuple[tuple[str, str], ...]:
 
 
 def _facts(room: _Room) -> Iterator[Fact]:
+    """Yield the facts of a room in the words of the planning problem."""
     yield ("atlocation", "agent1", "loc_bar_00")
     for id, (kind, place) in room.receptacles.items():
         yield ("receptacletype", id, f"{kind}type")

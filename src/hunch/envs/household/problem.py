@@ -233,8 +233,8 @@ def task_in(grammar: str) -> str:
     Raises:
         ValueError: if the sentence is not text.
     """
-    found = _TASK.search(grammar)
-    task: str = json.loads(f'"{found[1]}"', strict=False) if found else ""
+    match = _TASK.search(grammar)
+    task: str = json.loads(f'"{match[1]}"', strict=False) if match else ""
     if re.search("[\ud800-\udfff]", task):
         raise ValueError("the sentence of its task is not text")
     return task

@@ -43,10 +43,10 @@ def answers(prompt: str, *, nearest: bool = False) -> tuple[str, ...]:
     if name is None:
         return _acts(shown, _nearest(shown, state) if nearest else state) if not action else ()
     reward, done, _ = _step(state, name, prompt)
-    told = shown.rstrip("\n").rpartition("\n")[2] + "\n"
-    if told in (texts.done(True), texts.done(False)):
+    part = shown.rstrip("\n").rpartition("\n")[2] + "\n"
+    if part in (texts.done(True), texts.done(False)):
         return texts.done(done), texts.done(not done)
-    if read(told):
+    if read(part):
         return _states(state, name, prompt)
     possible = range(FORMS[_domain(state)].rewards)
     return tuple(map(texts.reward, [reward, *(r for r in possible if r != reward)]))
@@ -92,9 +92,9 @@ def _apart(state: str, other: str) -> float:
 @cache
 def _gist(state: str) -> list[float]:
     """Return the relevant numbers of a state, which the hints also show; they do not say what to do."""
-    found = read(state)
-    assert found is not None
-    domain, numbers = found
+    domain_and_numbers = read(state)
+    assert domain_and_numbers is not None
+    domain, numbers = domain_and_numbers
     return FORMS[domain].gist(numbers)
 
 
@@ -109,9 +109,9 @@ def _step(state: str, action: str, prompt: str) -> tuple[float, bool, str]:
 
     A state that the rules do not allow, such as one after the end, has ended.
     """
-    found = read(state)
-    assert found is not None
-    domain, numbers = found
+    domain_and_numbers = read(state)
+    assert domain_and_numbers is not None
+    domain, numbers = domain_and_numbers
     env = _env(domain, state != domain.wording.without_hint(state))
     try:
         env.reset(seed=zlib.crc32(prompt.encode()), options={"state": numbers})
@@ -128,6 +128,6 @@ def _env(domain: type[Domain[Any]], hints: bool) -> Domain[Any]:
 
 
 def _domain(state: str) -> type[Domain[Any]]:
-    found = read(state)
-    assert found is not None
-    return found[0]
+    domain_and_numbers = read(state)
+    assert domain_and_numbers is not None
+    return domain_and_numbers[0]

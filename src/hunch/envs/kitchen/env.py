@@ -180,8 +180,8 @@ class KitchenSkill(_Room):
         places = (*PLACES, NOWHERE)
         where = [places[i] for i in rng.integers(len(places), size=len(THINGS))]
         if rng.random() < 0.5:
-            own = self.subtask.aim in THINGS and rng.random() < _HELD.get(self.subtask.verb, 0.0)
-            where[THINGS.index(self.subtask.aim) if own else rng.integers(len(THINGS))] = HAND
+            held = self.subtask.aim in THINGS and rng.random() < _HELD.get(self.subtask.verb, 0.0)
+            where[THINGS.index(self.subtask.aim) if held else rng.integers(len(THINGS))] = HAND
         opened = tuple(place for place in sorted(CONTAINERS) if rng.random() < 0.5)
         scene = Scene((0, 1), tuple(where), opened)
         place = self.subtask.aim if self.subtask.aim in PLACES else scene.place_of(self.subtask.aim)

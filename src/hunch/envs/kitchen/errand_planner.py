@@ -67,22 +67,22 @@ class Belief:
 
     def saw(self, line: str) -> None:
         """Believe a line of the scene's description."""
-        if found := re.match(r"You stand at .*?(?:beside the (\w+))?\.$", line):
-            self.near, self.saw_all = found[1] or "", True
+        if match := re.match(r"You stand at .*?(?:beside the (\w+))?\.$", line):
+            self.near, self.saw_all = match[1] or "", True
             self.where.clear()
-        elif found := re.match(r"You hold (?:the )?(\w+)\.$", line):
-            self.held = "" if found[1] == "nothing" else found[1]
-        elif found := re.match(r"The (\w+) is closed\.$", line):
-            self.opened.discard(found[1])
-        elif found := re.match(r"(?:At the (\w+):|The (\w+) is open, with) (.*)\.$", line):
-            place = found[1] or found[2]
+        elif match := re.match(r"You hold (?:the )?(\w+)\.$", line):
+            self.held = "" if match[1] == "nothing" else match[1]
+        elif match := re.match(r"The (\w+) is closed\.$", line):
+            self.opened.discard(match[1])
+        elif match := re.match(r"(?:At the (\w+):|The (\w+) is open, with) (.*)\.$", line):
+            place = match[1] or match[2]
             self.opened |= {place} & set(CONTAINERS)
-            self.where |= {thing: place for thing in THINGS if f"the {thing}" in found[3]}
+            self.where |= {thing: place for thing in THINGS if f"the {thing}" in match[3]}
             self.missed -= set(self.where)
-        elif found := re.match(r"The person says: the (\w+) is at the (\w+)\.$", line):
-            self.where[found[1]] = found[2]
-        elif found := re.match(r"The person says: there is no (\w+)\.$", line):
-            self.absent.add(found[1])
+        elif match := re.match(r"The person says: the (\w+) is at the (\w+)\.$", line):
+            self.where[match[1]] = match[2]
+        elif match := re.match(r"The person says: there is no (\w+)\.$", line):
+            self.absent.add(match[1])
 
     def knows(self, thing: str) -> bool:
         """Return whether the place of a thing is known."""

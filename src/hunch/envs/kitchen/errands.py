@@ -112,10 +112,10 @@ ERRANDS: Final = (
 @cache
 def paraphrases() -> tuple[Errand, ...]:
     """Return three other wordings of every errand, which were written before any planner read them."""
-    told = json.loads(
+    paraphrased = json.loads(
         (resources.files("hunch.envs.kitchen") / "paraphrases.json").read_text(encoding="utf-8")
     )
-    return tuple(errand._replace(text=text) for errand in ERRANDS for text in told[errand.text])
+    return tuple(errand._replace(text=text) for errand in ERRANDS for text in paraphrased[errand.text])
 
 
 FAMILIES: Final = ("primitive", "words", "nouns", "long")

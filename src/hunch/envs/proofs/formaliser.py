@@ -86,6 +86,6 @@ class FormaliserRule(RuleWriter):
             goal = parsed(text) if asked == "English" else read(text)
         except UsageError:
             return "unreadable"
-        own = [damaged(formula, self.error, rng) for formula in goal.formulas]
-        told = Goal.of(own[:-1], own[-1])
-        return str(told) if asked == "English" else english(told)
+        damaged_formulas = [damaged(formula, self.error, rng) for formula in goal.formulas]
+        damaged_goal = Goal.of(damaged_formulas[:-1], damaged_formulas[-1])
+        return str(damaged_goal) if asked == "English" else english(damaged_goal)

@@ -68,6 +68,11 @@ def hypotheses(goal: Goal) -> dict[str, Formula]:
 
 
 def _proves(known: Context, term: Term, wanted: Formula) -> None:
+    """Check a term against a formula: introductions are read from the formula, eliminations from the term.
+
+    Raises:
+        ProofError: if the term does not prove it.
+    """
     match term:
         case ("fun", str(name), body) if wanted.op == "->":
             _proves({**known, name: wanted.parts[0]}, body, wanted.parts[1])
@@ -135,8 +140,8 @@ def read(text: str) -> Term:
     if not text.strip():
         raise ProofError("There is no proof.")
     open_: list[tuple[int, list[Term]]] = [(0, [])]
-    for found in re.finditer(r"\s*([()]|[^\s()]+)", text):
-        token, place = found[1], found.start(1) + 1
+    for match in re.finditer(r"\s*([()]|[^\s()]+)", text):
+        token, place = match[1], match.start(1) + 1
         if len(open_) > MOST_DEPTH:
             raise ProofError(f"The proof nests rules more than {MOST_DEPTH} deep, at character {place}.")
         if token == "(":

@@ -108,9 +108,9 @@ def _text(formula: Formula, level: int) -> str:
     left, right = formula.parts
     if formula.op == "->" and right == FALSE:
         return f"~{_text(left, 5)}"
-    own = _BINDS[formula.op]
-    text = f"{_text(left, own + 1)} {formula.op} {_text(right, own)}"
-    return f"({text})" if own < level else text
+    binding = _BINDS[formula.op]
+    text = f"{_text(left, binding + 1)} {formula.op} {_text(right, binding)}"
+    return f"({text})" if binding < level else text
 
 
 def read(text: str, most: int = MOST_ATOMS) -> Goal:
@@ -185,12 +185,12 @@ class _Reader:
         return Formula(name)
 
     def _next(self) -> None:
-        found = _TOKEN.match(self.text, self.end)
-        if found is None:
+        match = _TOKEN.match(self.text, self.end)
+        if match is None:
             rest = self.text[self.end :].lstrip()
             self.place, self.token = len(self.text) - len(rest), rest[:1]
             self._fail("a formula or connective")
-        self.token, self.end = found[1] or "", found.end()
+        self.token, self.end = match[1] or "", match.end()
         self.place = self.end - len(self.token)
 
     def _fail(self, wanted: str) -> NoReturn:
@@ -229,8 +229,8 @@ class World(NamedTuple):
 
     def __str__(self) -> str:
         """The model in words; worlds above a world are in brackets."""
-        own = ", ".join(sorted(self.true)) or "nothing"
-        return f"{own} [{'; '.join(map(str, self.above))}]" if self.above else own
+        true_atoms = ", ".join(sorted(self.true)) or "nothing"
+        return f"{true_atoms} [{'; '.join(map(str, self.above))}]" if self.above else true_atoms
 
 
 def _assignment(goal: Goal) -> World | None:
@@ -260,14 +260,14 @@ def counter_model(goal: Goal, tries: int = 50) -> World | None:
 
     The search may miss models, so None does not mean that the goal is a theorem.
     """
-    if (found := _assignment(goal)) is not None:
-        return found
+    if (assignment := _assignment(goal)) is not None:
+        return assignment
     rng = np.random.default_rng(tries)
     worlds = (_random_world(rng, goal.atoms, frozenset(), 3) for _ in range(tries))
     return next((world for world in worlds if world.refutes(goal)), None)
 
 
 def _random_world(rng: np.random.Generator, atoms: Sequence[str], true: frozenset[str], most: int) -> World:
-    own = true | {atom for atom in atoms if rng.random() < 0.3}
+    true_here = true | {atom for atom in atoms if rng.random() < 0.3}
     n = int(rng.integers(most + 1))
-    return World(own, tuple(_random_world(rng, atoms, own, (most - n) // 2) for _ in range(n)))
+    return World(true_here, tuple(_random_world(rng, atoms, true_here, (most - n) // 2) for _ in range(n)))

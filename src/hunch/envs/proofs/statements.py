@@ -22,16 +22,16 @@ def variants(goal: Goal, n: int, rng: np.random.Generator) -> list[Goal]:
 
     A change drops a hypothesis, or replaces a part by another part of the statement or by another atom.
     """
-    found: dict[Goal, None] = {}
+    different: dict[Goal, None] = {}
     for _ in range(20 * n):
         changed = goal
         for _ in range(int(rng.integers(1, 4))):
             changed = _changed(changed, rng)
         if changed != goal and not changed.closed:
-            found[changed] = None
-        if len(found) == n:
+            different[changed] = None
+        if len(different) == n:
             break
-    return list(found)
+    return list(different)
 
 
 def _changed(goal: Goal, rng: np.random.Generator) -> Goal:

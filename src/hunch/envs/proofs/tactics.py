@@ -38,25 +38,25 @@ class Tactic(NamedTuple):
 def tactics(goal: Goal) -> list[tuple[Tactic, tuple[Goal, ...]]]:
     """Return the tactics of a goal with their subgoals: those of the conclusion first, then by hypothesis."""
     known, wanted = goal
-    found: list[tuple[Tactic, tuple[Goal, ...]]] = []
+    possible: list[tuple[Tactic, tuple[Goal, ...]]] = []
     if wanted.op == "->":
-        found.append((Tactic("intro"), (Goal.of((*known, wanted.parts[0]), wanted.parts[1]),)))
+        possible.append((Tactic("intro"), (Goal.of((*known, wanted.parts[0]), wanted.parts[1]),)))
     elif wanted.op == "&":
-        found.append((Tactic("split"), tuple(Goal(known, part) for part in wanted.parts)))
+        possible.append((Tactic("split"), tuple(Goal(known, part) for part in wanted.parts)))
     elif wanted.op == "|":
         names = zip(("left", "right"), wanted.parts, strict=True)
-        found += [(Tactic(name), (Goal(known, part),)) for name, part in names]
+        possible += [(Tactic(name), (Goal(known, part),)) for name, part in names]
     for formula in known:
         rest = tuple(other for other in known if other != formula)
         if formula.op == "&":
-            found.append((Tactic("cases", formula), (Goal.of((*rest, *formula.parts), wanted),)))
+            possible.append((Tactic("cases", formula), (Goal.of((*rest, *formula.parts), wanted),)))
         elif formula.op == "|":
             cases = tuple(Goal.of((*rest, part), wanted) for part in formula.parts)
-            found.append((Tactic("cases", formula), cases))
+            possible.append((Tactic("cases", formula), cases))
         elif formula.op == "->":
             left, right = formula.parts
-            found.append((Tactic("use", formula), (Goal(known, left), Goal.of((*rest, right), wanted))))
-    return found
+            possible.append((Tactic("use", formula), (Goal(known, left), Goal.of((*rest, right), wanted))))
+    return possible
 
 
 def moves(goals: Sequence[Goal]) -> list[list[tuple[Tactic, tuple[Goal, ...]]]]:

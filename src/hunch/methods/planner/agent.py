@@ -146,9 +146,8 @@ class Planner(Agent):
         plan = self.plan_of(state)
         self.count[state.stream] = self.count.get(state.stream, 0) + 1
         if len(plan.names) >= self.config.longest and skill.name != self.config.stop:
-            plan.feedback = [
-                plan.feedback[-1]
-            ]  # it cannot stop: the transcript begins anew with the last feedback
+            # It cannot stop, so the transcript begins anew with the last feedback.
+            plan.feedback = plan.feedback[-1:]
             plan.names = []
             plan.worked = []
         plan.names.append(skill.name)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting
 from hunch.rl.settings import UpdateConfig
-
-if TYPE_CHECKING:
-    pass
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
 
@@ -93,7 +90,10 @@ class PolicyAgent(Agent):
         raise NotImplementedError
 
     def objective(self) -> UpdateConfig:
-        """Return what an update does: the objective of PPO, and how it is optimised."""
+        """Return what an update does: the objective of PPO, and how it is optimised.
+
+        What is left out keeps its default: no KL divergence, a constant learning rate, and no early end.
+        """
         c = self.config
         return UpdateConfig(
             # A by GAE, standardised over each minibatch.
@@ -206,7 +206,8 @@ class PolicyAgent(Agent):
         streams = self.kept.streams()
         if sum(map(len, streams)) < self.config.horizon * self.streams:
             return {}
-        remaining = 1 - (self.steps - 1) / max(1, self.all_steps, self.steps)  # share of the run
+        # The share of the run that remained at the last step, for weights and rates that fall over a run.
+        remaining = 1 - (self.steps - 1) / max(1, self.all_steps, self.steps)
         metrics = self.learner.update(streams, self.rng, remaining, self.parts())
         self.kept.clear()
         return metrics

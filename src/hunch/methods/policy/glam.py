@@ -8,10 +8,11 @@ Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
         V(s)     <- a perceptron on the hidden state of the prompt's last token
         a        ~  pi(.|s)
     every horizon steps of each stream
-        delta_t <- r_t + gamma V(s_t+1) - V(s_t);   A_t <- sum over k of (gamma lambda)^k delta_t+k
+        delta_t <- r_t + gamma V(s_t+1) - V(s_t)
+        A_t     <- sum over k of (gamma lambda)^k delta_t+k;  R_t <- A_t + V(s_t)          lambda is ``gae``
         epochs times, minibatch by minibatch: a step of Adam on all weights of the model, down
-            - mean min(rho A, clip(rho) A) + value 1/2 mean (V - A - V_old)^2 - entropy mean H(pi)
-            where rho = pi / pi_old, A is standardised, and V is clipped like rho
+            - mean min(rho A, clip(rho) A) + value 1/2 mean (V - R)^2 - entropy mean H(pi)
+            where rho = pi / pi_old, A is standardised, and V is clipped to V_old +- clip
 
 This file provides the policy. Loop and update are those of PPO, :mod:`hunch.methods.policy.agent`.
 ``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its

@@ -304,40 +304,44 @@ class WritingAgent(TextAgent):
         if sum(map(len, groups)) < self.config.episodes:
             return {}
         self.kept.clear()
-        if self.shuffles:
+        if self.shuffles:  # a control
             groups = shuffled(groups, self.rng)
-        texts = [episode for group in groups for episode in group]
-        flat = 0.0
+        all_episodes = [episode for group in groups for episode in group]
+
+        # With drop_flat, groups of equal returns do not enter the update: their advantages are 0.
+        flat_share = 0.0
         if self.drops_flat:
             teaching = [group for group in groups if not is_flat(group)]
-            flat = 1 - len(teaching) / len(groups)
+            flat_share = 1 - len(teaching) / len(groups)
             groups = teaching
+        if not groups:
+            return self._learnt_nothing(all_episodes)
+
+        # The update of the objective: advantages from the group, then gradient steps.
         episodes = [episode for group in groups for episode in group]
-        if not episodes:
-            return self._learnt_nothing(texts)
         group_of_episode: Sequence[int] = ()
         if self.group > 1:
             group_of_episode = [i for i, group in enumerate(groups) for _ in group]
         metrics = self.learner.update(episodes, self.rng, groups=group_of_episode)
 
         if self.drops_flat:
-            metrics["flat_groups"] = flat  # of all groups, not of those that were left
+            metrics["flat_groups"] = flat_share  # of all groups, not of those that were left
 
         # Warn once if the answers to each prompt earned the same in all of the first updates.
         self.flat_updates = self.flat_updates + 1 if metrics.get("flat_groups") == 1 else 0
         if self.flat_updates == self.learner.updates == FLAT:
             warnings.warn(_FLAT, HunchWarning, stacklevel=2)
 
-        text_metrics = figures(texts)
+        text_metrics = figures(all_episodes)
         update_kl = self._update_kl(text_metrics["tokens"])
         return {**metrics, "update_kl": update_kl, **text_metrics}
 
-    def _learnt_nothing(self, texts: Sequence[Sequence[Step]]) -> dict[str, float]:
-        """Return the metrics of texts from which no update is made: all groups are flat; warn once."""
+    def _learnt_nothing(self, episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
+        """Return the metrics of episodes from which no update is made: all groups are flat; warn once."""
         self.flat_updates += 1
         if self.learner.updates == 0 and self.flat_updates == FLAT:
             warnings.warn(_FLAT, HunchWarning, stacklevel=3)
-        return {"flat_groups": 1.0, **figures(texts)}
+        return {"flat_groups": 1.0, **figures(episodes)}
 
     def _update_kl(self, tokens: float) -> float:
         """Return the KL divergence of the last update; warn the first time that a large model moves far.

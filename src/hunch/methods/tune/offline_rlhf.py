@@ -184,7 +184,7 @@ class OfflineRLHF(RecordedAgent):
             better, worse = zip(*few, strict=True)
             g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
             g_better, g_worse = g[: len(few)], g[len(few) :]
-            part = dpo(g_better, g_worse, c.beta) * (len(few) / len(batch))
+            part = dpo(g_better, g_worse, c.beta) * (len(few) / len(batch))  # its share of the batch's mean
             part.backward()  # type: ignore[no-untyped-call]
             loss += float(part.detach())
         return loss

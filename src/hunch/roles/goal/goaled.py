@@ -73,6 +73,7 @@ class Goals(Saved):
         if self.renew:
             for t in transitions:
                 self.by_stream.pop(t.stream, None)
+        # One request for the goals of all next states, but for those that end an episode: these keep the old.
         next_states = iter(self.given([t.next_state for t in transitions if not t.done]))
         with_goals = []
         for t in transitions:

@@ -113,9 +113,10 @@ class Rewarded(Wrapper):
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the agent act; with ``recall``, its states list past rewarded events."""
-        return self.agent.act([self._told(state) for state in states])
+        return self.agent.act([self._shown(state) for state in states])
 
-    def _told(self, state: State) -> State:
+    def _shown(self, state: State) -> State:
+        """Return a state as the agent sees it."""
         return self.recalled.with_events(state) if self.shaping.recall else state
 
     def observe(self, transitions: Sequence[Transition]) -> None:
@@ -155,7 +156,12 @@ class Rewarded(Wrapper):
         return replace(t, reward=self.extrinsic * t.reward + self.weight * reward)
 
     def _shaped(self, transitions: Sequence[Transition], rewards: Sequence[float]) -> list[float]:
-        """Return the rewards after threshold, standardisation and discount for repeated events."""
+        """Return the rewards after threshold, standardisation and discount for repeated events::
+
+            r_int  <-  r if r > eps, else 0;    divided by N(event)^beta
+
+        eps is the quantile of the source's known rewards, and N counts the event within the episode.
+        """
         floor = self._threshold()
         self.running.add(rewards)
         shaped = []
@@ -189,7 +195,7 @@ class Rewarded(Wrapper):
 
     def explain(self, state: State) -> Explanation:
         """Return the agent's explanation."""
-        return self.agent.explain(self._told(state))
+        return self.agent.explain(self._shown(state))
 
     def learn(self) -> dict[str, float]:
         """Let the agent and the source learn; add the mean intrinsic reward since the last call."""
