@@ -186,7 +186,7 @@ class Mentor(GoalSource):
         """Return the adapter's summary of a player, given its earlier events."""
         lesson = Lesson(score=old.score, number=old.number + 1)
         did = ", ".join(dict.fromkeys(old.did)) or "nothing"
-        score = "none yet" if lesson.score != lesson.score else f"{round(10 * lesson.score)} of 10"
+        score = "none yet" if np.isnan(lesson.score) else f"{round(10 * lesson.score)} of 10"
         suggested = "\n".join(old.goals) or "do nothing"
         lesson.prompt = f"The player did {did}. Told to {suggested}, it followed: {score}."
         if self.adapter is not None:

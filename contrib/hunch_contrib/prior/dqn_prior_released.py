@@ -148,7 +148,10 @@ class DQNPriorReleased(DQNPrior):
 
     def needed_states(self) -> set[int]:
         """Return the numbers of the states that DQN-Prior needs, and of the steps that are held back."""
-        held = {number for rows in self.held.values() for row in rows for number in (row[0], row[2])}
+        held: set[int] = set()
+        for rows in self.held.values():
+            for state, _action, next_state, *_rest in rows:
+                held |= {state, next_state}
         return super().needed_states() | held
 
     def _end(self, last: Transition) -> None:

@@ -29,22 +29,30 @@ def compare(arguments: Sequence[str]) -> None:
     compared = [methods.find(name) for name in names]
     rest, env_options = split_environment(rest)
     env_options = given.pop("env_options", {}) | env_options
-    rest, options = _shared(rest, compared), _by_method(compared, given.pop("options", {}))
+    rest = _shared(rest, compared)
+    options = _by_method(compared, given.pop("options", {}))
     given.pop("seed", None)  # of a single run
-    method_options = {m.prefix.replace("-", "_"): options_of(m, rest, options[m.name]) for m in compared}
-    parts = {"where_": with_defaults(CompareOptions, given), **method_options}
+    parts = {"where_": with_defaults(CompareOptions, given)}
+    for method in compared:
+        parts[_part(method)] = options_of(method, rest, options[method.name])
     parsed = parse(f"compare {' '.join(names)}", "methods side by side, with paired seeds", parts, rest)
     where: CompareOptions = parsed.where_
     if where.lm and not any(m.takes_lm for m in compared):
         raise UsageError(f"None of {', '.join(names)} uses a language model; leave --lm out.")
-    configs = [
-        run_config(m.name, where, env_options, getattr(parsed, m.prefix.replace("-", "_")), lm=model)
-        for m in compared
-        for model in (where.lm if m.takes_lm and where.lm else ("",))
-    ]
+    configs = []
+    for method in compared:
+        models = where.lm if method.takes_lm and where.lm else ("",)
+        for model in models:
+            options_of_method = getattr(parsed, _part(method))
+            configs.append(run_config(method.name, where, env_options, options_of_method, lm=model))
     from hunch.cli.arms import run  # a wrong option is told before this is read
 
     run(configs, where)
+
+
+def _part(method: Method) -> str:
+    """Return the name of the part of the command line that holds a method's options."""
+    return method.prefix.replace("-", "_")
 
 
 def _shared(arguments: Sequence[str], compared: Sequence[Method]) -> list[str]:
@@ -53,16 +61,19 @@ def _shared(arguments: Sequence[str], compared: Sequence[Method]) -> list[str]:
     ``--hidden 16`` becomes ``--dqn.hidden 16 --dqn-prior.hidden 16``; an option of a single method comes
     later and overrides it.
     """
-    names = {m.prefix: {option.flag for option in help.of_method(m, arguments)} for m in compared}
-    shared, rest = list[str](), list[str]()
+    flags_of = {m.prefix: {option.flag for option in help.of_method(m, arguments)} for m in compared}
+    shared: list[str] = []
+    rest: list[str] = []
     for token, values in with_values(arguments):
         name, equals, value = token.removeprefix("--").partition("=")
         flag = name.replace("_", "-")
-        plain = re.sub(r"(^|\.)no-(?=[^.]*$)", r"\1", flag)
-        having = [m for m, flags in names.items() if flag in flags or plain in flags]
-        for method in having if token.startswith("--") else ():
+        turned_on = re.sub(r"(^|\.)no-(?=[^.]*$)", r"\1", flag)  # the option without its "no-"
+        having = []
+        if token.startswith("--"):
+            having = [m for m, flags in flags_of.items() if flag in flags or turned_on in flags]
+        for method in having:
             shared += [f"--{method}.{flag}{equals}{value}", *values]
-        if not (having and token.startswith("--")):
+        if not having:
             rest += [token, *values]
     return [*shared, *rest]
 
@@ -73,18 +84,17 @@ def _by_method(compared: Sequence[Method], options: Mapping[str, Any]) -> dict[s
     Raises:
         UsageError: if no method has an option.
     """
-    single = {m.name: dict(options.get(m.name, {})) for m in compared}
-    shared = {name: value for name, value in options.items() if name not in single}
+    names = [method.name for method in compared]
+    shared = {name: value for name, value in options.items() if name not in names}
     for name in shared:
-        if not any(name in m.config_class.__dataclass_fields__ for m in compared):
-            raise UsageError(f"None of {', '.join(single)} has an option {name}.")
-    having = {
-        m.name: [name for name in shared if name in m.config_class.__dataclass_fields__] for m in compared
-    }
-    return {
-        name: {each: shared[each] for each in having[name]} | single_options
-        for name, single_options in single.items()
-    }
+        if not any(name in method.config_class.__dataclass_fields__ for method in compared):
+            raise UsageError(f"None of {', '.join(names)} has an option {name}.")
+    by_method: dict[str, dict[str, Any]] = {}
+    for method in compared:
+        known = method.config_class.__dataclass_fields__
+        from_shared = {name: value for name, value in shared.items() if name in known}
+        by_method[method.name] = from_shared | dict(options.get(method.name, {}))
+    return by_method
 
 
 def _help(compared: Sequence[Method], arguments: Sequence[str]) -> None:
@@ -93,12 +103,12 @@ def _help(compared: Sequence[Method], arguments: Sequence[str]) -> None:
     usage = f"hunch compare {names} --env ID [options]"
     groups: dict[str, Sequence[Option]] = dict(help.common(CompareOptions))
     options_of_each = {method.name: help.of_method(method, arguments) for method in compared}
-    shared = {
-        o.flag: o
-        for a in options_of_each
-        for o in options_of_each[a]
-        if any(o in options_of_each[b] for b in options_of_each if b != a)
-    }
+    shared: dict[str, Option] = {}
+    for name, listed in options_of_each.items():
+        others = [options_of_each[other] for other in options_of_each if other != name]
+        for option in listed:
+            if any(option in options for options in others):
+                shared[option.flag] = option
     groups["Options that several methods share (--METHOD.NAME VALUE for one of them)"] = list(shared.values())
     for name, listed in options_of_each.items():
         groups[f"Further options of {name}"] = [o for o in listed if shared.get(o.flag) != o]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from itertools import pairwise
 
 from hunch.core import UsageError
 
@@ -52,14 +53,19 @@ def _next(before: Sequence[str], current: str) -> Iterable[str]:
 
     if not before or before == ["help"]:
         return [*commands.COMMANDS, *commands.added()]
-    command, rest, last = before[0], before[1:], before[-1]
+    command = before[0]
+    rest = before[1:]
+    last = before[-1]
     named = {"methods": methods.names(), "envs": envs.names(), "lm": lm.kinds(), "completion": SCRIPTS}
     if command in named:
         return named[command]
     methods_named, flags = _flags(command, rest)
-    if last in ("--env", "--lm"):
-        return named[last.removeprefix("--") + "s" * (last == "--env")]
-    if last.startswith("--") and (value := flags.get(last)):
+    if last == "--env":
+        return named["envs"]
+    if last == "--lm":
+        return named["lm"]
+    value = flags.get(last, "")  # the form of the option's value; empty for one that takes none
+    if value:
         return value.split("|") if "|" in value else ()
     if current.startswith("-"):
         return flags
@@ -80,14 +86,21 @@ def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]
         return [], {}
     name = rest[0] if command in SECOND and rest else command
     cls = getattr(import_module(f"hunch.cli.{command}"), f"{name.capitalize()}Options", None)
-    methods_named = (
-        [word for word in rest if word in methods.names()] if command in ("run", "compare") else []
-    )
-    listed = [*(help.options(cls) if cls else ())]
-    listed += [option for each in methods_named for option in help.of_method(methods.find(each), rest)]
-    flags = {f"--{option.flag}": option.value for option in listed}
-    on = [option.flag.rpartition(".") for option in listed if option.default.startswith("on;")]
-    flags |= {f"--{before}{dot}no-{last}": "" for before, dot, last in on}
-    env = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if word == "--env"), "")
-    env_options = envs.options_of(env) if env in envs.names() else None
-    return methods_named, flags | {f"--env.{name}": "VALUE" for name in env_options or ()}
+    listed = list(help.options(cls)) if cls else []
+    methods_named = []
+    if command in ("run", "compare"):
+        methods_named = [word for word in rest if word in methods.names()]
+    for method in methods_named:
+        listed += help.of_method(methods.find(method), rest)
+
+    flags: dict[str, str] = {}
+    for option in listed:
+        flags[f"--{option.flag}"] = option.value
+        if option.default.startswith("on;"):
+            before, dot, name = option.flag.rpartition(".")
+            flags[f"--{before}{dot}no-{name}"] = ""
+    for word, following in pairwise(rest):
+        if word == "--env" and following in envs.names():
+            flags |= {f"--env.{name}": "VALUE" for name in envs.options_of(following) or ()}
+            break
+    return methods_named, flags

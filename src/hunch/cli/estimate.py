@@ -25,8 +25,9 @@ def dry_run(labels: Sequence[str], listed: Sequence[Resolved], seeds: int = 1) -
     for label, e in zip(labels, estimated, strict=True):
         _rows(grid, label, e, names, seeds)
     if len(estimated) > 1:
-        totals = ({name: sum(getattr(e, kind)[name] for e in estimated) for name in names} for kind in KINDS)
-        for kind, total in zip(KINDS, totals, strict=True):
+        for kind in KINDS:
+            figures = [getattr(e, kind) for e in estimated]
+            total = {name: sum(each[name] for each in figures) for name in names}
             grid.add_row("all" if kind == "expected" else "", SAYS[kind], *_cells(total, names, seeds))
     console = Console()
     console.print(grid, markup=False)

@@ -61,7 +61,8 @@ def evaluate(arguments: Sequence[str]) -> None:
         args=rest,
         return_unknown_args=True,
     )
-    changed = {name: value for name in changeable if (value := getattr(where, name)) != changeable[name]}
+    given = {name: getattr(where, name) for name in changeable}
+    changed = {name: value for name, value in given.items() if value != changeable[name]}
     trial = Trial(
         run=folder,
         lm=where.lm,

@@ -46,7 +46,8 @@ def methods(arguments: Sequence[str]) -> None:
             for method in group:
                 branch.add(_described(method))
         console.print(tree, markup=False, highlight=False)
-    if missing := [name for name in CONTRIB if name not in registered()]:
+    missing = [name for name in CONTRIB if name not in registered()]
+    if missing:
         text = f"\n{len(missing)} more are in the package hunch-rl-contrib: {install_contrib()}."
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -112,13 +113,17 @@ def _environment(id: str, console: Console) -> None:
 def _meanings(id: str) -> dict[str, str]:
     """Return the meaning of each option, from the docstrings of an environment's class and its bases."""
     creator: Any = environments.creator(id)
-    meanings = dict[str, str]()
-    for cls in reversed(inspect.getmro(creator)) if inspect.isclass(creator) else (creator,):
-        text = (inspect.getdoc(cls) or "") if "__doc__" in vars(cls) else ""
-        section = re.search(r"^Args:\n((?: +.*\n?|\n)+)", text, re.MULTILINE)
-        for part in re.split(r"^    (?=\w)", section[1] if section else "", flags=re.MULTILINE)[1:]:
-            name, _, said = part.partition(":")
-            meanings[name.partition(" ")[0]] = " ".join(said.replace("``", "").split())
+    described = reversed(inspect.getmro(creator)) if inspect.isclass(creator) else [creator]
+    meanings: dict[str, str] = {}
+    for source in described:  # a class overrides what its bases say
+        if "__doc__" not in vars(source):
+            continue
+        section = re.search(r"^Args:\n((?: +.*\n?|\n)+)", inspect.getdoc(source) or "", re.MULTILINE)
+        if section is None:
+            continue
+        for part in re.split(r"^    (?=\w)", section[1], flags=re.MULTILINE)[1:]:
+            name, _, meaning = part.partition(":")
+            meanings[name.partition(" ")[0]] = " ".join(meaning.replace("``", "").split())
     return meanings
 
 
@@ -155,7 +160,8 @@ def lm(arguments: Sequence[str]) -> None:
     for entry in fields(description):
         if entry.name == "next":
             continue
-        if (value := getattr(description, entry.name)) or value is False:
+        value = getattr(description, entry.name)
+        if value or value is False:
             plain = Text(_readable(value))  # what a server says is not markup
             grid.add_row(entry.name.replace("_", " "), plain)
     console = Console()
@@ -174,15 +180,18 @@ def _readable(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    if isinstance(value, dict):
-        return ", ".join(
-            f"{verb} {speed:{',.0f' if speed >= 10 else '.2g'}}/s" for verb, speed in value.items()
-        )
+    if isinstance(value, dict):  # requests per second by verb
+        return ", ".join(f"{verb} {_speed(speed)}/s" for verb, speed in value.items())
     if isinstance(value, tuple):
         return ", ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def _speed(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.2g}"
+
+
 def _one(arguments: Sequence[str], what: str, example: str) -> None:
+    """Refuse arguments that are not one name."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         raise UsageError(f"Name one {what}, as in '{example}'.")

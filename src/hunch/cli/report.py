@@ -66,10 +66,11 @@ def report(arguments: Sequence[str]) -> None:
 
 
 def _picture(comparisons: Sequence[Comparison], path: Path) -> str:
-    panels = {
-        comparison.title: {arm: [run.points for run in runs] for arm, runs in comparison.arms.items()}
-        for comparison in comparisons
-    }
+    panels = {}
+    for comparison in comparisons:
+        panels[comparison.title] = {
+            arm: [run.points for run in runs] for arm, runs in comparison.arms.items()
+        }
     try:
         return f"Picture: {draw(panels, path)}."
     except UsageError as error:

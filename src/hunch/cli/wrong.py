@@ -31,22 +31,29 @@ def problem(cls: type[Any], arguments: Sequence[str]) -> str:
     known = list(_known(cls))
     options = {flag: one for one in known if not one.positional for flag in _flags(one)}
     places = [one.name for one in known if one.positional]
-    given = with_values(arguments)
-    split = [(token.partition("="), values) for token, values in given if token.startswith("--")]
-    options_given = [
-        (name, [value, *values] if equals else values) for (name, equals, value), values in split
-    ]
-    leading = [given[0][0], *given[0][1]] if given and not given[0][0].startswith("--") else []
-    problems = (
-        *(f"There is no option {token}" for token, _ in options_given if _flag(token) in places),
-        _missing(known, {_flag(token) for token, _ in options_given}, leading),
-        *(
-            _misfit(token, options[_flag(token)].hint, values, bool(places))
-            for token, values in options_given
-            if _flag(token) in options
-        ),
-    )
-    return next(filter(None, problems), "")
+
+    # What stands before the first option, and the options with their values.
+    leading: list[str] = []
+    given: list[tuple[str, list[str]]] = []
+    for token, values in with_values(arguments):
+        if not token.startswith("--"):
+            leading = [token, *values]
+            continue
+        name, equals, value = token.partition("=")
+        given.append((name, [value, *values] if equals else values))
+
+    for token, _ in given:
+        if _flag(token) in places:  # the name of an argument that takes no name
+            return f"There is no option {token}"
+    missing = _missing(known, {_flag(token) for token, _ in given}, leading)
+    if missing:
+        return missing
+    for token, values in given:
+        if _flag(token) in options:
+            misfit = _misfit(token, options[_flag(token)].hint, values, loose=bool(places))
+            if misfit:
+                return misfit
+    return ""
 
 
 def _known(cls: type[Any], prefix: str = "") -> Iterator[Known]:
@@ -98,7 +105,8 @@ def _missing(known: Sequence[Known], given: set[str], leading: Sequence[str]) ->
 
 def _misfit(token: str, hint: Any, values: Sequence[str], loose: bool) -> str:
     """Say that values do not fit; if ``loose``, arguments may follow them."""
-    if any(_fits(hint, values[:n]) for n in (range(len(values) + 1) if loose else (len(values),))):
+    numbers = range(len(values) + 1) if loose else [len(values)]  # of the values that may be the option's
+    if any(_fits(hint, values[:n]) for n in numbers):
         return ""
     if not values:
         return f"{token} needs a value"
@@ -108,19 +116,25 @@ def _misfit(token: str, hint: Any, values: Sequence[str], loose: bool) -> str:
 
 
 def _fits(hint: Any, values: Sequence[str]) -> bool:
-    hint, parts = _bare(hint)[0], get_args(_bare(hint)[0])
+    """Return whether the words on a command line are of a type."""
+    hint, _ = _bare(hint)
+    parts = get_args(hint)
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(part, values) for part in parts)
     if get_origin(hint) is tuple:
         each = parts[:1] * len(values) if parts[-1] is ... else parts
         return len(each) == len(values) and all(map(_fits, each, ([value] for value in values)))
-    if hint is bool or len(values) != 1:
-        return hint is bool and not values
+    if hint is bool:
+        return not values
+    if len(values) != 1:
+        return False
     if get_origin(hint) is Literal:
         return values[0] in map(str, parts)
-    return (
-        values[0] == "None" if hint is NoneType else hint not in (int, float) or _is_number(hint, values[0])
-    )
+    if hint is NoneType:
+        return values[0] == "None"
+    if hint in (int, float):
+        return _is_number(hint, values[0])
+    return True
 
 
 def _is_number(kind: type[int] | type[float], value: str) -> bool:
@@ -132,7 +146,9 @@ def _is_number(kind: type[int] | type[float], value: str) -> bool:
 
 
 def _words(hint: Any) -> str:
-    hint, parts = _bare(hint)[0], get_args(_bare(hint)[0])
+    """Describe a type in words."""
+    hint, _ = _bare(hint)
+    parts = get_args(hint)
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(map(_words, sorted(parts, key=lambda part: part is not NoneType)))
     if get_origin(hint) is tuple:

@@ -98,6 +98,7 @@ class TextWrapper(TextEnv):
         self.task = task
         self._describe = describe
         self._success = success
+        self._listed: Callable[[Any, Mapping[str, Any]], Mapping[str, int]] | Mapping[str, int] | None
         if actions is None or callable(actions):
             self._listed = actions
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def difference(one: Any, other: Any, where: str = "") -> str | None:
@@ -23,14 +25,22 @@ def difference(one: Any, other: Any, where: str = "") -> str | None:
         pairs = [(str(i), a, b) for i, (a, b) in enumerate(zip(one, other, strict=True))]
     else:
         return None if _equal(one, other) else where or "its value"
-    inside = (difference(a, b, f"{where}.{name}" if where else name) for name, a, b in pairs)
-    return next((place for place in inside if place is not None), None)
+    for name, first, second in pairs:
+        place = difference(first, second, f"{where}.{name}" if where else name)
+        if place is not None:
+            return place
+    return None
 
 
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return one == other or (one != one and other != other)
+        return one == other or (math.isnan(one) and math.isnan(other))
     if hasattr(one, "shape") or hasattr(other, "shape"):
-        here, there = (np.asarray(value.cpu() if hasattr(value, "cpu") else value) for value in (one, other))
-        return bool(np.array_equal(here, there, equal_nan=here.dtype.kind == "f"))
+        first, second = _array(one), _array(other)
+        return bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
     return bool(one == other)
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """Return an array or a tensor, which may be on an accelerator, as an array."""
+    return np.asarray(value.cpu() if hasattr(value, "cpu") else value)

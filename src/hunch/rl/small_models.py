@@ -86,10 +86,13 @@ def tabulate(
         UsageError: if there are more than ``most`` states.
     """
     numbers = {state: i for i, state in enumerate(dict.fromkeys(starts))}
-    rows: list[tuple[int, int, float, int]] = []
-    level = list(numbers)
+    rows: list[tuple[int, int, float, int]] = []  # state, action, reward, next state; -1 for an end
+    level = list(numbers)  # states that were reached and not asked about yet
     while level:
-        pairs = [(s, a, i) for s in level for i, a in enumerate(actions(s)) for _ in range(draws)]
+        pairs = []  # state, action and its index: each as often as it is drawn
+        for state in level:
+            for i, action in enumerate(actions(state)):
+                pairs += [(state, action, i)] * draws
         states, taken, _ = zip(*pairs, strict=True) if pairs else ((), (), ())
         level = []
         for (state, _, i), step in zip(pairs, model.step(states, taken, [rng] * len(pairs)), strict=True):

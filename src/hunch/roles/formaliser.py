@@ -50,30 +50,39 @@ class Formaliser:
     def read(self, texts: Sequence[str]) -> list[Goal | None]:
         """Return the formula of each text; None if no answer can be used."""
         answers = self.lm.generate([prompt(text) for text in texts], self.readings, self.sampling)
-        votes = [_votes(text, state_answers) for text, state_answers in zip(texts, answers, strict=True)]
-        back = self._returned(texts, votes)
-        return [_chosen(state_answers, came) for state_answers, came in zip(votes, back, strict=True)]
+        votes = [_votes(text, of_text) for text, of_text in zip(texts, answers, strict=True)]
+        matches = self._returned(texts, votes)
+        return [_chosen(of_text, came_back) for of_text, came_back in zip(votes, matches, strict=True)]
 
     def _returned(self, texts: Sequence[str], votes: Sequence[Mapping[Goal, int]]) -> list[dict[Goal, int]]:
         """Return for each text and reading how many of its translations are the text in other letters."""
-        pairs = [(i, goal) for i, readings in enumerate(votes) for goal in readings] if self.returns else []
-        asked = [backward(goal) for _, goal in pairs]
-        translations = self.lm.generate(asked, self.returns, self.sampling) if pairs else []
-        back: list[dict[Goal, int]] = [{} for _ in texts]
+        matches: list[dict[Goal, int]] = [{} for _ in texts]
+        if not self.returns:
+            return matches
+        pairs = [(i, goal) for i, readings in enumerate(votes) for goal in readings]
+        if not pairs:
+            return matches
+        translations = self.lm.generate([backward(goal) for _, goal in pairs], self.returns, self.sampling)
         for (i, goal), answers in zip(pairs, translations, strict=True):
-            back[i][goal] = sum(_words(answer) == _words(texts[i]) for answer in answers)
-        return back
+            matches[i][goal] = sum(_words(answer) == _words(texts[i]) for answer in answers)
+        return matches
 
 
-def _chosen(votes: Mapping[Goal, int], back: Mapping[Goal, int]) -> Goal | None:
-    return max(votes, key=lambda reading: (back.get(reading, 0), votes[reading]), default=None)
+def _chosen(votes: Mapping[Goal, int], matches: Mapping[Goal, int]) -> Goal | None:
+    """Return the reading whose translations match most often; among equal ones, that with most votes."""
+    return max(votes, key=lambda reading: (matches.get(reading, 0), votes[reading]), default=None)
 
 
 def _votes(text: str, answers: Sequence[str]) -> Mapping[Goal, int]:
     """Count the usable readings of a text, the first one first; refuted ones only if all are."""
     known = set(re.findall(r"\w+", text))
-    readings = [goal for answer in answers if (goal := parsed(answer)) and known.issuperset(goal.atoms)]
-    return Counter([goal for goal in readings if counter_model(goal) is None] or readings)
+    readings: list[Goal] = []
+    for answer in answers:
+        goal = parsed(answer)
+        if goal and known.issuperset(goal.atoms):  # a formula about what the text names
+            readings.append(goal)
+    unrefuted = [goal for goal in readings if counter_model(goal) is None]
+    return Counter(unrefuted or readings)
 
 
 def _words(text: str) -> list[str]:

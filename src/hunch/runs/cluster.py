@@ -84,7 +84,10 @@ def compare(
         with interruptible() as stop:
             while waiting and not stop():
                 ended, waiting = ray.wait(waiting, timeout=0.5)
-                lost |= {runs[run]: reason for run in ended if (reason := _failure(ray, run))}
+                for run in ended:
+                    reason = _failure(ray, run)
+                    if reason:
+                        lost[runs[run]] = reason
                 watch(progress(todo))
             if stop():
                 raise KeyboardInterrupt

@@ -317,7 +317,12 @@ def missing(todo: Iterable[Job]) -> list[Job]:
 
 def progress(todo: Sequence[Job]) -> dict[Job, dict[str, Any]]:
     """Return the latest line of metrics of each run that has one."""
-    return {job: line for job in todo if (line := last_line(job.folder / "metrics.jsonl"))}
+    lines: dict[Job, dict[str, Any]] = {}
+    for job in todo:
+        line = last_line(job.folder / "metrics.jsonl")
+        if line:
+            lines[job] = line
+    return lines
 
 
 def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:

@@ -108,8 +108,10 @@ class RunFolder:
     @property
     def begun(self) -> bool:
         """Whether an earlier session left a checkpoint, recorded lines or kept checkpoints here."""
-        sizes = (path.stat().st_size for name in STREAMS if (path := self.path / name).exists())
-        return any(sizes) or any((self.path / place).exists() for place in (CHECKPOINT, KEPT_AT))
+        if any((self.path / place).exists() for place in (CHECKPOINT, KEPT_AT)):
+            return True
+        files = [self.path / name for name in STREAMS]
+        return any(file.exists() and file.stat().st_size for file in files)
 
     def begin(self, config: dict[str, Any]) -> None:
         """Write ``config.json``, or check that the existing one belongs to the same run.

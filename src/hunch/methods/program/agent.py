@@ -298,5 +298,5 @@ def _trial(t: Transition) -> Trial:
     """Return the trial of a program, from the environment's state or else from its reward."""
     if isinstance(t.next_state.raw, Trial):
         return t.next_state.raw
-    failed = t.reward != t.reward
+    failed = np.isnan(t.reward)
     return Trial(None if failed else t.reward, t.event, error=t.event if failed else "")

@@ -280,8 +280,11 @@ class Islands:
 
 
 def _member(cluster: Sequence[Attempt], within: Within, rng: np.random.Generator) -> Attempt:
+    """Draw a program of a cluster: the latest, any, or rather a short one, with softmax(-relative length)."""
     if within == "latest":
         return cluster[-1]
     lengths = np.array([len(attempt.program) for attempt in cluster], dtype=float)
-    share = (lengths - lengths.min()) / (lengths.max() + 1e-6) * (within == "short")
-    return cluster[int(rng.choice(len(cluster), p=softmax(-share)))]
+    excess = np.zeros(len(cluster))
+    if within == "short":
+        excess = (lengths - lengths.min()) / (lengths.max() + 1e-6)
+    return cluster[int(rng.choice(len(cluster), p=softmax(-excess)))]
