@@ -94,7 +94,7 @@ def audition(arguments: Sequence[str]) -> None:
             blank=what.blank,
             budget=None if what.dry_run else budget_of(what.budget),
             join=rehearsal if what.dry_run else None,
-            progress=_told,
+            progress=_show_progress,
         )
     if what.dry_run:
         return _estimate(result, rehearsal)
@@ -106,7 +106,7 @@ def audition(arguments: Sequence[str]) -> None:
         print(f"Kept in {what.out}: audition.html, audition.json.")
 
 
-def _told(what: str) -> None:
+def _show_progress(what: str) -> None:
     """Say on a terminal what is asked next."""
     if sys.stderr.isatty():
         print(f"hunch: {what}", file=sys.stderr)

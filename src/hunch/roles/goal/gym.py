@@ -65,7 +65,7 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self.goals.by_stream.clear()
         self.goals.done.clear()
         (self.state,) = self.goals.given([self.in_words.state(text, info)])
-        return self._told(text), {**info, "goals": self.state.goals}
+        return self._with_goals(text), {**info, "goals": self.state.goals}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take a step; the reward is the sum of the environment's and that of the goals reached."""
@@ -86,8 +86,8 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             "reached": tuple(reached),
             "extrinsic": float(reward),
         }
-        return self._told(text), total, bool(terminated), bool(truncated), shown_info
+        return self._with_goals(text), total, bool(terminated), bool(truncated), shown_info
 
-    def _told(self, text: str) -> str:
+    def _with_goals(self, text: str) -> str:
         goals = "".join(f"Goal: {goal}\n" for goal in self.state.goals)
         return f"{goals}{text}"
