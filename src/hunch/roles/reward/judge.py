@@ -231,12 +231,14 @@ class Judge(RewardSource):
         alike = [name for name in KINDS if self.verdicts[name] == total]
         if alike:
             what = "abstained from" if alike[0] == "abstained" else f"said {alike[0]} to"
-            told = f"{what} all of {total} episodes so far"
+            fault = f"{what} all of {total} episodes so far"
         else:  # such as no and abstentions, which both pay nothing
             [(reward, episodes)] = self.rewarded.items()
-            told = f"gave the reward {reward:g} to each of {episodes} episodes"
+            fault = f"gave the reward {reward:g} to each of {episodes} episodes"
         warnings.warn(
-            f"The judge {self.lm.name} {told}: its reward carries no information.", HunchWarning, stacklevel=2
+            f"The judge {self.lm.name} {fault}: its reward carries no information.",
+            HunchWarning,
+            stacklevel=2,
         )
 
     def learn(self) -> dict[str, float]:
