@@ -112,13 +112,13 @@ class Comparer:
         """Return what :meth:`verdicts` and :meth:`preferences` return of each question, asked once."""
         if not self.decides:
             return [(verdict, TARGETS[verdict or 0]) for verdict in self.verdicts(questions)]
-        found: list[tuple[int | None, float]] = []
+        answers: list[tuple[int | None, float]] = []
         for question, p in zip(questions, self._decided(questions), strict=True):
             if p is None:
-                found.append((0 if question is None else None, TARGETS[0]))
+                answers.append((0 if question is None else None, TARGETS[0]))
             else:
-                found.append((VERDICTS[CHOICES[int(p.argmax())]], float(p[0] + p[2] / 2)))
-        return found
+                answers.append((VERDICTS[CHOICES[int(p.argmax())]], float(p[0] + p[2] / 2)))
+        return answers
 
     def _decided(self, questions: Sequence[Prompt | None]) -> list[FloatArray | None]:
         """Return the probabilities of 1, 2 and none; None for a question that is None, or was refused."""
