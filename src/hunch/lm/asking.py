@@ -63,15 +63,20 @@ class Asking:
         stop: tuple[str, ...] = ("\n",),
         role: str = "prior",
     ) -> None:
-        self.lm, self.role = lm, role
+        self.lm = lm
+        self.role = role
         self.chats = bool(getattr(lm, "answer_tokens", 0))
-        heat = temperature if config.temperature is None else config.temperature
-        limited = most is None and config.max_tokens is not None
+        is_limited_by_config = most is None and config.max_tokens is not None
         most = most or config.max_tokens or room(lm, tokens)
-        ends = (() if self.chats else stop) if config.stop is None else tuple(config.stop)
-        self.sampling = Sampling(most, heat, top_p, ends, config.effort or "")
-        unthinking = self.chats and getattr(lm, "thinks", None) is False
-        self.brief = max(tokens, SHORT) if unthinking and not limited else None
+        if config.temperature is not None:
+            temperature = config.temperature
+        if config.stop is not None:
+            stop = tuple(config.stop)
+        elif self.chats:
+            stop = ()
+        self.sampling = Sampling(most, temperature, top_p, stop, config.effort or "")
+        does_not_think = self.chats and getattr(lm, "thinks", None) is False
+        self.brief = max(tokens, SHORT) if does_not_think and not is_limited_by_config else None
         if config.effort:
             require_knows(lm, "effort", "reasoning effort")
         self.template = Template.read(config.prompt, config.prompt_fields) if config.prompt else None
@@ -160,8 +165,13 @@ class Asking:
         for place, number in due:
             by_number.setdefault(number, []).append(place)
         for number, places in by_number.items():
-            own = [samplings[place] for place in places]
-            texts = _generated(self.lm, [prompts[place] for place in places], own, 1, number)
+            texts = _generated(
+                self.lm,
+                [prompts[place] for place in places],
+                [samplings[place] for place in places],
+                1,
+                number,
+            )
             for place, (text,) in zip(places, texts, strict=True):
                 answers[place][number - first] = text
 
@@ -191,11 +201,13 @@ class Asking:
             HunchError: if too many answers in a row are useless.
         """
         show(self.lm, self.role, answers, read)
-        known = [meaning is not None for meaning in read]
-        told = zip(answers, known, strict=True)
-        usable = [ok or (abstains and bool(spoken(answer).strip())) for answer, ok in told]
-        pairs, abstained = zip(answers, usable, strict=True), sum(usable) - sum(known) + rejected
-        count_fallbacks(self.lm, pairs, self.patience, abstained, self.role)
+        heard: list[tuple[str, bool]] = []  # each answer, with whether it was of use
+        abstained = rejected
+        for answer, meaning in zip(answers, read, strict=True):
+            abstention = meaning is None and abstains and bool(spoken(answer).strip())
+            abstained += abstention
+            heard.append((answer, meaning is not None or abstention))
+        count_fallbacks(self.lm, heard, self.patience, abstained, self.role)
 
     def prompt(self, default: Prompt, **values: str) -> Prompt:
         """Return the built-in prompt, or the template filled in; a chat model gets the template unchanged."""
@@ -225,8 +237,8 @@ def _generated(
     answers: list[list[str]] = [[] for _ in prompts]
     for sampling, places in kinds.items():
         texts = lm.generate([prompts[place] for place in places], k, sampling, first)
-        for place, own in zip(places, texts, strict=True):
-            answers[place] = own
+        for place, of_prompt in zip(places, texts, strict=True):
+            answers[place] = of_prompt
     return answers
 
 

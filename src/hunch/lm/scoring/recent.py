@@ -26,7 +26,8 @@ class Recent(Generic[V]):
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.size = limit, 0
+        self.limit = limit
+        self.size = 0
         self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
 
     def __contains__(self, key: Hashable) -> bool:
@@ -46,7 +47,8 @@ class Recent(Generic[V]):
             self.size += size
         self._values.move_to_end(key)
         while self.size > self.limit:
-            self.size -= self._values.popitem(last=False)[1][1]
+            _, (_, oldest_size) = self._values.popitem(last=False)
+            self.size -= oldest_size
 
 
 Block = Sequence[tuple[Any, Any]]
@@ -73,7 +75,8 @@ def size(block: Block) -> int:
 
 def block_keys(tokens: Sequence[int], length: int) -> list[bytes]:
     """Return a key per block: a hash of all tokens up to its end; the last block may be short."""
-    keys, key = [], b""
+    keys: list[bytes] = []
+    key = b""
     for start in range(0, len(tokens), length):
         key = hashlib.sha256(key + np.array(tokens[start : start + length], np.int64).tobytes()).digest()
         keys.append(key)

@@ -61,18 +61,19 @@ class Restricted:
         Returns:
             By beginning, tokens (:data:`STOP` among them where a text ends) and an array of as many numbers.
         """
-        known: Mapping[Path, float] = dict(zip(self.paths, logprobs.tolist(), strict=True)) | {(): 0.0}
-        found: dict[Path, tuple[Sequence[int], FloatArray]] = {}
+        of_path: Mapping[Path, float] = dict(zip(self.paths, logprobs.tolist(), strict=True)) | {(): 0.0}
+        choices: dict[Path, tuple[Sequence[int], FloatArray]] = {}
         for path, tokens in self.following.items():
             # log p(token | prompt, path) = log p(path + token | prompt) - log p(path | prompt)
-            own = np.array([known[*path, token] - known[path] for token in tokens])
-            if path in self.ends:
-                going_on = min(float(np.exp(own).sum()), 1.0)
-                stopping = np.log1p(-going_on) if going_on < 1.0 else -np.inf
-                found[path] = (*tokens, STOP), np.append(own, stopping)
-            else:
-                found[path] = tokens, own
-        return found
+            log_probs = np.array([of_path[*path, token] - of_path[path] for token in tokens])
+            if path not in self.ends:
+                choices[path] = tokens, log_probs
+                continue
+            # A text ends here and another goes on: to stop has the probability of all other tokens.
+            p_going_on = min(float(np.exp(log_probs).sum()), 1.0)
+            log_p_stop = np.log1p(-p_going_on) if p_going_on < 1.0 else -np.inf
+            choices[path] = (*tokens, STOP), np.append(log_probs, log_p_stop)
+        return choices
 
     def draw(
         self,
@@ -130,5 +131,5 @@ def _drawn(logprobs: FloatArray, sampling: Sampling, rng: np.random.Generator) -
         order = np.argsort(-shares, kind="stable")
         before = np.cumsum(shares[order]) - shares[order]  # (choices,): the mass of more probable ones
         shares[order[before >= sampling.top_p]] = 0.0
-    edges = np.cumsum(shares)
-    return int(np.searchsorted(edges, rng.random() * edges[-1], side="right"))
+    cumulative = np.cumsum(shares)
+    return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))

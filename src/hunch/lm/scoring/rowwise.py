@@ -29,14 +29,18 @@ def rowwise(network: Any, passes: Sequence[int]) -> bool:
 
 def products(network: Any) -> list[Any]:
     """Return one linear layer of each shape."""
-    found = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear | Conv1D)]
-    return list({(type(layer), layer.weight.shape): layer for layer in found}.values())
+    by_shape: dict[Any, Any] = {}  # the last layer of each shape
+    for layer in network.modules():
+        if isinstance(layer, torch.nn.Linear | Conv1D):
+            by_shape[type(layer), layer.weight.shape] = layer
+    return list(by_shape.values())
 
 
 def _rowwise(layer: Any, passes: Sequence[int]) -> bool:
-    chance = torch.Generator().manual_seed(0)
+    """Compare passes of all sizes, each over rows in a random order, with one pass over all rows."""
+    generator = torch.Generator().manual_seed(0)
     width = layer.in_features if isinstance(layer, torch.nn.Linear) else layer.nx
-    rows = torch.randn(max(passes), width, generator=chance).to(layer.weight)
-    whole = layer(rows[None])[0]
-    orders = [torch.randperm(max(passes), generator=chance)[:size] for size in passes]
-    return all(torch.equal(layer(rows[order][None])[0], whole[order]) for order in orders)
+    rows = torch.randn(max(passes), width, generator=generator).to(layer.weight)  # (rows, width)
+    together = layer(rows[None])[0]  # (rows, outputs)
+    orders = [torch.randperm(max(passes), generator=generator)[:size] for size in passes]
+    return all(torch.equal(layer(rows[order][None])[0], together[order]) for order in orders)

@@ -108,13 +108,15 @@ class Work:
     Attributes:
         drafts: The samples that are written together at present, all of the same length.
         group: The texts that were read; None if none was needed yet.
-        own: Distributions after the prompt and after the latest texts that were read.
+        text_rows: Distributions after the prompt and after the latest texts that were read.
     """
 
     def __init__(self, prompt: Tokens, drafts: Sequence[Draft], way: Way) -> None:
-        self.prompt, self.way = prompt, way
+        self.prompt = prompt
+        self.way = way
         self.rows = min(way.rows, len(drafts))
-        self.drafts, self._waiting = list(drafts[: way.rows]), list(drafts[way.rows :])
+        self.drafts = list(drafts[: way.rows])
+        self._waiting = list(drafts[way.rows :])
         self.group: Group | None = None
         self.text_rows: dict[Text, Row] = {}
         self._digest = hashlib.sha256(np.array(prompt, np.int64).tobytes()).digest()
@@ -132,13 +134,16 @@ class Work:
         """Remove samples that have ended; when all have, the next samples begin."""
         self.drafts = [draft for draft in self.drafts if not ended(draft.tokens)]
         if not self.drafts:
-            self.drafts, self._waiting = self._waiting[: self.rows], self._waiting[self.rows :]
+            self.drafts = self._waiting[: self.rows]
+            self._waiting = self._waiting[self.rows :]
 
     def next(self, read: Group) -> list[Text]:
         """Return the texts to read next: one token longer than the last, or the first token again."""
-        wanted, depth = self.texts, len(read.texts[0])
-        behind = depth < len(wanted[0]) and {text[:depth] for text in wanted} <= set(read.texts)
-        return list(dict.fromkeys(text[: depth + 1 if behind else 1] for text in wanted))
+        texts = self.texts
+        depth = len(read.texts[0])
+        continues = depth < len(texts[0]) and {text[:depth] for text in texts} <= set(read.texts)
+        length = depth + 1 if continues else 1
+        return list(dict.fromkeys(text[:length] for text in texts))
 
 
 class Writer:
@@ -153,7 +158,8 @@ class Writer:
     """
 
     def __init__(self, reader: Reader, limit: int) -> None:
-        self.reader, self.computed = reader, 0
+        self.reader = reader
+        self.computed = 0
         self.known: Recent[Row] = Recent(limit)
 
     def write(
@@ -171,30 +177,43 @@ class Writer:
         """
         drafts = [[Draft(rng) for rng in rngs] for _, rngs in requests]
         room = sampling.max_tokens
-        wave, rows = list[Work](), 0
-        for (prompt, _), own in zip(requests, drafts, strict=True):
-            work = Work(prompt, own, self.reader.way(prompt, room))
+        wave: list[Work] = []  # the prompts that are written together
+        rows = 0
+        for (prompt, _), samples in zip(requests, drafts, strict=True):
+            work = Work(prompt, samples, self.reader.way(prompt, room))
             needed = work.rows if work.way.rows > 1 else self.reader.width
             if wave and rows + needed > self.reader.width:
                 self._write(wave, sampling, ended)
-                wave, rows = [], 0
+                wave = []
+                rows = 0
             wave.append(work)
             rows += needed
         self._write(wave, sampling, ended)
-        return [[draft.tokens for draft in own] for own in drafts]
+        return [[draft.tokens for draft in samples] for samples in drafts]
 
     def _write(self, wave: Sequence[Work], sampling: Sampling, ended: Callable[[list[int]], bool]) -> None:
         """Write samples of some prompts: draw what can be drawn, then compute what is missing, and so on."""
-        while wave := [work for work in wave if work.drafts]:
-            found = [(work, rows) for work in wave if (rows := self._rows(work))]
-            if not found:
-                self._compute(wave, sampling.max_tokens)
+        while True:
+            open_works = [work for work in wave if work.drafts]
+            if not open_works:
+                return
+
+            # Where the next distribution of every sample is known, draw its next token.
+            ready: list[Work] = []
+            drafts: list[Draft] = []
+            rows: list[Row] = []
+            for work in open_works:
+                rows_of_work = self._rows(work)
+                if rows_of_work:
+                    ready.append(work)
+                    drafts += work.drafts
+                    rows += rows_of_work
+            if not ready:
+                self._compute(open_works, sampling.max_tokens)
                 continue
-            drafts = [draft for work, _ in found for draft in work.drafts]
-            rows = [row for _, own in found for row in own]
             for draft, token in zip(drafts, self.reader.draw(rows, sampling, drafts), strict=True):
                 draft.tokens.append(token)
-            for work, _ in found:
+            for work in ready:
                 work.drop(ended)
 
     def _rows(self, work: Work) -> list[Row]:

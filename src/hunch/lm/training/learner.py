@@ -57,5 +57,5 @@ class Learner:
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
         """Restore what :meth:`state_dict` returned, as a copy, because optimisers change its tensors."""
-        for optimiser, own in zip(self.optimisers, state, strict=True):
-            optimiser.load_state_dict(copy.deepcopy(dict(own)))
+        for optimiser, saved in zip(self.optimisers, state, strict=True):
+            optimiser.load_state_dict(copy.deepcopy(dict(saved)))

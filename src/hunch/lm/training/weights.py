@@ -77,8 +77,9 @@ class Weights:
                 self.network.load_state_dict(type(self.network)(self.network.config).state_dict())
         elif start == "shuffled":
             _shuffle(self.network, seed)
-        own = self.state_dict().items()
-        self._begun = self._first if start == "weights" else {name: weight.clone() for name, weight in own}
+        self._begun = self._first
+        if start != "weights":
+            self._begun = {name: weight.clone() for name, weight in self.state_dict().items()}
 
     @contextmanager
     def with_weights(self, weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
@@ -140,11 +141,12 @@ class Weights:
         Raises:
             HunchError: if the weights are from another model or another setting of ``train``.
         """
-        own = self._trained()
-        if own.keys() != state.keys() or any(own[name].shape != state[name].shape for name in own):
+        trained = self._trained()
+        shapes = {name: weight.shape for name, weight in trained.items()}
+        if shapes != {name: weight.shape for name, weight in state.items()}:
             raise HunchError(f"These weights do not match {self.name}: its model or train differs.")
         with torch.no_grad():
-            for name, weight in own.items():
+            for name, weight in trained.items():
                 weight.copy_(state[name])
 
     def _trained(self) -> dict[str, torch.nn.Parameter]:
@@ -157,9 +159,9 @@ def _shuffle(network: Any, seed: int) -> None:
     """Give each token the input and output weights of another token."""
     rows = network.get_input_embeddings().weight
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)).to(rows.device)
-    for layer in {
-        id(own.weight): own for own in (network.get_input_embeddings(), network.get_output_embeddings())
-    }.values():
+    # Input and output may share one matrix, which is then shuffled once.
+    layers = (network.get_input_embeddings(), network.get_output_embeddings())
+    for layer in {id(layer.weight): layer for layer in layers}.values():
         layer.weight.copy_(layer.weight[order])
 
 
