@@ -67,6 +67,7 @@ _RECORDED: Final = "it has no run: recorded answers are judged"
 _TRAINED: Final = (
     "200 steps of a language model in training take minutes, and their last digits depend on torch"
 )
+_ABLATION: Final = "it is a setting of a method that has a short run of its own, or its control"
 _READER: Final = "the model that is prompted is trained first, which takes minutes"
 APART: Final[dict[str, str]] = {
     "RLPrompt": _READER,
@@ -74,6 +75,17 @@ APART: Final[dict[str, str]] = {
     "Prompt-OIRL": _READER,
     "DQN-Prior with a small model that writes": "the model's last digits depend on the processor",
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
+    "DQN-Prior, number of proposals k": _ABLATION,
+    "DQN-Prior, temperature alpha": _ABLATION,
+    "DQN-Prior, cached answers": _ABLATION,
+    "DQN-Prior, a trained Q with other models": _ABLATION,
+    "Zero-shot prior": _ABLATION,
+    "Behaviour cloning": "it learns from a recording of its own, which takes minutes to make",
+    "Text encoder of Q": _ABLATION,
+    "ICPI without arg max, tabular Q, Matching Model": _ABLATION,
+    "GFlan-Prior among proposals": _TRAINED,
+    "Facts from pictures": "the model's last digits depend on the processor",
+    "Best of n": "the model that writes is trained first, which takes minutes",
     "CQL-Prior": "it learns from a recording of its own, which takes minutes to make",
     "VLM-RM": "the model's last digits depend on the processor",
     "RL-VLM-F": "the last digits of its networks depend on torch",
