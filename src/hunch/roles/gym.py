@@ -26,7 +26,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 from numpy.typing import NDArray
 
 from hunch import lm as models
-from hunch.core import State, Transition, UsageError
+from hunch.core import Picture, State, Transition, UsageError
 from hunch.envs.base import action_name
 from hunch.envs.describers import (
     BLACKJACK_ACTIONS,
@@ -39,6 +39,7 @@ from hunch.envs.describers import (
     describe_taxi,
 )
 from hunch.lm.base import LanguageModel
+from hunch.roles.encoder.features import TextTable
 
 Describe = Callable[[Any], str]
 KNOWN: Final[Mapping[str, tuple[Describe, tuple[str, ...]]]] = {
@@ -53,6 +54,16 @@ KNOWN: Final[Mapping[str, tuple[Describe, tuple[str, ...]]]] = {
 def loaded(lm: LanguageModel | str) -> LanguageModel:
     """Return a model, given by its spec or itself."""
     return models.load(lm) if isinstance(lm, str) else lm
+
+
+def embed_all(table: TextTable, states: Sequence[State], actions: Sequence[Sequence[str]] = ()) -> None:
+    """Embed what several states show, and some of their actions, in one request."""
+    texts: list[str | Picture] = []
+    for state in states:
+        texts += [state.aim, *table.shown(state)]
+    for listed in actions:
+        texts += listed
+    table.add(texts)
 
 
 class InWords:

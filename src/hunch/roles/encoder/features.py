@@ -70,6 +70,16 @@ class TextTable:
             rows[i] = vectors[text]
         return rows
 
+    def shown(self, state: State) -> Sequence[str | Picture]:
+        """Return what is embedded of what a state shows: its pictures if the model sees, else its lines."""
+        return state.pictures if self.sees and state.pictures else state.lines()
+
+    def recent(self, state: State) -> Vectors:
+        """Return the mean of what a state shows, weighted by recency, shape (dim,)."""
+        shown = self.shown(state)
+        mean: Vectors = recency_weights(len(shown), DECAY) @ self.encode(shown)
+        return mean
+
     def _vectors(self, texts: Iterable[str | Picture]) -> dict[str | Picture, Vectors]:
         """Return the vector of each distinct text, in order; unknown ones are embedded in one batch."""
         distinct = dict.fromkeys(texts)
@@ -183,7 +193,7 @@ class StateFeatures:
         """Embed the texts of states that are not known, in one batch."""
         if not self.joint:
             unknown = [s for s in states if self.known is None or self.known.find(s) < 0]
-            self.table.add(text for s in unknown for text in (s.aim, *self._shown(s), *s.options))
+            self.table.add(text for s in unknown for text in (s.aim, *self.table.shown(s), *s.options))
 
     def _embed(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Embed pairs of a state's number and the index of an action, in one batch."""
@@ -191,9 +201,6 @@ class StateFeatures:
         texts = [pair_text(s, s.options[a]) for s, (_, a) in zip(states, pairs, strict=True)]
         for (i, a), row in zip(pairs, self.table.ids(texts), strict=True):
             self.actions[i][a] = row
-
-    def _shown(self, state: State) -> Sequence[str | Picture]:
-        return state.pictures if self.table.sees and state.pictures else state.lines()
 
     def _add(self, state: State, number: int) -> None:
         """Give a number to a state whose texts are embedded."""
@@ -211,10 +218,8 @@ class StateFeatures:
             self._vectors[number] = self._compose(state, self.actions[number])
 
     def _compose(self, state: State, actions: IntArray) -> Vectors:
-        shown = self._shown(state)
-        seen = recency_weights(len(shown), DECAY) @ self.table.encode(shown)
         possible = self.table.matrix[actions].mean(axis=0)
-        return np.concatenate([self.table.encode([state.aim])[0], seen, possible])
+        return np.concatenate([self.table.encode([state.aim])[0], self.table.recent(state), possible])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states and their numbers; their vectors can be recomputed."""

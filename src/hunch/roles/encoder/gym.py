@@ -13,7 +13,7 @@ from gymnasium.utils import RecordConstructorArgs
 from hunch.core import State
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, loaded
+from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, embed_all, loaded
 
 
 class EncodedShown(Shown):
@@ -29,21 +29,21 @@ class EncodedShown(Shown):
 
     def show(self, states: Sequence[State]) -> list[Seen]:
         """Embed the texts of all states in one request."""
-        aims = [state.aim for state in states]
-        texts = [state.text() for state in states]
-        self.table.add([*aims, *texts])
+        embed_all(self.table, states)
         seen = []
-        for state, aim, text in zip(states, aims, texts, strict=True):
+        for state in states:
             admissible = set(state.options)
             mask = np.array([action in admissible for action in self.actions])
-            seen.append(Seen(self.table.encode([aim, text]).ravel(), self.actions, mask))
+            vector = np.concatenate([self.table.encode([state.aim])[0], self.table.recent(state)])
+            seen.append(Seen(vector, self.actions, mask))
         return seen
 
 
 class Encoded(ShownEnv, RecordConstructorArgs):
     """A text environment whose observation is the embedding of task and text.
 
-    The action is the number of an action of a fixed list. Where the admissible ones change,
+    The text's is the mean over its lines, weighted by recency: lines recur, and each is embedded once. The
+    action is the number of an action of a fixed list. Where the admissible ones change,
     :meth:`~hunch.roles.gym.ShownEnv.action_masks` tells them.
 
     Args:

@@ -21,7 +21,7 @@ from gymnasium.utils import RecordConstructorArgs
 from hunch.core import FloatArray, State, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, loaded
+from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, embed_all, loaded
 from hunch.roles.prior.base import DistributionPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
@@ -32,7 +32,7 @@ LEAST: Final = 1e-9
 
 
 class ProposalsShown(Shown):
-    """Shows a state as the embeddings of task, observation and k proposed actions, and their probabilities.
+    """Shows a state as the embeddings of task, text and k proposed actions, and their probabilities.
 
     Arguments as for :class:`Proposals`.
     """
@@ -71,6 +71,11 @@ class ProposalsShown(Shown):
             UsageError: if a state lists no actions.
         """
         proposals = self.prior.propose(states, self.k, self.rng)
+        proposed = [
+            [state.options[int(index)] for index in proposal.indices]
+            for state, proposal in zip(states, proposals, strict=True)
+        ]
+        embed_all(self.table, states, proposed)
         seen = []
         for state, proposal in zip(states, proposals, strict=True):
             # The likeliest stands first. If fewer than k are distinct, they are repeated: every number is an
@@ -80,7 +85,11 @@ class ProposalsShown(Shown):
             weights = proposal.weights[order]
             places = np.arange(self.k) % len(distinct)
             actions = tuple(distinct[place] for place in places)
-            parts = [self.table.encode([state.task, state.text(), *actions]).ravel()]  # ((2 + k) * dim,)
+            parts = [
+                self.table.encode([state.aim])[0],  # (dim,)
+                self.table.recent(state),  # (dim,)
+                self.table.encode(actions).ravel(),  # (k * dim,)
+            ]
             if self.probabilities:
                 parts.append(weights[places].astype(np.float32))  # (k,)
             mask = np.arange(self.k) < len(distinct)
@@ -92,7 +101,8 @@ class Proposals(ShownEnv, RecordConstructorArgs):
     """A text environment in which the action is the number of one of k actions that a prior proposes.
 
     The observation is a vector: the embeddings of task, text and k proposed actions, then their shares of the
-    k draws. The likeliest proposal is number 0. As the same number is another action in each state, the
+    k draws. The text's is the mean over its lines, weighted by recency, as the Q of DQN-Prior sees it. The
+    likeliest proposal is number 0. As the same number is another action in each state, the
     embeddings belong to the observation. If fewer than k proposals are distinct, they are repeated; the mask
     of :meth:`~hunch.roles.gym.ShownEnv.action_masks` is true for the distinct ones.
 
@@ -180,6 +190,7 @@ class LogitsShown(Shown):
         if longest > self.most:
             raise UsageError(f"A state lists {longest} actions, and most is {self.most}: set most={longest}.")
         distributions = self.prior.probabilities(states)
+        embed_all(self.table, states, [state.options for state in states])
         seen = []
         for state, probabilities in zip(states, distributions, strict=True):
             seen.append(self._seen(state, probabilities))
@@ -187,12 +198,12 @@ class LogitsShown(Shown):
 
     def _seen(self, state: State, probabilities: FloatArray) -> Seen:
         n = len(state.options)
-        embedded = self.table.encode([state.task, state.text(), *state.options])  # (2 + n, dim)
+        text = np.concatenate([self.table.encode([state.aim])[0], self.table.recent(state)])  # (2 * dim,)
         actions = np.zeros((self.most, self.table.dim), dtype=np.float32)
-        actions[:n] = embedded[2:]
+        actions[:n] = self.table.encode(state.options)
         logits = np.full(self.most, np.log(np.float32(LEAST)), dtype=np.float32)
         logits[:n] = np.log(np.maximum(probabilities, LEAST))
-        observation = {"text": embedded[:2].ravel(), "actions": actions, "logits": logits}
+        observation = {"text": text, "actions": actions, "logits": logits}
         return Seen(observation, state.options, np.arange(self.most) < n, {"logits": logits})
 
 
