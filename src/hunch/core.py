@@ -372,6 +372,7 @@ class World:
     examples: tuple[tuple[str, tuple[str, ...]], ...] = ()  # for planners: instructions, names of skills
     things: tuple[str, ...] = ()  # names of the things in the environment
     manual: str = ""  # the rules that a player may read
+    tool_schemas: tuple[str, ...] = ()  # tools whose calls are actions: JSON, as OpenAI's chat API takes them
     prompts: Sequence[State] = ()  # the first states of all episodes, where they are known
     models: Mapping[str, MeteredModel] = field(default_factory=dict)  # those that the environment itself asks
 

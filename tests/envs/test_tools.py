@@ -12,7 +12,7 @@ import pytest
 import hunch
 from hunch.core import State, UsageError
 from hunch.envs import Tool, Tools, check
-from hunch.envs.tools import read_call
+from hunch.lm.answers.calls import read_calls
 from hunch.methods.prior.zero_shot import ZeroShot
 from hunch.roles.prior.base import UniformPrior
 
@@ -122,12 +122,12 @@ def test_a_tool_that_hangs_ends_the_call_and_not_the_run() -> None:
     ],
 )
 def test_calls_as_models_write_them_are_read(text: str) -> None:
-    assert read_call(text) == ("add", {"a": 1})
+    assert read_calls(text) == [("add", {"a": 1})]
 
 
 @pytest.mark.parametrize("text", ["42", "", "[1, 2]", '{"answer": 42}', "{" * 50_000, '{"name": 3}', "null"])
 def test_other_texts_are_no_calls(text: str) -> None:
-    assert read_call(text) is None
+    assert read_calls(text) == []
 
 
 def test_several_tasks_are_drawn_by_seed_and_scored_apart() -> None:

@@ -175,7 +175,7 @@ def test_a_server_without_restricted_answers_says_so_once(server: Server) -> Non
     model, told = load(server)
     assert len(told) == 1
     assert "answers cannot be restricted" in told[0]
-    assert model.takes == {"effort"}
+    assert model.takes == {"effort", "tools"}
     assert model.revision.endswith(" without response_format")
     assert not has_way(model, "structured")
     model.generate(["Pick."], 1, Sampling(4, choices=("a", "b")))
@@ -186,7 +186,7 @@ def test_a_server_without_reasoning_effort_is_as_before_until_a_role_asks_for_it
     server.rejects = lambda body: "Unknown parameter" if "reasoning_effort" in body else ""
     model, told = load(server)
     assert told == []
-    assert model.takes == {"choices"}
+    assert model.takes == {"choices", "tools"}
     assert "without" not in model.revision
     with pytest.raises(UsageError, match="does not support reasoning effort"):
         Asking(model, AskConfig(effort="low"))

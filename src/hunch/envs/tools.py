@@ -4,13 +4,16 @@ An action is a call in JSON, as chat models with tools write it::
 
     {"name": "add", "arguments": {"a": 1, "b": 2}}
 
-Any other text is the final answer, which ends the episode and is scored.
+A list of such objects is several calls, which are made one after the other in one step. Any other text is the
+final answer, which ends the episode and is scored. A chat model behind a server that has calls of tools makes
+them in the server's own form (:attr:`Tools.tool_schemas`), others write them as text.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import re
 import threading
 import types
 import typing
@@ -21,13 +24,18 @@ from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.invalid import INVALID
+from hunch.lm.answers.calls import read_calls
 from hunch.printable import printable
 from hunch.ranges import PositiveFloat, PositiveInt
 
 LONGEST_RESULT: Final = 4_000
 """Characters of a tool's result that an observation shows."""
 LONGEST_CALL: Final = 16_000
-"""Characters of the longest call."""
+"""Characters of the longest action with calls."""
+MOST_CALLS: Final = 16
+"""Largest number of calls in one action."""
+NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""Names of tools that servers accept."""
 _JSON_TYPES: Final[Mapping[Any, str]] = {
     str: "string",
     int: "integer",
@@ -189,6 +197,13 @@ class Tools(TextEnv):
         """Return the tools in the form of OpenAI's chat API."""
         return [tool.schema() for tool in self.tools.values()]
 
+    @property
+    def tool_schemas(self) -> tuple[str, ...]:
+        """The same as JSON, for agents (:class:`hunch.core.World`); none if servers refuse a name."""
+        if not all(NAME.fullmatch(name) for name in self.tools):
+            return ()
+        return tuple(json.dumps(schema) for schema in self.schemas())
+
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"Tools has no reset option {next(iter(options))!r}.")
@@ -203,10 +218,19 @@ class Tools(TextEnv):
         return Outcome("No tool has been called yet.", None)
 
     def _move(self, action: str) -> Outcome:
-        call = read_call(action)
-        if call is None:
+        calls = read_calls(action)
+        if not calls:
             return self._answered(action)
-        name, arguments = call
+        if len(calls) > MOST_CALLS:
+            return self._refused(f"The calls are refused: there are more than {MOST_CALLS}.")
+        outcomes = [self._call(call.name, call.arguments, action) for call in calls]
+        if len(outcomes) == 1:
+            return outcomes[0]
+        texts = "\n".join(outcome.observation for outcome in outcomes)
+        return Outcome(texts, None, event="\n".join(outcome.event for outcome in outcomes))
+
+    def _call(self, name: str, arguments: Any, action: str) -> Outcome:
+        """Make one call of an action."""
         problem = self._wrong(name, arguments, action)
         if problem:
             return self._refused(f"The call is refused: {problem}.")
@@ -258,37 +282,6 @@ class Tools(TextEnv):
             said = str(raised[0])
             return "", said if isinstance(raised[0], HunchError) else f"{type(raised[0]).__name__}: {said}"
         return _as_text(results[0]), ""
-
-
-def read_call(text: str) -> tuple[str, Any] | None:
-    """Return the name and the arguments of the call that a text is; None if it is none.
-
-    Understood are a JSON object alone or in a fenced block, with ``name`` and ``arguments`` (or
-    ``parameters``), or with ``function`` that holds them, as in OpenAI's messages, whose arguments are JSON
-    again; also the tags of Qwen and Hermes, ``<tool_call>…</tool_call>``.
-    """
-    body = text.strip()
-    for opening, closing in (("<tool_call>", "</tool_call>"), ("```json", "```"), ("```", "```")):
-        if body.startswith(opening):
-            body = body.removeprefix(opening).partition(closing)[0].strip()
-            break
-    if not body.startswith("{") or len(body) > 4 * LONGEST_CALL:
-        return None
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(value, dict) and isinstance(value.get("function"), dict):
-        value = value["function"]
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return None
-    arguments = value.get("arguments", value.get("parameters", {}))
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError):
-            return value["name"], None
-    return value["name"], arguments
 
 
 def _as_text(value: Any) -> str:

@@ -170,7 +170,8 @@ class Model:
         prompting: How a prompt is presented to the model, in words.
         answer_tokens: Minimum tokens for an answer, because a chat model may think or explain first;
             0 for a model that continues text, which is stopped where its answer ends.
-        takes: Optional settings of :class:`Sampling` that the model supports: ``effort``, ``choices``.
+        takes: Optional settings of :class:`Sampling` that the model supports: ``effort``, ``choices``,
+            ``tools``.
         best_way: The way of asking that suits the model best (:mod:`hunch.lm.ways`), if it declares one.
         thinks: True if a chat model thinks before it answers, False if not; None if that is not known.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from hunch.core import State
@@ -41,11 +42,16 @@ class Speaker:
         lm: The model.
         config: How it is asked.
         role: The role, a key of :data:`hunch.lm.hearing.ANSWERS`.
+        tools: Tools whose calls are actions, for a server that takes them; see
+            :class:`~hunch.lm.speech.Sampling`.
     """
 
-    def __init__(self, lm: LanguageModel, config: AskConfig, role: str = "policy") -> None:
+    def __init__(
+        self, lm: LanguageModel, config: AskConfig, role: str = "policy", tools: tuple[str, ...] = ()
+    ) -> None:
         self.lm = lm
         self.asking = Asking(lm, ask_config(config), tokens=TOKENS, role=role)
+        self.sampling = replace(self.asking.sampling, tools=tools)
 
     def write(self, states: Sequence[State], turns: Sequence[Sequence[Turn]], first: int) -> list[str]:
         """Write an action for each state, after its earlier turns.
@@ -66,7 +72,7 @@ class Speaker:
         answers = [""] * len(prompts)
         for number, places in enumerate(rounds):
             asked = [prompts[place] for place in places]
-            written = self.asking.generate(asked, 1, first + number)
+            written = self.asking.generate(asked, 1, first + number, sampling=self.sampling)
             for place, (answer,) in zip(places, written, strict=True):
                 answers[place] = answer
         actions = [

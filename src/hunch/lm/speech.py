@@ -27,6 +27,8 @@ class Sampling:
         stop: The text ends before the first of these strings; the default keeps one line.
         effort: How long a model may think, for servers that support ``reasoning_effort``; empty for none.
         choices: If not empty, the server restricts the answer to one of these (JSON, key ``answer``).
+        tools: Tools that a chat model may call, each as JSON in the form of OpenAI's chat API. A call is
+            returned as a text (:mod:`hunch.lm.answers.calls`).
 
     Raises:
         UsageError: if a value is out of range.
@@ -38,6 +40,7 @@ class Sampling:
     stop: tuple[str, ...] = ("\n",)
     effort: str = ""
     choices: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # 1 and 1.0 must be one request: they are equal in memory, but not as JSON.
@@ -47,6 +50,7 @@ class Sampling:
         object.__setattr__(self, "top_p", float(self.top_p))
         object.__setattr__(self, "stop", stop)
         object.__setattr__(self, "choices", tuple(self.choices))
+        object.__setattr__(self, "tools", tuple(self.tools))
         if self.max_tokens < 1 or not self.temperature >= 0 or not 0 < self.top_p <= 1 or "" in stop:
             raise UsageError(
                 "Sampling needs max_tokens >= 1, temperature >= 0, 0 < top_p <= 1 and no empty stop string, "
@@ -55,8 +59,10 @@ class Sampling:
 
     def key(self) -> tuple[Any, ...]:
         """Return the settings as part of a request; unused new ones are left out, as in old requests."""
-        kept = 6 if self.choices else 5 if self.effort else 4
-        return (self.max_tokens, self.temperature, self.top_p, self.stop, self.effort, self.choices)[:kept]
+        settings = (self.max_tokens, self.temperature, self.top_p, self.stop)
+        newer = (self.effort, self.choices, self.tools)
+        used = [number for number, setting in enumerate(newer, 1) if setting]
+        return (*settings, *newer[: max(used, default=0)])
 
     def named(self) -> dict[str, Any]:
         """Return the same settings by name, for the seed of a sample."""

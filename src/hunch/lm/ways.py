@@ -56,6 +56,13 @@ DESCRIPTIONS: Final[dict[Way, str]] = {
     "text-unlisted": "free answers to a prompt without a list, each read as one of the options",
 }
 """Each way in words."""
+NATIVE: Final = "native"
+WRITTEN: Final = "written"
+CALLING: Final[dict[str, str]] = {
+    NATIVE: "calls of tools in the server's own form",
+    WRITTEN: "calls of tools as JSON in the answer's text",
+}
+"""The ways of calling tools, in words."""
 SERVED: Final[tuple[Way, ...]] = ("structured", "label", "text")
 """Order of preference for models that chat, and for others behind a server that restricts answers. Structured
 answers put more weight on the right option than letters do, whatever the number of options

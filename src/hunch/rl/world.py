@@ -51,7 +51,7 @@ def world_of(
     )
 
 
-TOLD = ("code", "problem", "wording", "examples", "things", "manual", "prompts", "models")
+TOLD = ("code", "problem", "wording", "examples", "things", "manual", "tool_schemas", "prompts", "models")
 """What an environment may tell agents, as attributes; see :class:`hunch.core.World`."""
 
 

@@ -15,7 +15,7 @@ from hunch.core import HunchError
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import NOTED, SHOWN
 from hunch.lm.usage import Metered
-from hunch.lm.ways import DESCRIPTIONS, Way
+from hunch.lm.ways import CALLING, DESCRIPTIONS, Way
 from hunch.printable import printable
 from hunch.runs.files import read_json, write_json
 
@@ -46,7 +46,8 @@ class FirstAnswers:
         parts = []
         if self.way:
             chosen = "auto chose the way" if self.automatic else "asked in the way"
-            parts.append(f"{chosen} {self.way} ({DESCRIPTIONS[cast('Way', self.way)]})")
+            words = CALLING.get(self.way) or DESCRIPTIONS[cast("Way", self.way)]
+            parts.append(f"{chosen} {self.way} ({words})")
         if self.answers:
             parts.append("first answers: " + "; ".join(_read(*pair) for pair in self.answers))
         return f"{self.model} as {self.role}: {'. '.join(parts)}."

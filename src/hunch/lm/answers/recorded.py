@@ -64,7 +64,7 @@ class ReplayModel(Answering, Model):
             _key(record["verb"], record["request"], record["sample"]): json.dumps(record["value"])
             for record in records
         }
-        # Settings as Sampling.key() writes them: max_tokens, temperature, top_p, stop, effort, choices.
+        # Settings as Sampling.key(): max_tokens, temperature, top_p, stop, effort, choices, tools.
         samplings = [record["request"][1] for record in records if record["verb"] == "generate"]
         chats = [sampling for sampling in samplings if not sampling[3]]
         self._rooms = sorted({int(sampling[0]) for sampling in chats})
@@ -72,6 +72,8 @@ class ReplayModel(Answering, Model):
         # A recording answers only what was asked: free texts, unless its answers were restricted to options.
         restricted = any(len(sampling) > 5 and sampling[5] for sampling in samplings)
         self.takes = frozenset(("effort",) if chats else ()) | frozenset(("choices",) if restricted else ())
+        if any(len(sampling) > 6 and sampling[6] for sampling in samplings):
+            self.takes |= {"tools"}
         if samplings:
             self.best_way = "structured" if restricted else "text"
         embedded = next((record for record in records if record["verb"] == "embed"), None)

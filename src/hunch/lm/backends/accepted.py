@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from hunch.core import UsageError
 from hunch.lm.backends.http import ROLES, RequestError
+from hunch.lm.prompts import Message, Prompt
 from hunch.lm.speech import Sampling
 
 SYSTEM: Final = "system"
@@ -29,10 +30,15 @@ EVERY_SETTING: Final[Mapping[str, float]] = {
 }
 """Settings of servers of one's own, turned off. llama.cpp, Ollama and LM Studio call the last one
 ``repeat_penalty``, vLLM and SGLang ``repetition_penalty``."""
+ALSO_OFF: Final[Mapping[str, float]] = {"top_k": -1}
+"""Values that turn a setting off where that of :data:`EVERY_SETTING` is refused. SGLang refuses ``top_k=0``,
+and without the field the ``top_k`` of the model's ``generation_config.json`` holds."""
 RESTRICTED: Final = "response_format"
 """The field that restricts an answer to given texts."""
 EFFORT: Final = "reasoning_effort"
 """The field that says how long a model may think."""
+TOOLS: Final = "tools"
+"""The field that names tools, which the model may call."""
 FIELDS: Final = ("n", "seed", SYSTEM, "stop", "stop_sequences", "top_p", "temperature")
 """Fields that may be left out, what changes least first."""
 WORDS: Final = {
@@ -53,14 +59,29 @@ JUDGES: Final = Sampling(4, 0.0, 0.7, ("\n\n\n",))
 WARM: Final = Sampling(4, 0.5, 0.7, ("\n\n\n",))
 """As judges, with a temperature that is not 0."""
 
-OPTIONAL: Final = {
-    RESTRICTED: Sampling(8, 1.0, 1.0, (), choices=("blue", "red")),
-    EFFORT: Sampling(4, 1.0, 1.0, (), effort="low"),
+ADD: Final = (
+    '{"type": "function", "function": {"name": "add", "description": "Add two numbers.", "parameters": '
+    '{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, '
+    '"required": ["a", "b"]}}}'
+)
+"""A tool, for the small request."""
+CALLED: Final = (
+    Message("user", "What is 1 + 2?"),
+    Message("assistant", '{"name": "add", "arguments": {"a": 1, "b": 2}}'),
+    Message("user", "3"),
+)
+"""A conversation in which the tool was called and returned: some chat templates refuse such messages."""
+OPTIONAL: Final[Mapping[str, tuple[Prompt, Sampling]]] = {
+    RESTRICTED: (QUESTION, Sampling(8, 1.0, 1.0, (), choices=("blue", "red"))),
+    EFFORT: (QUESTION, Sampling(4, 1.0, 1.0, (), effort="low")),
+    TOOLS: (CALLED, Sampling(4, 1.0, 1.0, (), tools=(ADD,))),
 }
 """The small request for each field that only some roles send."""
 
 Ask = Callable[[Sampling], Awaitable[Any]]
 """Sends a small request with a sampling; returns the answer, or the error as a value."""
+AskPrompt = Callable[[Sampling, Prompt], Awaitable[Any]]
+"""The same with a prompt."""
 
 
 def chosen(without: str, known: Sequence[str] = FIELDS) -> frozenset[str]:
@@ -136,7 +157,7 @@ class Accepted:
         What a server refuses to turn off is not named, as its requests are then those of before.
         """
         turned_off = " with " + ",".join(sorted(self.settings)) if self.settings else ""
-        left_out = sorted(self.without - {*self._settings, EFFORT})
+        left_out = sorted(self.without - {*self._settings, EFFORT, TOOLS})
         return turned_off + (" without " + ",".join(left_out) if left_out else "")
 
     async def find(self, ask: Ask, answer: Any) -> Any:
@@ -153,6 +174,7 @@ class Accepted:
         if isinstance(answer, Exception):
             self.without = self.chosen
             return answer
+        await self._try_other_values(ask)
         for field, value in (("temperature", "temperature=1"), ("top_p", "top_p=1")):
             if field in self.without - self.chosen:  # perhaps only this value is refused
                 self.without = self.without - {field} | {value}
@@ -169,10 +191,22 @@ class Accepted:
                 self.without = frozenset(own for own in self.without if not own.startswith(f"{field}="))
         return answer
 
-    async def find_optional(self, ask: Ask) -> None:
-        """Find out whether the server restricts answers and takes a reasoning effort."""
-        for field, sampling in OPTIONAL.items():
-            answer = await ask(sampling)
+    async def _try_other_values(self, ask: Ask) -> None:
+        """Turn settings off by another value where the server refuses the first."""
+        for name, value in ALSO_OFF.items():
+            if name not in self._settings or name not in self.without - self.chosen:
+                continue
+            before, first = self.without, self._settings[name]
+            self.without = before - {name}
+            self._settings[name] = value
+            if isinstance(await ask(USUAL), Exception):
+                self.without = before
+                self._settings[name] = first
+
+    async def find_optional(self, ask: AskPrompt) -> None:
+        """Find out whether the server restricts answers, takes a reasoning effort, and has calls of tools."""
+        for field, (prompt, sampling) in OPTIONAL.items():
+            answer = await ask(sampling, prompt)
             if isinstance(answer, RequestError) and answer.status in NOT_THERE:
                 self.without = self.without | {field}
 

@@ -8,6 +8,7 @@ completions route. What a server can do is tested when it is loaded, with one sm
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -16,8 +17,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, HunchError, UsageError
+from hunch.lm.answers.calls import calls_of, read_calls, text_of_calls
 from hunch.lm.answers.question import Question
-from hunch.lm.backends.accepted import EFFORT, EVERY_SETTING, QUESTION, RESTRICTED, SYSTEM, USUAL, kept
+from hunch.lm.backends.accepted import (
+    EFFORT,
+    EVERY_SETTING,
+    QUESTION,
+    RESTRICTED,
+    SYSTEM,
+    TOOLS,
+    USUAL,
+    kept,
+)
 from hunch.lm.backends.http import Line, Request, RequestError
 from hunch.lm.backends.loop import wait_for
 from hunch.lm.backends.remote import RemoteModel, account, formatted, one_of
@@ -80,6 +91,7 @@ def load(
     price_in: float = 0.0,
     price_out: float = 0.0,
     without: str = "",
+    think: bool | None = None,
 ) -> OpenAIModel:
     """Load a model by its name on the server, and find out which verbs it supports.
 
@@ -99,6 +111,8 @@ def load(
         price_out: Price per million tokens written.
         without: Fields that are left out of requests, such as ``temperature,top_p``, besides those that the
             server refuses when it is asked at load.
+        think: False to ask the server's chat template for an answer without thoughts, True for one with
+            thoughts (``chat_template_kwargs``). vLLM, SGLang and llama.cpp pass it on to the template.
 
     Raises:
         UsageError: for a wrong option, a missing key, a model that the server does not have, or a price where
@@ -115,7 +129,7 @@ def load(
         patience=patience,
     )
     loaded = OpenAIModel(
-        model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
+        model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without, think=think
     )
     routes: list[Route] = ["chat", "text"] if chat == "auto" else ["chat" if chat else "text"]
     with waiting(f"{loaded.name}: trying what it can do"):
@@ -133,6 +147,38 @@ def load(
 def sent(message: Message) -> dict[str, Any]:
     """Return a message in the format of the protocol."""
     return formatted(message, lambda image: {"type": "image_url", "image_url": {"url": image}})
+
+
+def with_calls(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages in which earlier calls, which are texts, have the form of the protocol.
+
+    The user's message after a call is what the tools returned. It is one text, so that with several calls
+    the first has it, and the others point to it.
+    """
+    formed: list[dict[str, Any]] = []
+    unanswered: list[str] = []  # numbers of the calls of the last message
+    number = 0
+    for message in messages:
+        content = message["content"]
+        calls = read_calls(content) if message["role"] == "assistant" and isinstance(content, str) else []
+        if calls and all(isinstance(call.arguments, dict) for call in calls):
+            entries: list[dict[str, Any]] = []
+            for call in calls:
+                number += 1
+                # Some servers want the arguments as JSON, and some templates want numbers of nine signs.
+                function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+                entries.append({"id": f"call{number:05d}", "type": "function", "function": function})
+            formed.append({"role": "assistant", "content": "", "tool_calls": entries})
+            unanswered = [str(entry["id"]) for entry in entries]
+        elif unanswered and message["role"] == "user":
+            for place, call_id in enumerate(unanswered):
+                said = "See the result of the first call." if place else content
+                formed.append({"role": "tool", "tool_call_id": call_id, "content": said})
+            unanswered = []
+        else:
+            formed.append(message)
+            unanswered = []
+    return formed
 
 
 def begins_to_think(text: str | None, instead: str) -> bool:
@@ -165,10 +211,15 @@ class OpenAIModel(RemoteModel):
         price_in: float = 0.0,
         price_out: float = 0.0,
         without: str = "",
+        think: bool | None = None,
     ) -> None:
         super().__init__(
             model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
         )
+        if think not in (True, False, None):
+            raise UsageError(f"think must be true or false, not {think!r}.")
+        # Qwen and GLM call it enable_thinking, DeepSeek and Granite thinking; templates ignore other names.
+        self._template_options = {} if think is None else {"enable_thinking": think, "thinking": think}
         self._top = TOP[0]
         self._echo = 0
         self._limit = "max_tokens"
@@ -190,10 +241,10 @@ class OpenAIModel(RemoteModel):
 
     @property
     def takes(self) -> frozenset[str]:  # type: ignore[override]
-        """The supported optional settings: ``reasoning_effort`` and ``response_format`` with chat."""
+        """The optional settings that the server has with chat: an effort, restricted answers, tools."""
         if self.route != "chat":
             return frozenset()
-        fields = {"effort": EFFORT, "choices": RESTRICTED}
+        fields = {"effort": EFFORT, "choices": RESTRICTED, "tools": TOOLS}
         return frozenset(name for name, field in fields.items() if field not in self.accepted.without)
 
     @property
@@ -231,6 +282,11 @@ class OpenAIModel(RemoteModel):
         if self.route == "text":
             return "/completions", body | {"prompt": text_of(prompt), "max_tokens": sampling.max_tokens}
         body["messages"] = [sent(message) for message in self._messages(prompt)]
+        if self._template_options:
+            body["chat_template_kwargs"] = self._template_options
+        if sampling.tools:
+            body[TOOLS] = [json.loads(tool) for tool in sampling.tools]
+            body["messages"] = with_calls(body["messages"])
         return "/chat/completions", body | {self._limit: sampling.max_tokens}
 
     def _written(self, prompt: Prompt, sampling: Sampling, sample: int) -> Request:
@@ -243,6 +299,10 @@ class OpenAIModel(RemoteModel):
         choice = one(reply["choices"])
         reason = choice.get("finish_reason")
         text, instead = self._said(choice)
+        calls = calls_of(choice["message"]) if sampling.tools and self.route == "chat" else []
+        if calls:  # what is written beside a call is a thought
+            text = text_of_calls(calls)
+            instead = ""
         refused = bool(choice.get("message", {}).get("refusal"))
         return self._answer(Written(text, end_of(reason), reason, refused, instead), sampling)
 
@@ -414,8 +474,8 @@ class OpenAIModel(RemoteModel):
                 why = str(failure).rstrip(".")
                 self._warn(f"refuses chat, so prompts go to its completions route as plain text: {why}")
 
-    async def _ask_text(self, sampling: Sampling) -> Any:
-        return await self._ask_one("generate", (QUESTION, sampling.key()))
+    async def _ask_text(self, sampling: Sampling, prompt: Prompt = QUESTION) -> Any:
+        return await self._ask_one("generate", (prompt, sampling.key()))
 
     async def _try_label(self, writes: Any) -> Any:
         if isinstance(writes, Exception):

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from hunch.admitted import require_server
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
-from hunch.lm.backends.accepted import EFFORT, RESTRICTED, SYSTEM, Accepted
+from hunch.lm.backends.accepted import EFFORT, RESTRICTED, SYSTEM, TOOLS, Accepted
 from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
 from hunch.lm.backends.http import ROLES, Line, Request, RequestError
 from hunch.lm.backends.loop import loop
@@ -321,7 +321,7 @@ class RemoteModel(Answering, Model):
             self._warn("refuses a system message, so instructions stand in the user's message")
         if RESTRICTED in found:
             self._warn(f"refuses {RESTRICTED}, so answers cannot be restricted to given texts")
-        fields = [field for field in found if field not in (SYSTEM, RESTRICTED, EFFORT)]
+        fields = [field for field in found if field not in (SYSTEM, RESTRICTED, EFFORT, TOOLS)]
         if fields:
             names = ", ".join(fields)
             self._warn(f"refuses {names}, so requests leave that out and the server's own setting holds")

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World, wording_of
 from hunch.envs.invalid import is_invalid
 from hunch.lm.base import LanguageModel
+from hunch.lm.hearing import note_way
 from hunch.lm.speaker import Speaker, Turn
+from hunch.lm.ways import NATIVE, WRITTEN
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, NonNegativeInt
@@ -36,6 +38,9 @@ class ZeroShotConfig:
     turns: NonNegativeInt | None = field(default=None, metadata=LATER)
     """Where any text is an action: number of earlier turns of the episode in the prompt. Default: all; what
     the model cannot read goes, the oldest first."""
+    calls: Literal["auto", "native", "text"] = field(default="auto", metadata=LATER)
+    """Where tool calls are actions: by the server's own calls of tools, or as JSON in the answer's text.
+    auto: by those of the server where it has them (only chat models of openai: do)."""
 
 
 class ZeroShot(Agent):
@@ -85,6 +90,8 @@ class ZeroShot(Agent):
         self.fallbacks: list[float] = []
         self.invalid: list[float] = []  # 1 for each written action that the environment refused, else 0
         self.past: dict[int, list[Turn]] = {}  # by stream: the turns of the episode, oldest first
+        self.tools = world.tool_schemas
+        self._speaker = None  # it depends on the tools
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Draw one action from p(a|s) for each state, or write one where any text is an action."""
@@ -123,8 +130,24 @@ class ZeroShot(Agent):
                 raise UsageError(
                     f"Any text is an action here, so zero-shot needs a model that writes as --lm; {named}."
                 )
-            self._speaker = Speaker(self.lm, self.config.prior)
+            self._speaker = Speaker(self.lm, self.config.prior, tools=self._native_tools(self.lm))
         return self._speaker
+
+    def _native_tools(self, lm: LanguageModel) -> tuple[str, ...]:
+        """Return the tools for the server's own calls; none if calls are written as text.
+
+        Raises:
+            UsageError: if native calls are demanded, and the model or the environment has none.
+        """
+        if self.config.calls == "text":
+            return ()
+        native = bool(self.tools) and "tools" in getattr(lm, "takes", frozenset())
+        if self.config.calls == "native" and not native:
+            lacks = f"{lm.name} has no" if self.tools else "the actions of this environment are no"
+            raise UsageError(f"calls=native is set, but {lacks} calls of tools: use --calls auto.")
+        if self.tools:
+            note_way(lm, "policy", NATIVE if native else WRITTEN, automatic=self.config.calls == "auto")
+        return self.tools if native else ()
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Remember the turns of an episode where any text is an action; nothing where actions are listed."""
@@ -163,7 +186,7 @@ class ZeroShot(Agent):
     def player(self, seed: int) -> ZeroShot:
         """Return a player with the same model and a separate random generator."""
         twin = ZeroShot(self.prior, self.config, lm=self.lm)
-        twin.begin(World(), seed)
+        twin.begin(World(tool_schemas=self.tools), seed)
         return twin
 
     def explain(self, state: State) -> Explanation:
@@ -187,5 +210,5 @@ METHOD = Method(
     lm="minilm",
     roles=("action prior", "policy"),
     data="none",
-    changeable=("prior", "turns"),
+    changeable=("prior", "turns", "calls"),
 )
