@@ -5,6 +5,7 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from gymnasium.utils.env_checker import check_env
 
 import hunch
@@ -318,3 +319,93 @@ def test_learners_of_stable_baselines3_and_its_contrib_train_on_the_prior():
         sb3.DQN("MlpPolicy", Proposals(pick(), "bag-of-words"), learning_starts=20, seed=0).learn(60)
         masked = PriorLogits(pick(), "bag-of-words", most=60)
         contrib.MaskablePPO("MultiInputPolicy", masked, n_steps=32, batch_size=16, seed=0).learn(64)
+
+
+def test_checkers_of_stable_baselines3_accept_every_wrapper():
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.env_checker import check_env as check
+
+    lake = "hunch/FrozenLake-v0"
+    source = Corners()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(Proposals(pick(), "bag-of-words"))
+        check(PriorLogits(hunch.make(lake), "bag-of-words"))
+        check(Encoded(hunch.make(lake), WORDS))
+        check(Encoded(Goals(hunch.make(lake), source, source), WORDS))
+        check(Encoded(SourceReward(hunch.make(lake), Counts("observation")), WORDS))
+        check(JudgeReward(gymnasium.make("CartPole-v1"), "scripted:judge", "the pole stays upright"))
+        rewarded = ProgramReward(gymnasium.make("CartPole-v1"), PRICE)
+        check(rewarded)
+        rewarded.close()
+
+
+def test_a_learner_that_was_saved_goes_on_in_another_environment(tmp_path):
+    """The same seed gives the same learner, and a saved one acts as before."""
+    sb3 = pytest.importorskip("stable_baselines3")
+
+    def learnt():
+        env = Proposals(pick(), "bag-of-words", k=4)
+        options = {"learning_starts": 20, "buffer_size": 200, "seed": 3}
+        return sb3.DQN("MlpPolicy", env, **options).learn(60)
+
+    one, same = learnt(), learnt()
+    one.save(tmp_path / "dqn.zip")
+    fresh = Proposals(pick(), "bag-of-words", k=4)
+    loaded = sb3.DQN.load(tmp_path / "dqn.zip", env=fresh)
+    observation, _ = fresh.reset(seed=8)
+    for learner in (same, loaded):
+        assert (
+            learner.predict(observation, deterministic=True)[0]
+            == one.predict(observation, deterministic=True)[0]
+        )
+        torch.testing.assert_close(learner.q_net.state_dict(), one.q_net.state_dict(), rtol=0, atol=0)
+    assert loaded.learn(20, reset_num_timesteps=False).num_timesteps == 80
+
+
+# ---- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [Proposals, PriorLogits, lambda env, model: Encoded(env, model)])
+def test_an_environment_without_actions_is_refused(wrap):
+    with pytest.raises(UsageError, match="accepts any text"):
+        wrap(hunch.make("hunch/Prompts-v0"), "bag-of-words").reset(seed=0)
+
+
+def test_a_mask_that_is_all_false_is_refused():
+    env = Encoded(hunch.make("hunch/FrozenLake-v0"), WORDS, actions=("fly", "swim"))
+    with pytest.raises(UsageError, match="No action is admissible in this state"):
+        env.reset(seed=0)
+    envs = Encoded.vector([lambda: hunch.make("hunch/FrozenLake-v0")] * 2, WORDS, ("fly", "swim"))
+    with pytest.raises(UsageError, match="No action is admissible in this state"):
+        envs.reset(seed=0)
+
+
+def test_vectorised_environments_may_list_different_actions():
+    makers = [pick, lambda: hunch.make("hunch/FrozenLake-v0")]
+    lake = hunch.make("hunch/FrozenLake-v0")
+    listed = hunch.core.State.read(*lake.reset(seed=0)).options
+    longest = len(hunch.core.State.read(*pick().reset(seed=0)).options)
+    envs = PriorLogits.vector(makers, "bag-of-words", most=longest + 20)
+    envs.reset(seed=0)
+    assert envs.action_masks().sum(axis=1).tolist() == [longest, len(listed)]
+    with pytest.raises(UsageError, match=f"A state lists {longest} actions, and most is {len(listed)}"):
+        PriorLogits.vector(makers, "bag-of-words", most=len(listed)).reset(seed=0)
+    with pytest.raises(UsageError, match="No action is admissible"):  # those of one, in the other
+        Encoded.vector(makers, WORDS, listed).reset(seed=0)
+    with pytest.raises(UsageError, match="is not offered here"):
+        envs.step([0, len(listed)])
+
+
+@pytest.mark.parametrize(
+    ("wrap", "verb"),
+    [
+        (lambda: Encoded(pick(), "uniform"), "embed"),
+        (lambda: Proposals(pick(), "uniform", encoder="uniform"), "embed"),
+        (lambda: Proposals(pick(), "bag-of-words", prior=PriorConfig(way="text")), "text"),
+        (lambda: JudgeReward(pick(), "bag-of-words", "it is done"), "generate"),
+    ],
+)
+def test_a_model_without_the_verb_is_refused(wrap, verb):
+    with pytest.raises(UsageError, match=verb):
+        wrap()
