@@ -118,6 +118,14 @@ def test_a_tool_that_hangs_is_one_sentence(program: str) -> None:
         env.close()
 
 
+def test_a_server_that_hangs_from_the_start_is_one_sentence() -> None:
+    place = f"{shlex.quote(sys.executable)} -c 'import time; time.sleep(60)'"
+    began = time.monotonic()
+    with pytest.raises(HunchError, match="did not answer within 2 seconds"):
+        hunch.make(f"mcp:{place}", task="Do it.", seconds=2.0)
+    assert time.monotonic() - began < 20
+
+
 @pytest.mark.parametrize(
     "place", ["http://127.0.0.1:9/mcp", "/no/such/program", f"{shlex.quote(sys.executable)} -c 'print(1)'"]
 )
