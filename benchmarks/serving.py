@@ -1,4 +1,7 @@
-"""Steps a second of a served environment over many connections (extra openenv)."""
+"""Steps a second of a served environment over many connections, beside those of this process alone.
+
+python benchmarks/serving.py [connections]    # needs the extra openenv
+"""
 
 import sys
 import threading
@@ -34,9 +37,22 @@ def main() -> None:
         list(pool.map(play, clients))
         seconds, spent = time.perf_counter() - start, time.process_time() - cpu
         steps = connections * STEPS
+        alone = steps_alone(steps)
         print(f"{connections} connections: {steps / seconds:,.0f} steps/s, {1e3 * spent / steps:.2f} CPU ms")
         print("a step, clients included (they run in the same process)")
+        print(f"without a server: {alone:,.0f} steps/s, {alone * seconds / steps:.1f} times as many")
         list(pool.map(lambda client: client.close(), clients))
+
+
+def steps_alone(steps: int) -> float:
+    """Return the steps a second of the same environment in this process."""
+    turns = Turns(ENV, max_steps=50)
+    turns.reset(seed=0)
+    start = time.perf_counter()
+    for number in range(steps):
+        if turns.step("look").done:
+            turns.reset(seed=number)
+    return steps / (time.perf_counter() - start)
 
 
 if __name__ == "__main__":
