@@ -2,6 +2,7 @@
 
     python benchmarks/served.py                          # smollm2 with four slots, Household-Pick
     python benchmarks/served.py "smollm2?threads=1" --env hunch/FrozenLake-v0 --steps 64
+    python benchmarks/served.py "smollm2?threads=1" --ahead      # questions while Q learns, and without
 
 DQN-Prior with several streams and five proposals for each state, each restricted to the actions that are
 admissible there, while Q is learnt. Two servers hold the same model. Whenever the run has got its answers
@@ -11,6 +12,9 @@ server the prompts that it has left there, and what else the machine does slows 
 
 For each side: tokens written a second while it asks. For the run also the share of its time in which it does
 not ask, so that the model waits for us; the time of the other side does not count.
+
+``--ahead`` measures that share alone, of a run that asks ahead (``dqn-prior --ahead``) and of one that does
+not, in turns, with an update of 512 transitions per environment step. No other server runs meanwhile.
 """
 
 from __future__ import annotations
@@ -71,6 +75,10 @@ def main() -> None:
     parser.add_argument("--env", default="hunch/Household-Pick-v0")
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument(
+        "--ahead", action="store_true", help="compare a run that asks ahead with one that does not"
+    )
+    parser.add_argument("--turns", type=int, default=2, help="with --ahead: runs of each kind")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if llama_server.running_server() is not None:
@@ -80,6 +88,9 @@ def main() -> None:
         model = lm.load(options.model, cache=None)
         bare = model.model
         assert isinstance(bare, LlamaModel), f"{options.model} is not run by llama.cpp"
+        if options.ahead:
+            waits(options, model)
+            return
         command = [sys.executable, "-m", "hunch", "models", "serve", bare.settings.file, "--port", "0"]
         for name in ("context", "slots", "threads"):
             command += [f"--{name}", str(getattr(bare.settings, name))]
@@ -153,6 +164,46 @@ def compare(options: argparse.Namespace, model: lm.Cached, address: str) -> None
         f"{statistics.median(by_batch):.2f} ({min(by_batch):.2f} to {max(by_batch):.2f})\n"
         f"the model waits {1 - run.busy / whole:.1%} of the run ({whole - run.busy:.1f} of {whole:.0f} s)"
     )
+
+
+def waits(options: argparse.Namespace, model: lm.Cached) -> None:
+    """Train with questions ahead and without, in turns; print the shares of time in which the model waits."""
+    spans: list[tuple[float, float]] = []
+    stream = LlamaModel.stream
+
+    def timed(llama: LlamaModel, *questions: Any) -> Iterator[Any]:
+        begin = time.perf_counter()
+        yield from stream(llama, *questions)
+        spans.append((begin, time.perf_counter()))
+
+    LlamaModel.stream = timed  # type: ignore[method-assign, assignment]
+    try:
+        for turn in range(options.turns):
+            for ahead in (False, True):
+                spans.clear()
+                with tempfile.TemporaryDirectory() as out:
+                    result = hunch.train(
+                        "dqn-prior",
+                        options.env,
+                        steps=options.steps,
+                        seed=turn,
+                        lm=lm.Cached(model.model),  # with a memory of its own
+                        streams=Streams(envs=options.streams),
+                        out=Path(out) / "run",
+                        warmup=options.streams,
+                        update_every=1,
+                        batch_size=512,
+                        ahead=ahead,
+                        prior=PriorConfig(way="structured"),
+                    )
+                whole = spans[-1][1] - spans[0][0]
+                idle = whole - sum(end - begin for begin, end in spans)
+                kind = "ahead" if ahead else "in turn"
+                calls = result.usage["calls"]
+                waited = f"{idle / whole:.1%} of the run ({idle:.1f} of {whole:.0f} s, {calls} calls)"
+                print(f"{kind}, seed {turn}: the model waits {waited}", flush=True)
+    finally:
+        LlamaModel.stream = stream  # type: ignore[method-assign]
 
 
 def post(address: str, path: str, body: dict[str, Any]) -> Any:

@@ -171,6 +171,12 @@ def test_auto_follows_the_models_verbs(minilm):
     assert isinstance(build_prior(PriorConfig(), lm.load("uniform")), UniformPrior)
 
 
+@pytest.mark.parametrize("way", ["structured", "similarity"])
+def test_the_uninformed_model_is_the_control_of_every_way(way):
+    """Also of those in which it cannot be asked, so that ``compare`` has its control."""
+    assert isinstance(build_prior(PriorConfig(way=way), lm.load("uniform")), UniformPrior)
+
+
 @pytest.mark.parametrize(
     ("way", "verb"),
     [("text", "generate"), ("likelihood", "score"), ("label", "label"), ("decision", "decide")],

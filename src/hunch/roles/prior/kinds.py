@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Final, Literal
 from hunch.core import UsageError
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.settings import AskConfig, ask_config
-from hunch.lm.ways import way_for
+from hunch.lm.ways import has_way, way_for
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import ActionPrior, DistributionPrior, UniformPrior
@@ -190,6 +190,7 @@ def choose_way(config: PriorConfig, lm: LanguageModel, role: str = "prior") -> P
     """
     if config.way == "uniform" or config.way == "novelty":
         return config.way
-    if config.way == "auto" and lm.name == "uniform":
+    # The uninformed model is the control of every way, also of those that it cannot be asked in.
+    if lm.name == "uniform" and (config.way == "auto" or not has_way(lm, config.way)):
         return "uniform"
     return way_for(lm, config.way, role=role, needed_by="An action prior")
