@@ -167,9 +167,7 @@ def test_rules_come_with_the_wheel(site):
 
 @pytest.mark.slow
 def test_an_audition_needs_no_study(site):
-    done = python(
-        site, "-m", "hunch", "audition", "--lm", "bag-of-words", "--questions", "4", "--out", "heard"
-    )
+    done = python(site, "-m", "hunch", "audition", "--lm", "bag-of-words", "--questions", "4", "--table")
     assert done.returncode == 0, done.stderr
     assert "FrozenLake" in done.stdout
     assert "Ferry" not in done.stdout

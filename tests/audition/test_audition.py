@@ -13,7 +13,7 @@ import pytest
 
 import hunch
 from hunch.audition import frontier as frontiers
-from hunch.audition.answer import Audition, advice, plain
+from hunch.audition.answer import Audition, Heard, Line, advice, brief, deciding, plain
 from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
@@ -506,7 +506,10 @@ def test_the_command(hunch_command, tmp_path):
         )
     )
     assert code == 0
-    assert "MatrixGame" in out
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("judge")] == ["judge", "judge"]
+    assert "40 questions" in out, "ten in each environment, all right, leave room for rare errors"
+    assert max(map(len, lines[: lines.index("")])) <= 80
     assert (tmp_path / "a" / "audition.html").read_text().startswith("<!doctype html>")
     assert len(json.loads((tmp_path / "a" / "audition.json").read_text())["lines"]) >= 4
 
@@ -738,6 +741,8 @@ def test_a_model_is_asked_in_the_way_that_is_named(role):
         drawn = role.draw(role.beds[0], 4, 3)
         heard_by = hear(role, role.beds[0], "noted", Cached(Noted()), drawn, 0, Manner(way))
         assert heard_by.way in (way, ""), way
+        if way in ("label", "likelihood", "similarity"):
+            assert heard_by.has_score, "what is not written can be read"
     cannot = hear(role, role.beds[0], "noted", Cached(Noted()), None, 0, Manner("decision"))
     assert not cannot.has_score
 
@@ -751,3 +756,41 @@ def test_no_word_of_the_task_is_left_in_the_states_of_a_blank_prompt(bed):
         assert "aim" not in blank
         assert all(option in blank for option in moment.state.options)
         assert blank != prompt(replace(moment.state, task="")) or not bed.manual
+
+
+# ---- a line per role, and until it is decided -------------------------------------------------------------
+
+
+def test_a_verdict_says_how_many_questions_decide_it():
+    points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
+    frontier = Frontier("m", "judge", "e", "e", "independent", "success", 1, 1, "", points)
+    mine = Heard("judge", "e", "mine", ability=0.6, interval=(0.5, 0.7), questions=20)
+    line = Line(mine, None, None, frontier, (0.0, 0.2), None, "may pay")
+    n = deciding(line, 0.05)
+    assert n == 80, "at 0.55 the gain is 0.05, and half of the width takes four times as many questions"
+    assert deciding(replace(line, verdict="pays"), 0.05) is None
+    unsure = tuple(replace(point, low=-1.0, high=1.0) for point in points)
+    assert deciding(replace(line, frontier=replace(frontier, points=unsure)), 0.05) is None
+
+
+def test_roles_that_may_pay_are_asked_until_it_is_decided():
+    model = "scripted:judge?error=0.25"
+    once = hunch.audition(model, ["judge"], "hunch/MatrixGame-v0", questions=8, seed=2)
+    long = hunch.audition(model, ["judge"], "hunch/MatrixGame-v0", questions=8, seed=2, most=400)
+    assert once.lines[0].verdict == "may pay"
+    assert long.lines[0].heard.questions > once.lines[0].heard.questions
+    assert deciding(long.lines[0], 0.05) is None or long.lines[0].heard.questions * 2 > 400
+
+
+def test_progress_says_how_long_the_rest_takes():
+    said = []
+    hunch.audition("uniform", ["judge"], questions=20, progress=said.append)
+    assert said[0].endswith("(0 of 20 questions)")
+    assert "10 of 20 questions, about 0 s left" in said[1]
+
+
+def test_a_line_of_each_role_fits_a_terminal(capsys):
+    found = hunch.audition(["uniform", "bag-of-words"], questions=8)
+    lines = brief(found)
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("planner") for line in lines) == 2

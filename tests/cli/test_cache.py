@@ -106,3 +106,25 @@ def test_a_run_from_recorded_answers_is_the_recorded_run(hunch, tmp_path):
         json.loads((tmp_path / p / "summary.json").read_text())["evidence"] for p in ("first", "second")
     ]
     assert levels == ["L3", "L2"]
+
+
+def test_exported_answers_are_added_to_another_cache(hunch, tmp_path):
+    assert hunch("export", "said.jsonl.gz")[0] == 0
+    elsewhere = ("--file", "other.sqlite")
+    assert "10 answers added" in hunch("import", "said.jsonl.gz", *elsewhere)[1]
+    assert "0 answers added" in hunch("import", "said.jsonl.gz", *elsewhere)[1]
+
+    class Silent(ScriptedModel):
+        def generate(self, *_, **__):
+            raise AssertionError("every answer is known")
+
+    here, there = (Store(tmp_path / name) for name in ("answers.sqlite", "other.sqlite"))
+    told = [Cached(Silent(overlap), store).generate(PROMPTS, 2) for store in (here, there)]
+    assert told[0] == told[1]
+
+
+def test_a_damaged_export_is_one_sentence(hunch, tmp_path):
+    (tmp_path / "torn.jsonl").write_text('{"model": ')
+    code, _, errors = hunch("import", "torn.jsonl", "--file", "other.sqlite")
+    assert code == 1
+    assert "line 1 cannot be read" in errors

@@ -12,7 +12,7 @@ from hunch_studies import ladder
 from hunch_studies.ladder import Cell, LadderOptions, climb, command, lead, rows, scores_of
 
 SMALL = ("--pilot", "6", "--full", "9", "--no-cache")
-JUDGE = ("--rung", "rule=scripted:judge", "--roles", "judge", *SMALL)
+JUDGE = ("--rung", "rule=scripted:judge", "--roles", "judge", "--ways", "text", *SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,9 @@ def test_a_rule_that_reads_the_objective_is_better_than_with_the_blank_prompt(cl
 
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
 def test_a_model_whose_answers_cannot_be_read_has_no_score(tmp_path):
-    command(["--rung", "mute=scripted:judge?refusal=1", "--roles", "judge", *SMALL, "--out", str(tmp_path)])
-    row = next(row for row in rows(tmp_path) if row.way == "text")
+    mute = ("--rung", "mute=scripted:judge?refusal=1", *JUDGE[2:])
+    command([*mute, "--out", str(tmp_path)])
+    (row,) = rows(tmp_path)
     assert np.isnan(row.ability)
     assert row.verdict == "could not be asked"
     assert "could not be read" in row.why

@@ -8,7 +8,7 @@ from html import escape
 from math import isnan, nan
 from typing import Any, Final
 
-from hunch.audition.frontier import Frontier, Interval, Verdict
+from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
 from hunch.core import EvidenceLevel
 from hunch.rl.calibration import Bin
 
@@ -184,6 +184,81 @@ def advice(found: Audition, model: str) -> str:
 
 def _quoted(spec: str) -> str:
     return f'"{spec}"' if set(spec) & set("?&* ") else spec
+
+
+# ---- a line per role --------------------------------------------------------------------------------------
+
+ORDER: Final[tuple[Verdict, ...]] = ("pays", "may pay", "does not pay", "could not be asked", "not measured")
+WIDTH: Final = 80
+"""Maximum characters of a line."""
+MOST: Final = 100_000
+"""Questions per environment above which a verdict counts as one that no number of questions decides."""
+BRIEF: Final = ("role", "verdict", "way", "ability", "cost", "next")
+
+
+def deciding(line: Line, worth: float) -> int | None:
+    """Return about how many questions in this environment decide a verdict "may pay".
+
+    The intervals of the abilities are as wide as one over the root of the number of questions. None if the
+    verdict is another one, or no number of questions decides it: where no frontier was made, or where the
+    frontier itself is too uncertain at this ability. Then only a loop can tell.
+    """
+    heard, frontier = line.heard, line.frontier
+    if line.verdict != "may pay" or frontier is None or not heard.questions:
+        return None
+    n = heard.questions
+    while n <= MOST:
+        narrower = (heard.questions / n) ** 0.5
+        gain = frontier.gain(_narrowed(heard, narrower))
+        words = line.words if line.words and line.words.has_score else None
+        above = over(gain, frontier.gain(_narrowed(words, narrower))) if words else None
+        if n > heard.questions and verdict(gain, above, worth) != "may pay":
+            return n
+        n *= 2
+    return None
+
+
+def _narrowed(heard: Heard, factor: float) -> Interval:
+    """Return the interval of an ability, each side shrunk by a factor."""
+    low, high = heard.interval
+    return heard.ability - factor * (heard.ability - low), heard.ability + factor * (high - heard.ability)
+
+
+def brief(found: Audition) -> list[str]:
+    """Return a line for each model and role: verdict, way of asking, cost and what to do next.
+
+    Of several environments, the one with the best verdict counts.
+    """
+    lines: list[str] = []
+    for model in found.models:
+        rows = [_brief(found, model, role) for role in dict.fromkeys(line.heard.role for line in found.lines)]
+        lines += ["", model] if len(found.models) > 1 else []
+        lines += [row if len(row) <= WIDTH else f"{row[: WIDTH - 1]}…" for row in _columns(BRIEF, rows)]
+    return lines[1:] if lines[:1] == [""] else lines
+
+
+def _brief(found: Audition, model: str, role: str) -> tuple[str, ...]:
+    """Return the cells of the line of a model in a role."""
+    own = [line for line in found.lines if (line.heard.model, line.heard.role) == (model, role)]
+    line = min(own, key=lambda one: (ORDER.index(one.verdict), -(one.gain or (0.0, 0.0))[0]))
+    asked = {one.heard.env: one.heard for one in own}
+    seconds = sum(heard.usage.get("seconds", 0.0) for heard in asked.values())
+    cost = sum(heard.usage.get("cost", 0.0) for heard in asked.values())
+    spent = f"{cost:.4f}" if cost else f"{seconds:,.0f} s"
+    ability = f"{line.heard.ability:.2f}" if line.heard.has_score else ""
+    return role, line.verdict, line.heard.way, ability, spent, _next(line, found.worth, len(asked))
+
+
+def _next(line: Line, worth: float, places: int) -> str:
+    """Return in a few words what to do next; questions are spread over a number of environments."""
+    if line.verdict == "pays" and line.frontier:
+        return f"hunch run {line.frontier.method}"
+    if line.verdict == "may pay":
+        questions = deciding(line, worth)
+        return f"{questions * places:,} questions" if questions else "hunch compare"
+    if line.verdict == "could not be asked" and line.heard.unread:
+        return "another --way"
+    return ""
 
 
 COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "seconds")

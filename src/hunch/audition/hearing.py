@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from hunch.audition import frontier as frontiers
 from hunch.audition import playing
-from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard, Line
+from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard, Line, deciding
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.own import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
@@ -44,6 +45,7 @@ def audition(
     worth: float = 0.05,
     way: Way | Literal["auto"] = "auto",
     blank: bool = False,
+    most: int | None = None,
     budget: Budget | None = None,
     join: Join | None = None,
     progress: Callable[[str], None] = lambda what: None,
@@ -64,9 +66,11 @@ def audition(
         way: The way of asking, in the roles that have it; auto takes each role's default for the model.
         blank: Ask with the blank prompt, which leaves out objective, task and manual: the control that shows
             whether a model uses them. The stand-ins are asked as usual.
+        most: Ask the roles that may pay twice as many questions until that is decided, at most so many
+            questions of each. Default: ask once.
         budget: Limits on the use of the models, over all roles together.
         join: Combines a model with its answers; see :func:`hunch.runs.models.load_models`.
-        progress: Called with a description of the next questions.
+        progress: Called with a description of the next questions, and how long the rest takes.
 
     Returns:
         The table of abilities and verdicts.
@@ -90,28 +94,70 @@ def audition(
     ledger = Ledger(models, budget)
     if budget is not None:
         budget.check_prices(list(models.values()))
-    lines, stopped = list[Line](), ""
-    drawn: dict[tuple[Any, str], Any] = {}
+    place = name_of_place(env)
+    due = list(placed)
+    lines: dict[str, list[Line]] = {role.name: [] for role, _, _ in placed}
+    stopped = ""
     with ledger.enforced():
-        for role, bed, n, lacking in _places(placed, questions):
-            asked: Any = None
-            stand_ins: tuple[Heard | None, Heard | None] = (None, None)
-            if bed and not stopped:
-                key = role.draw, bed.env
-                asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
-                stand_ins = stand_ins_of(role, bed, asked, seed)
-            for spec, model in models.items():
-                progress(f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask")
-                why = lacking or ("the budget ended" if stopped else "")
-                try:
-                    heard = Heard(
-                        role.name, bed.env if bed else name_of_place(env), spec, why=why, asked=not why
-                    )
-                    heard = heard if why or bed is None else hear(role, bed, spec, model, asked, seed, manner)
-                except BudgetError as error:
-                    stopped, heard = str(error), replace(heard, why="the budget ended", asked=False)
-                lines += _judged(role, Line(heard, *stand_ins), worth)
-    return Audition(tuple(lines), worth, seed, ledger.by_name(), stopped)
+        while due:
+            drawn: dict[tuple[Any, str], Any] = {}
+            todo = list(_places(due, questions))
+            pace = Pace(sum(max(1, n) for _, _, n, _ in todo) * len(models))
+            for role, _, _ in due:
+                lines[role.name] = []
+            for role, bed, n, lacking in todo:
+                asked: Any = None
+                stand_ins: tuple[Heard | None, Heard | None] = (None, None)
+                if bed and not stopped:
+                    key = role.draw, bed.env
+                    asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
+                    stand_ins = stand_ins_of(role, bed, asked, seed)
+                for spec, model in models.items():
+                    what = f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask"
+                    progress(f"{what}{pace.left()}")
+                    why = lacking or ("the budget ended" if stopped else "")
+                    heard = Heard(role.name, bed.env if bed else place, spec, why=why, asked=not why)
+                    try:
+                        if bed is not None and not why:
+                            heard = hear(role, bed, spec, model, asked, seed, manner)
+                    except BudgetError as error:
+                        stopped, heard = str(error), replace(heard, why="the budget ended", asked=False)
+                    pace.done += max(1, n)
+                    lines[role.name] += _judged(role, Line(heard, *stand_ins), worth)
+            questions *= 2
+            more = most is not None and questions <= most and not stopped
+            due = [own for own in due if more and _undecided(lines[own[0].name], worth)]
+    told = [line for role, _, _ in placed for line in lines[role.name]]
+    return Audition(tuple(told), worth, seed, ledger.by_name(), stopped)
+
+
+class Pace:
+    """How far an audition is, and how long the rest takes at this pace.
+
+    Attributes:
+        done: Number of questions that were asked.
+
+    Args:
+        total: Number of questions.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self.start = time.monotonic()
+
+    def left(self) -> str:
+        """Return in words how much is done, and the time that is left."""
+        if not self.done:
+            return f" (0 of {self.total:,} questions)"
+        seconds = (time.monotonic() - self.start) / self.done * (self.total - self.done)
+        rest = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        return f" ({self.done:,} of {self.total:,} questions, about {rest} left)"
+
+
+def _undecided(lines: Sequence[Line], worth: float) -> bool:
+    """Return whether more questions can decide the verdict on some model in a role."""
+    return any(line.verdict == "may pay" and deciding(line, worth) is not None for line in lines)
 
 
 def name_of_place(env: str | TextEnvironment | None) -> str:

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hunch.audition.answer import COSTS, Audition, costs, plain
+from hunch.audition.answer import COSTS, Audition, brief, costs, notes, plain
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
 from hunch.cli.environment import split_environment
@@ -58,12 +58,18 @@ class AuditionOptions:
     """Smallest gain in success rate (0 to 1) for which a model is recommended (ours)."""
     way: Way | Literal["auto"] = "auto"
     """Way of asking, in the roles that have it. Default: each role's own for the model."""
+    until: Literal["asked", "decided"] = "asked"
+    """End when all questions were asked, or ask the roles that may pay twice as many until it is decided."""
+    most: PositiveInt = 1600
+    """With --until decided: maximum questions per role."""
     blank: bool = False
     """Ask without objective, task and manual: the control that shows whether a model uses them."""
     budget: Limits = field(default_factory=Limits)
     """Limits on the use of the models, over all roles together."""
+    table: bool = False
+    """Print a table with a row per environment, the costs and the calibration, instead of a line per role."""
     out: Path | None = None
-    """Folder for audition.html and audition.json. Default: the table is only printed."""
+    """Folder for audition.html and audition.json, which hold the table. Default: only print."""
     dry_run: bool = False
     """Only count the requests, tokens and cost; no model is asked."""
 
@@ -92,13 +98,17 @@ def audition(arguments: Sequence[str]) -> None:
             worth=what.worth,
             way=what.way,
             blank=what.blank,
+            most=what.most if what.until == "decided" else None,
             budget=None if what.dry_run else budget_of(what.budget),
             join=rehearsal if what.dry_run else None,
             progress=_show_progress,
         )
     if what.dry_run:
         return _estimate(result, rehearsal)
-    print(result)
+    if what.table:
+        print(result)
+    else:
+        print("\n".join([*brief(result), "", *notes(result)]))
     if what.out:
         what.out.mkdir(parents=True, exist_ok=True)
         write_atomically(what.out / "audition.html", page(result).encode())

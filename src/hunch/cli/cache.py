@@ -1,4 +1,4 @@
-"""``hunch cache``: shows, exports and clears the answer cache."""
+"""``hunch cache``: shows, exports, imports and clears the answer cache."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from rich.table import Table
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.lm.answers.archive import Archive
+from hunch.lm.answers.recorded import add_to
+from hunch.lm.answers.store import Store
 from hunch.lm.registry import per_user
 from hunch.suggest import suggest
 
@@ -39,6 +41,14 @@ class ExportOptions(StatsOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImportOptions(StatsOptions):
+    """Add exported answers."""
+
+    source: tyro.conf.Positional[Path]
+    """File that 'hunch cache export' wrote, on this machine or on another."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClearOptions(StatsOptions):
     """Delete answers from the cache."""
 
@@ -51,10 +61,10 @@ class ClearOptions(StatsOptions):
 
 
 def cache(arguments: Sequence[str]) -> None:
-    """Show, export or clear the answer cache.
+    """Show, export, import or clear the answer cache.
 
     Raises:
-        UsageError: if the first argument is not stats, export or clear, or the file is not an answer cache.
+        UsageError: if the first argument is no command, or the file is not an answer cache.
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"usage: hunch cache COMMAND [options]; COMMAND is one of {', '.join(COMMANDS)}")
@@ -95,6 +105,14 @@ def export(options: ExportOptions) -> None:
         print(f"{exported.damaged:,} were left out: they are damaged.")
 
 
+def add(options: ImportOptions) -> None:
+    """Add answers of a file that 'hunch cache export' wrote; those that are there stay."""
+    store = Store(options.file if options.file is not None else per_user())
+    added = add_to(store, options.source)
+    store.close()
+    print(f"{added:,} answers added to {store.path}.")
+
+
 def clear(options: ClearOptions) -> None:
     """Delete all answers, or only those of one model or older than a number of days."""
     archive = _archive(options)
@@ -109,6 +127,7 @@ def clear(options: ClearOptions) -> None:
 COMMANDS: dict[str, tuple[Any, Callable[[Any], None]]] = {
     "stats": (StatsOptions, stats),
     "export": (ExportOptions, export),
+    "import": (ImportOptions, add),
     "clear": (ClearOptions, clear),
 }
 

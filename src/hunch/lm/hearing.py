@@ -75,7 +75,7 @@ def count_fallbacks(
     for text, usable in answers:
         heard.answers += 1
         heard.unusable_in_row = 0 if usable else heard.unusable_in_row + 1
-        heard.mute = 0 if text.strip() else heard.mute + 1
+        heard.mute = 0 if usable or text.strip() else heard.mute + 1  # a letter that is scored has no text
         if usable:
             continue
         heard.useless += 1

@@ -7,6 +7,7 @@ an error.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,9 @@ from typing import Any, get_args
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.question import Answering, Question
+from hunch.lm.answers.store import Source, Store
 from hunch.lm.answers.stored import decode
+from hunch.lm.answers.table import Key
 from hunch.lm.base import Backend, Model, Verb
 from hunch.lm.speech import text_of
 
@@ -29,6 +32,8 @@ BACKEND = Backend(
 
 FIELDS = {"model", "revision", "evidence", "verb", "request", "sample", "value"}
 SHOWN = 60
+A_COMMIT = 500
+"""Answers that are added to a cache together."""
 
 
 class ReplayModel(Answering, Model):
@@ -129,6 +134,45 @@ def load(name: str, *, model: str | None = None, revision: str | None = None) ->
         HunchError: if a line is damaged.
     """
     return ReplayModel(Path(name).expanduser(), model=model, revision=revision)
+
+
+def add_to(store: Store, path: Path) -> int:
+    """Add the answers of a file that ``hunch cache export`` wrote to a cache; return how many were new.
+
+    An answer that the cache holds already stays.
+
+    Raises:
+        UsageError: if there is no such file.
+        HunchError: if a line is damaged; the answers before it are added.
+    """
+    added = 0
+    batch: dict[Key, str] = {}
+    requests: dict[Key, str] = {}
+    origin: Source | None = None
+
+    def flush() -> int:
+        new = len(batch)
+        if origin is not None:
+            new -= len(store.write(batch, origin, requests))
+        batch.clear()
+        requests.clear()
+        return new
+
+    for record in _records(path):
+        source = Source(record["verb"], record["model"], record["revision"])
+        if source != origin or len(batch) == A_COMMIT:
+            added += flush()
+            origin = source
+        value = json.dumps(record["value"])
+        try:
+            decode(source.verb, value)
+        except ValueError as error:
+            raise HunchError(f"{path} holds a damaged answer: {error}.") from error
+        asked = json.dumps([source.model, source.revision, source.verb, record["request"]])
+        key = hashlib.sha256(asked.encode()).hexdigest(), record["sample"]
+        batch[key] = value
+        requests[key] = json.dumps({"request": record["request"], "evidence": record["evidence"]})
+    return added + flush()
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
