@@ -68,6 +68,7 @@ class ZeroShot(Agent):
         self.models = models_of(lm=prior)
         self.lm = lm
         self._speaker: Speaker | None = None  # made when it is first needed: most models need none
+        self.tools: tuple[str, ...] = ()  # those of the environment, which it learns when a world begins
 
     @classmethod
     def build(cls, config: ZeroShotConfig, models: Mapping[str, LanguageModel]) -> ZeroShot:
