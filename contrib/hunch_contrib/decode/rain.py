@@ -184,11 +184,11 @@ class RAIN(TextAgent):
         while asked:
             received = dict[int, Any]()
             for whole in (False, True):
-                rows = [i for i, own in asked.items() if isinstance(own, Write) and own.whole == whole]
+                rows = [i for i, query in asked.items() if isinstance(query, Write) and query.whole == whole]
                 starts = [asked[i].start for i in rows]  # type: ignore[union-attr]
                 texts = self.continued([states[i] for i in rows], starts, [rngs[i] for i in rows], whole)
                 received |= dict(zip(rows, texts, strict=True))
-            rows = [i for i, own in asked.items() if isinstance(own, Judged)]
+            rows = [i for i, query in asked.items() if isinstance(query, Judged)]
             judged = [asked[i].text for i in rows]  # type: ignore[union-attr]
             received |= dict(zip(rows, self.verdicts([states[i] for i in rows], judged), strict=True))
             for i, answer in received.items():

@@ -196,29 +196,31 @@ def described(scene: Scene) -> str:
 
 def consequences(scene: Scene) -> dict[str, str]:
     """Say of each action but ``done`` what it would do if nothing fails, as far as the robot can see it."""
-    told: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     for move, (down, right) in MOVES.items():
         there = replace(scene, robot=(scene.robot[0] + down, scene.robot[1] + right))
         beside = f", beside the {there.beside}" if there.beside else ""
         row, column = there.robot
-        told[move] = (
+        outcomes[move] = (
             f"to row {row}, column {column}{beside}" if there.robot in FLOOR else "the way is blocked"
         )
     for grasp, thing in GRASPS.items():
         place = scene.place_of(thing)
         if place == HAND:
-            told[grasp] = "you hold it"
+            outcomes[grasp] = "you hold it"
         elif not scene.seen(thing):
-            told[grasp] = "it is not in sight"
+            outcomes[grasp] = "it is not in sight"
         elif place != scene.beside:
-            told[grasp] = f"it is at the {place}, out of reach"
+            outcomes[grasp] = f"it is at the {place}, out of reach"
         else:
-            told[grasp] = "the hand is full" if scene.held else "it is within reach"
+            outcomes[grasp] = "the hand is full" if scene.held else "it is within reach"
     closed = scene.closed(scene.beside)
-    told[OPEN] = f"the {scene.beside} is closed" if closed else "there is nothing to open"
+    outcomes[OPEN] = f"the {scene.beside} is closed" if closed else "there is nothing to open"
     can_release = scene.held is not None and scene.beside is not None and not closed
-    told[RELEASE] = f"at the {scene.beside}" if can_release else "there is nothing to put down, or nowhere"
-    return told
+    outcomes[RELEASE] = (
+        f"at the {scene.beside}" if can_release else "there is nothing to put down, or nowhere"
+    )
+    return outcomes
 
 
 def listed(words: Sequence[str]) -> str:
