@@ -44,6 +44,7 @@ _MODULES = {
     "text2reward": "programs_text2reward",
     "code-policies": "programs_policies",
     "writers": "writers",
+    "writers-drawn": "writers_drawn",
     "cwmb": "cwmb_models",
     "code-world-models": "code_world_models",
     "worldcoder": "worldcoder",

@@ -2,14 +2,16 @@
 explain the gain: SFT alone, rewards that are shuffled, selection, and cloning of what was right.
 
     hunch study trained
+    python -m hunch_studies.trained docs/assets/studies/trained.jsonl   # the tables of recorded rows
 
-The model is SmolLM2-135M-Instruct. Its full runs were made on one H100: an arm that learns writes 2,560 texts
-there in about a minute. On two cores such an arm takes up to an hour (an estimate).
+The model is SmolLM2-135M-Instruct. On one H100, with other runs beside it, an arm of the bed "Sums" that
+learns took one to two minutes. On two cores we reckon with up to an hour (an estimate).
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -184,9 +186,10 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         max_tokens=bed.max_tokens,
     )
     pairs = max(20, round(PAIRS * scale.share))
-    select = BestOfNConfig(pairs=pairs, n=8, micro=32, max_tokens=bed.max_tokens)
+    select = BestOfNConfig(pairs=pairs, paired=True, n=8, micro=32, max_tokens=bed.max_tokens)
     preferred = RLHFConfig(
         pairs=pairs,
+        paired=True,  # thousands of prompts: hardly two texts would answer the same
         episodes=EPISODES,
         kl=0.02,
         micro=32,
@@ -227,24 +230,31 @@ def judged(
     )
     of_run = dict(zip(runs, rows, strict=True))
     by_arm = {arm.label: [of_run[arm.label, seed] for seed in range(seeds)] for arm in listed}
+    return f"On {episodes:,} held-out requests, the same for all runs.\n\n{tabulated(bed, by_arm)}"
+
+
+def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return the table of the rows of each arm, seed by seed, and what the arms wrote, in Markdown.
+
+    Rows are those of :func:`measured`. The lead is over the seeds that both arms have.
+    """
     before = SFT_ONLY if bed.sft else UNTRAINED
     lines = []
     for label, own in by_arm.items():
         lead: Any = ""
-        if label != before:
-            pairs = zip(own, by_arm[before], strict=True)
+        if label != before and before in by_arm:
+            pairs = zip(own, by_arm[before], strict=False)
             lead = over_pairs([row["score"] - other["score"] for row, other in pairs]).short()
         cells = [over_seeds([row[name] for row in own]) for name in ("score", "right", "kl", "perplexity")]
         elsewhere = over_seeds([float(np.mean(row["elsewhere"])) for row in own])
-        lines.append((label, cells[0], cells[1], lead, *cells[2:], elsewhere))
-    head = f"arm | score | right | score above {before} | KL, nats | perplexity | other tasks"
-    told = (
-        f"On {episodes:,} held-out requests, the same for all runs; {seeds} seeds. Lead: paired by seed, "
-        f"with Student's 95 % interval. KL: from where the arm started, per text. Perplexity: of "
-        f"{len(PASSAGES)} plain sentences. Other tasks: mean score in {len(ELSEWHERE)} tasks that no arm "
-        "was trained on."
+        lines.append((label, len(own), cells[0], cells[1], lead, *cells[2:], elsewhere))
+    head = f"arm | seeds | score | right | score above {before} | KL, nats | perplexity | other tasks"
+    explained = (
+        "Lead: paired by seed, with Student's 95 % interval. KL: from where the arm started, per text. "
+        f"Perplexity: of {len(PASSAGES)} plain sentences. Other tasks: mean score in {len(ELSEWHERE)} tasks "
+        "that no arm was trained on."
     )
-    return f"{told}\n\n{table_of(head, lines)}\n\n{shown(by_arm)}"
+    return f"{explained}\n\n{table_of(head, lines)}\n\n{shown(by_arm)}"
 
 
 def shown(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -339,3 +349,20 @@ STUDIES = {
         lm_for="grpo",
     )
 }
+
+
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rows, bed by bed, in Markdown."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    parts = []
+    for name in dict.fromkeys(row["bed"] for row in rows):
+        by_arm: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            if row["bed"] == name:
+                by_arm.setdefault(row["arm"], []).append(row)
+        parts.append(f"### {name}\n\n{tabulated(BEDS[name], by_arm)}")
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(recorded(Path(sys.argv[1])))

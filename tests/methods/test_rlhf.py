@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hunch import methods
-from hunch.core import Episode, State, Transition, UsageError, World
+from hunch.core import Episode, HunchWarning, State, Transition, UsageError, World
+from hunch.methods.settings import configure
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -17,6 +20,8 @@ from hunch.methods.tune.recorded import Example
 from hunch.roles.reward.model import RewardModel
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled
 from hunch.roles.reward.settings import RewardModelConfig
+from hunch.runs.execute import RunConfig, execute
+from hunch.runs.loading import load_agent
 
 SCRATCH = "scratch?width=32&layers=1&vocabulary=64"
 GOOD, BAD = "boil carrot ; add salt ; serve", "boil chicken ; serve"
@@ -111,3 +116,21 @@ def test_texts_beyond_the_context_are_refused_before_the_training():
     agent.lm.model._positions = 12
     with pytest.raises(UsageError, match="A prompt with its text has"):
         agent.begin(World(data=[Episode((step("boil carrot ; " * 9 + "serve", 0.0),))]), 0)
+
+
+# ---- pairs where prompts hardly repeat --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["best-of-n", "rlhf"])
+def test_streams_in_pairs_make_pairs_of_prompts_that_hardly_repeat(method, tmp_path):
+    run = RunConfig(method=method, env="hunch/Constraints-v0", lm=SCRATCH, envs=4, steps=64)
+    agent_class = methods.find(method).agent_class
+    short = {"pairs": 8, "max_tokens": 6}
+    apart = configure(agent_class, None, short)
+    with pytest.warns(HunchWarning, match="set paired"):
+        execute(replace(run, options=apart), tmp_path / "apart")
+    assert not load_agent(tmp_path / "apart")[0].source.fitted
+
+    paired = configure(agent_class, None, {**short, "paired": True})
+    execute(replace(run, options=paired), tmp_path / "paired")
+    assert load_agent(tmp_path / "paired")[0].source.records()[0]["pairs"] == 8

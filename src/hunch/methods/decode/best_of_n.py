@@ -67,6 +67,7 @@ class BestOfN(TextAgent):
         c = self.config
         self.source: RewardModel = RewardModel(c.lm or WALKS, preferences_of(c, judge), c)
         self.models = {**self.models, **self.source.models}
+        self.group = 2 if c.paired else 1
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> BestOfN:

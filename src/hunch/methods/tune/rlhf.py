@@ -181,6 +181,8 @@ class RLHF(Rewarded):
         source = RewardModel(c.lm or WALKS, preferences_of(c, judge), c)
         policy_settings = {entry.name: getattr(c, entry.name) for entry in fields(PolicyStageConfig)}
         super().__init__(Policy(PolicyStageConfig(**policy_settings)), source, extrinsic=0.0)
+        if c.paired:
+            self.group = max(2, self.group)
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> RLHF:

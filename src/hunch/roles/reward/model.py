@@ -16,6 +16,7 @@ This module imports torch, so import it only where a reward model is made.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import EvidenceLevel, FloatArray, HunchError, State, Transition, World, weakest
+from hunch.core import (
+    EvidenceLevel,
+    FloatArray,
+    HunchError,
+    HunchWarning,
+    State,
+    Transition,
+    World,
+    weakest,
+)
 from hunch.lm import trainable
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import text_of
@@ -90,6 +100,7 @@ class RewardModel(RewardSource):
         self.drawn: list[tuple[Transition, Transition]] = []  # pairs that nobody has compared yet
         self.pairs: list[Compared] = []
         self.fitted = False
+        self.warned = False  # that hardly two texts answer the same prompt
         self.wanted = self.config.pairs
         self.mean = 0.0  # of the rewards of all pairs, which is subtracted
         self.reports: list[dict[str, Any]] = []
@@ -107,6 +118,7 @@ class RewardModel(RewardSource):
         if not self.fitted:
             for t in transitions:
                 self._pair(t)
+            self._warn_of_few_pairs()
             return [0.0] * len(transitions)
         rewards = self.score([t.state for t in transitions], [t.action for t in transitions])
         return list(map(float, rewards))
@@ -118,6 +130,19 @@ class RewardModel(RewardSource):
             self.waiting[t.state] = t
         elif len(self.drawn) < self.wanted:
             self.drawn.append((other, t))
+
+    def _warn_of_few_pairs(self) -> None:
+        """Warn once if as many texts as the pairs need have no other text to the same prompt."""
+        if self.warned or len(self.waiting) < 2 * self.wanted or len(self.drawn) > self.wanted // 2:
+            return
+        self.warned = True
+        warnings.warn(
+            f"{len(self.waiting):,} texts have no other text to the same prompt, and only "
+            f"{len(self.drawn):,} of {self.wanted:,} pairs could be made, so that no reward model is fitted: "
+            "set paired (--paired), which gives neighbouring streams the same prompts.",
+            HunchWarning,
+            stacklevel=2,
+        )
 
     def collect(self) -> None:
         """Start to collect further pairs; the next fit uses all pairs."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,9 @@ class RewardModelConfig:
     """Source of comparisons: gold (the environment's reward with noise), shuffled (control), judge (language
     model), mixed (gold and judge, half each), or a file in TRL's columns prompt, chosen and rejected, which
     replaces the pairs."""
+    paired: bool = field(default=False, metadata=LATER)
+    """Neighbouring streams get the same prompts, so that each prompt has two texts to compare. Needed where
+    prompts hardly repeat; then the number of streams is even."""
     noise: NonNegativeFloat = 0.5
     """With labels gold: temperature of the preferences; 0 always prefers the higher reward (our choice)."""
     judge: str = "uniform"
