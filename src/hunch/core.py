@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -504,9 +504,22 @@ class Source(Saved):
     def evidence(self) -> EvidenceLevel | None:
         """The evidence level of results: by default the weakest of ``models``; None without a model.
 
-        Where a model fills no role, such as a frozen encoder, a subclass leaves it out.
+        Where a model fills no role, such as a frozen encoder, a subclass leaves it out. A subclass without a
+        property of its own may also set it.
         """
+        if "evidence" in vars(self):
+            level: EvidenceLevel | None = vars(self)["evidence"]
+            return level
         return weakest(model.evidence for model in self.models.values())
+
+    if not TYPE_CHECKING:  # a type checker would demand a setter of each property that overrides this one
+
+        @evidence.setter
+        def evidence(self, level: EvidenceLevel | None) -> None:
+            if level is not None and level not in get_args(EvidenceLevel):
+                levels = ", ".join(get_args(EvidenceLevel))
+                raise UsageError(f"There is no evidence level {level!r}; there are {levels}, and None.")
+            vars(self)["evidence"] = level
 
     @property
     def wording(self) -> str:

@@ -167,6 +167,16 @@ BAD = [
         (*COMPARE[:2], "--env", "hunch/Heuristic-BinPacking-v0"),
         "dqn-prior chooses from listed actions, and hunch/Heuristic-BinPacking-v0 takes programs.",
     ),
+    (
+        ("run", "ppo-text", "--env", "hunch/FrozenLake-v0"),
+        "takes listed actions: add --env.written true",
+    ),
+    (
+        ("run", "dqn", "--env", "openenv:127.0.0.1:9", "--steps", "9"),
+        "No OpenEnv server answers at http://127.0.0.1:9: ",
+    ),
+    (("audition", "--lm", "uniform", "--worth", "5"), "worth must be from 0 to 1, not 5"),
+    (("audition", "--lm", "uniform", "--out", "letter.txt"), "--out takes a folder"),
     ((*COMPARE, "--out", "letter.txt"), "letter.txt is not a folder"),
     (("evaluate", "letter.txt"), "letter.txt holds no run"),
     (("report", ""), "An argument is empty"),

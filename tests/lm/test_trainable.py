@@ -167,6 +167,16 @@ def test_adapters_learn_and_are_all_that_is_kept(spec: str) -> None:
         lm.trainable(spec).load_state_dict(kept)
 
 
+def test_write_takes_lists() -> None:
+    model = lm.trainable("pocket?corpus=walks")
+    rng = np.random.default_rng(0)
+    for prompts, rngs in (("abc", [rng] * 3), (["abc"], [1])):
+        with pytest.raises(UsageError, match="write takes a list of prompts, and a"):
+            model.write(prompts, rngs)
+    with pytest.raises(UsageError, match="1 prompts have 2 random generators"):
+        model.write(["abc"], [rng, rng])
+
+
 def test_what_cannot_be_trained(folders: dict[str, Path]) -> None:
     for spec, message in {
         "minilm": "hf:<name or folder>",

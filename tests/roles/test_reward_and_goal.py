@@ -245,3 +245,21 @@ def test_similarity_rewards_and_reaches_the_same_goals(threshold):
     assert rewards[0] == pytest.approx(1.0)
     assert reached[0] == ["chop the tree"]
     assert [bool(r) for r in rewards] == [bool(goals) for goals in reached] == [True, threshold == 0.5, False]
+
+
+def test_a_source_may_set_its_evidence():
+    class Judge(hunch.roles.RewardSource):
+        def __init__(self):
+            self.models = {"judge": hunch.lm.load("uniform")}
+
+        def rewards(self, transitions):
+            return [0.0 for _ in transitions]
+
+    judge = Judge()
+    assert judge.evidence == "L0"  # that of its model
+    judge.evidence = "L2"
+    assert judge.evidence == "L2"
+    judge.evidence = None
+    assert judge.evidence is None
+    with pytest.raises(UsageError, match="There is no evidence level 'L9'"):
+        judge.evidence = "L9"

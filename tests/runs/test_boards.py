@@ -70,6 +70,8 @@ WRONG = [
     ("wandb", "A board is wandb:PROJECT, mlflow:PROJECT, trackio:PROJECT or MODULE:Class, not 'wandb'."),
     ("no_such_module:Board", "The board no_such_module:Board cannot be imported"),
     ("json:Board", "The board json:Board cannot be imported"),
+    ("json:loads", "and json:loads is not a class."),
+    ("json:JSONDecoder", "and json:JSONDecoder has no method show."),
     *(
         (f"{kind}:mine", f"The board {kind}:mine needs {kind}: {install(kind)}.")
         for kind in ("wandb", "mlflow", "trackio")

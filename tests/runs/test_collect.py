@@ -76,6 +76,9 @@ def test_what_cannot_be_recorded():
     for mix in ("", "oracle=0.5,random", "oracle=x", "oracle=-1,random=2"):
         with pytest.raises(UsageError):
             parse_mix(mix)
+    with pytest.raises(UsageError, match=r"must add up to 1, and those of 'oracle=0.5' are 0.5"):
+        parse_mix("oracle=0.5")
+    assert len(parse_mix("oracle=0.33,noisy:0.5=0.33,random=0.33")) == 3
 
 
 @pytest.mark.parametrize("task", ["Tomato", "Salad"])

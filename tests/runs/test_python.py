@@ -365,13 +365,24 @@ class Pole(gym.Wrapper):
             "must be a hunch.Callback",
         ),
         (lambda: hunch.Trained(None), "None is not an agent"),
-        (lambda: hunch.Trained(hunch.methods.DQN()), "DQN has no 'features' yet"),
+        (lambda: hunch.Trained(hunch.methods.DQN()), "DQN has no 'awaiting' yet"),
         (lambda: hunch.evaluate(hunch.methods.CountBonus(), LAKE), "CountBonus has no 'table' yet"),
         (
             lambda: hunch.Trained(hunch.methods.PPO()).predict("x", {"actions": ("a",)}),
             "PPO has no 'policy' yet",
         ),
         (lambda: hunch.train("dqn", LAKE, saving=hunch.Saving(last=2)), "--keep-last needs --keep-every"),
+        (
+            lambda: hunch.train("dqn", LAKE, saving=hunch.Saving(every=5)),
+            "kept in a folder: set it with out=",
+        ),
+        (lambda: hunch.audition("uniform", roles="prior"), "roles is a list: write roles=['prior']"),
+        (lambda: hunch.audition("uniform", worth=5), "worth must be from 0 to 1, not 5"),
+        (lambda: hunch.methods.GRPO(lm="minilm"), "load it with hunch.lm.trainable('minilm')"),
+        (
+            lambda: hunch.methods.GRPO(lm=hunch.lm.load("bag-of-words")),
+            "lm must be a model to train, not a Cached",
+        ),
         (
             lambda: hunch.make(LAKE, history="x"),
             "history, the number of earlier observation-action pairs, must be a whole number",

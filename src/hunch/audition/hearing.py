@@ -24,7 +24,7 @@ from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.hearing import USELESS
 from hunch.lm.registry import load
 from hunch.lm.ways import WAYS, Way
-from hunch.ranges import PositiveInt, check_value
+from hunch.ranges import PositiveInt, Share, check_value
 from hunch.rl.calibration import Bin, calibration_error, error_by_chance, reliability
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
@@ -81,6 +81,9 @@ def audition(
         HunchError: if a model fails; earlier answers are kept, and the same call continues after them.
     """
     check_value("questions", questions, PositiveInt)
+    check_value("worth", worth, Share)
+    if isinstance(roles, str):
+        raise UsageError(f"roles is a list: write roles=[{roles!r}].")
     if way != "auto" and way not in WAYS:
         raise UsageError(f"A way of asking is one of auto, {', '.join(WAYS)}, not {way!r}.")
     manner = Manner(way, blank)

@@ -22,8 +22,8 @@ from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.settings import Limits
 from hunch.lm.ways import Way
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, check_settings
-from hunch.runs.files import write_atomically
+from hunch.ranges import NonNegativeInt, PositiveInt, Share, check_settings
+from hunch.runs.files import refuse_file, write_atomically
 from hunch.runs.processes import stoppable
 
 DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
@@ -54,7 +54,7 @@ class AuditionOptions:
     """Questions per role, spread over its environments."""
     seed: NonNegativeInt = 0
     """Seed of the questions."""
-    worth: NonNegativeFloat = 0.05
+    worth: Share = 0.05
     """Smallest gain in success rate (0 to 1) for which a model is recommended (ours)."""
     way: Way | Literal["auto"] = "auto"
     """Way of asking, in the roles that have it. Default: each role's own for the model."""
@@ -85,6 +85,8 @@ def audition(arguments: Sequence[str]) -> None:
     check_settings(what)
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
+    if what.out:
+        refuse_file(what.out)
     rehearsal = Rehearsal(brief=True)
     with stoppable(STOPPED):
         result = heard(

@@ -18,6 +18,7 @@ from hunch.core import UsageError
 from hunch.ranges import PositiveInt
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
+from hunch.runs.files import refuse_file
 from hunch.runs.processes import stoppable
 from hunch.runs.stored import read_run
 
@@ -61,6 +62,8 @@ def evaluate(arguments: Sequence[str]) -> None:
         args=rest,
         return_unknown_args=True,
     )
+    if where.out:
+        refuse_file(where.out)
     given = {name: getattr(where, name) for name in changeable}
     changed = {name: value for name, value in given.items() if value != changeable[name]}
     trial = Trial(

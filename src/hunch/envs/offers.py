@@ -45,6 +45,17 @@ class AsksModels(Protocol):
 
 
 @runtime_checkable
+class HasForms(Protocol):
+    """An environment whose actions have another form with another option.
+
+    Attributes:
+        forms: By the form, the option and its value, as in ``{"text": "whole true"}``.
+    """
+
+    forms: Mapping[str, str]
+
+
+@runtime_checkable
 class HasOption(Protocol):
     """A wrapper that an option of :func:`hunch.envs.make` stands for."""
 

@@ -195,7 +195,7 @@ class OpenEnv(TextEnv):
     if it does not.
 
     Args:
-        url: Address of the server, such as ``http://127.0.0.1:8000``.
+        url: Address of the server, such as ``http://127.0.0.1:8000``; without a scheme it is http.
         action: Field of an action that holds the text. Default: the only required field.
         text: Field of an observation to show. Default: ``text``, ``observation``, ``message`` or similar, or
             else all fields as JSON.
@@ -229,7 +229,9 @@ class OpenEnv(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        require_server(url if "://" in url else f"//{url}", "An agent's actions")
+        if "://" not in url:
+            url = f"http://{url}"
+        require_server(url, "An agent's actions")
         self.url, self.text, self.given_task, self.seconds = url.rstrip("/"), text, task, seconds
         self.passed = tuple(filter(None, (name.strip() for name in info.split(","))))
         if unknown := sorted({*self.passed} - {*FIELDS}):

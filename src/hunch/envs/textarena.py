@@ -83,6 +83,11 @@ def limited(seconds: float) -> Iterator[None]:
             raise_in_thread(thread, None)  # one that has not arrived yet must not arrive later
 
 
+def _brief(error: Exception) -> str:
+    """Return what a library says of an error, on one line: some say it on eight, in a frame of asterisks."""
+    return shorten(str(error).replace("*", ""), 200).rstrip(".")
+
+
 class TextArena(TextEnv):
     """A game of TextArena, for one player or several.
 
@@ -122,8 +127,7 @@ class TextArena(TextEnv):
         try:
             self.game = self.fresh()
         except (ValueError, ImportError, SyntaxError, LookupError, OSError) as error:  # or has no word list
-            problem = shorten(str(error).replace("*", ""), 200).rstrip(".")
-            raise UsageError(f"TextArena has no game {game!r} here: {problem}.") from error
+            raise UsageError(f"TextArena has no game {game!r} here: {_brief(error)}.") from error
         self.name, self.chance = game, OwnChance()
         self.players = self._fitting(players)
         self.metadata = {**self.metadata, "players": self.players}  # type: ignore[misc]
@@ -141,7 +145,7 @@ class TextArena(TextEnv):
                     self.game.reset(num_players=number, seed=0)
                 return number
             except (AssertionError, LookupError, OSError, ValueError, TypeError) as error:
-                problem = problem or str(error).rstrip(".")
+                problem = problem or _brief(error)
         stated = players or f"1 to {MOST_PLAYERS}"
         raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
 

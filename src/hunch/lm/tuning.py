@@ -66,3 +66,19 @@ def require_trainable(spec: str) -> None:
         raise UsageError(
             f"{head} has no weights to train here: name a model as hf:<name, folder or GGUF file>."
         )
+
+
+def require_weights(lm: object) -> None:
+    """Check that a model given in Python is one that can be trained.
+
+    Raises:
+        UsageError: if it is a spec, or a model that only answers; the message says how to load one.
+    """
+    if hasattr(lm, "restart"):  # every hunch.lm.training.Trainable has it; its module loads torch
+        return
+    spec = lm if isinstance(lm, str) else getattr(lm, "name", "hf:NAME")
+    shown = repr(lm) if isinstance(lm, str) else f"a {type(lm).__name__}"
+    raise UsageError(
+        f"lm must be a model to train, not {shown}: load it with hunch.lm.trainable({spec!r}), "
+        "where the model has weights and writes."
+    )

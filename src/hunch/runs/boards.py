@@ -241,4 +241,8 @@ def board_of(spec: str) -> Maker:
         maker: Maker = resolve_name(spec)
     except Exception as error:  # the import of a module may raise anything
         raise UsageError(without_keys(f"The board {spec} cannot be imported: {error}.")) from error
-    return maker
+    lacking = [name for name in ("show", "flush", "close") if not hasattr(maker, name)]
+    if isinstance(maker, type) and not lacking:
+        return maker
+    what = f"has no method {lacking[0]}" if isinstance(maker, type) else "is not a class"
+    raise UsageError(f"A board is a class with the methods show, flush and close, and {spec} {what}.")

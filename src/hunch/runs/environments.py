@@ -20,7 +20,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 import hunch.envs
 from hunch.core import HunchWarning, UsageError
-from hunch.envs.offers import AsksModels, HasOption, acts, declared
+from hunch.envs.offers import AsksModels, HasForms, HasOption, acts, declared
 from hunch.lm.base import LanguageModel
 from hunch.methods import Method
 from hunch.rl.dataset import Dataset
@@ -232,13 +232,26 @@ def require_fit(method: Method, env: TextEnvironment) -> None:
     name = name_of(env)
     takes = acts(offers)
     if method.acts != takes and (method.acts != "any" or takes == "program"):
-        hint = ": use a design problem (hunch envs)" if method.acts == "program" else ""
+        hint = _other_form(method, env, takes)
         raise UsageError(f"{method.name} {_ACTS[method.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
     if offers is None:
         return
     lacking = sorted(method.reads - method.optional - offers)
     if lacking:
         raise UsageError(f"{method.name} reads {READS[lacking[0]]}, and {name} offers none.")
+
+
+def _other_form(method: Method, env: TextEnvironment, takes: str) -> str:
+    """Return how an environment comes to take what the method does, where it can; else an empty text."""
+    if method.acts == "program":
+        return ": use a design problem (hunch envs)"
+    inner = env.unwrapped
+    forms = inner.forms if isinstance(inner, HasForms) else {}
+    if method.acts in forms:
+        return f": add --env.{forms[method.acts]}"
+    if method.acts == "text" and takes == "listed":
+        return ": add --env.written true, and any text is an action"
+    return ""
 
 
 _ACTS = {

@@ -31,6 +31,8 @@ from hunch.runs.stored import read_run
 Act = Callable[[State], str]
 DISCARDED = 50
 """Maximum number of consecutive discarded episodes before recording fails."""
+ROUNDED = 0.02
+"""Difference from 1 that the sum of rounded shares may have, such as three times 0.33."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def parse_mix(text: str) -> tuple[Part, ...]:
     """Read a mix such as ``"oracle=0.5,noisy:0.3=0.25,random=0.25"``; without numbers, all shares are equal.
 
     Raises:
-        UsageError: if a share is not a positive number, or only some have a share.
+        UsageError: if a share is not a positive number, only some have a share, or their sum is not 1.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     stated = [part.rpartition("=") for part in parts]
@@ -59,6 +61,8 @@ def parse_mix(text: str) -> tuple[Part, ...]:
         raise UsageError(f"Every share must be a number, unlike in {text!r}.") from None
     if not all(share > 0 for share in shares):
         raise UsageError(f"Shares must be positive, unlike in {text!r}.")
+    if abs(sum(shares) - 1) > ROUNDED:
+        raise UsageError(f"The shares of a mix must add up to 1, and those of {text!r} are {sum(shares):g}.")
     return tuple(Part(name, share / sum(shares)) for (name, _, _), share in zip(stated, shares, strict=True))
 
 

@@ -99,6 +99,8 @@ def train(
         _require_group("budget", budget, Budget)
     if watch.boards and out is None:
         raise UsageError("A board shows the run in a folder: set it with out=...")
+    if saving.every is not None and out is None:
+        raise UsageError("Checkpoints are kept in a folder: set it with out=...")
     recorded, data_folder = _read(data)
     config = _config(agent, lm, options)
     envs = places(env, _number_of(streams, config, env), streams.options)

@@ -248,8 +248,12 @@ class Trainable(Weights, Metered, ABC):
 
         Raises:
             UsageError: if a prompt and ``max_tokens`` do not fit into the model's context, the model has no
-                end token, or no token is allowed.
+                end token, no token is allowed, or there is not one generator per prompt.
         """
+        if isinstance(prompts, str) or not all(isinstance(rng, np.random.Generator) for rng in rngs):
+            raise UsageError("write takes a list of prompts, and a numpy.random.Generator for each of them.")
+        if len(prompts) != len(rngs):
+            raise UsageError(f"{len(prompts)} prompts have {len(rngs)} random generators.")
         sampling = Sampling(max_tokens, temperature, stop=())
         read = self.prompt_tokens(prompts, max_tokens)
         drafts = [Draft(rng) for _, rng in zip(read, rngs, strict=True)]

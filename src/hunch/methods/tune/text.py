@@ -11,7 +11,7 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Player, State, Transition, World, weakest
 from hunch.lm import trainable
-from hunch.lm.tuning import require_trainable
+from hunch.lm.tuning import require_trainable, require_weights
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, PositiveInt
@@ -66,6 +66,8 @@ class TextAgent(Agent):
     def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.check(self.config, {})
+        if lm is not None:
+            require_weights(lm)
         self.lm: Trainable = lm or trainable(self.config.lm or self.default)
         self.models: Mapping[str, Any] = {"lm": self.lm}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -46,6 +46,7 @@ class Proof(TextEnv):
     """
 
     offers = ("events", "raw")
+    forms: ClassVar[Mapping[str, str]] = {"text": "whole true", "listed": "whole false"}
 
     def __init__(
         self,
