@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
 from hunch.core import Transition, UsageError, World
@@ -52,8 +53,8 @@ def verdicts(
         right.astype(float),
         list(range(len(drawn))),
         {
-            "true positives": float(np.mean(first[truth] == 1)),
-            "false positives": float(np.mean(first[~truth] == 1)),
+            "true positives": _share(first[truth] == 1),
+            "false positives": _share(first[~truth] == 1),
             "no verdict": float(np.mean(first < 0)),
             "lasting errors": _lasting(again, 1 - float(right.mean())),
         },
@@ -61,6 +62,11 @@ def verdicts(
         came=truth[first >= 0].astype(float) if states else None,
         unread=float(np.mean(first < 0)),
     )
+
+
+def _share(held: NDArray[np.bool_]) -> float:
+    """Return the share of true values; nan of none, where few questions are all of one kind."""
+    return float(held.mean()) if len(held) else float("nan")
 
 
 def judging(way: str) -> JudgeWay:
