@@ -77,7 +77,7 @@ def train(
         watch: What sees the run while it goes on: callbacks, boards, a progress bar.
         threads: Torch threads during the run; small networks are fastest with one.
         **options: Options of a method given by name; nested ones as a dictionary,
-            ``prior={"kind": "mapped"}``.
+            ``prior={"way": "structured"}``.
 
     Returns:
         The result of the run. ``result.agent`` is the trained agent; see :class:`hunch.Trained`.
