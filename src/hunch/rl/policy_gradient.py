@@ -7,9 +7,13 @@ One update, on the steps that were collected since the last one::
     A   <- advantage(r, V),    R  <- A + V
     repeat epochs times, minibatch by minibatch
         rho  <- pi / pi_old
-        step down the gradient of
-            - mean min(rho A, clip(rho, 1 - clip, 1 + clip) A)  -  entropy H  +  kl_weight KL(pi || pi_ref)
-            + value 1/2 mean (V - R)^2
+        A_b  <- A of the minibatch, with whiten standardised over it; R stays as it is
+        step down the gradient, whose norm over all weights is limited to max_norm, of
+            - mean min(rho A_b, clip(rho, 1 - clip, 1 + clip) A_b) - entropy H + kl_weight KL(pi || pi_ref)
+            + value 1/2 mean max((V - R)^2, (V_clipped - R)^2)
+
+V_clipped is V moved no further than ``clip`` from the old value; without ``clip_value`` the second square is
+left out.
 
 The clipped surrogate is from Schulman et al., "Proximal Policy Optimization Algorithms" (2017), and the
 details are from CleanRL's ``ppo.py`` (Huang et al., JMLR 2022). The algorithms differ in the advantage
@@ -130,7 +134,7 @@ class PolicyGradient:
         self,
         streams: Sequence[Sequence[Step]],
         rng: np.random.Generator,
-        left: float = 1.0,
+        remaining: float = 1.0,
         parts: Sequence[Part] = ("both",),
         groups: Sequence[int] = (),
     ) -> dict[str, float]:
@@ -140,7 +144,7 @@ class PolicyGradient:
             streams: Consecutive steps of each stream, across ends of episodes. Whole episodes for the
                 advantage ``returns``, and one each for ``group`` and ``leave_one_out``.
             rng: Random generator for the order of steps.
-            left: Remaining share of the run, 0 to 1, for ``anneal`` and ``kl_end``.
+            remaining: Share of the run that remains, 0 to 1, for ``anneal`` and ``kl_end``.
             parts: Parts to train, in this order in each epoch; if values are not learnt, only the policy.
             groups: Group of each episode; episodes of one group answer the same prompt.
 
@@ -152,12 +156,12 @@ class PolicyGradient:
         self._check_streams(streams, groups)
         self.updates += 1
 
-        # Schedules. `left` falls from 1 to 0 over the run.
+        # Schedules. `remaining` falls from 1 to 0 over the run.
         for param_group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
-            param_group["lr"] = rate * left if c.anneal else rate
+            param_group["lr"] = rate * remaining if c.anneal else rate
         if not c.kl_aim:  # otherwise step 4 sets the weight of the next update
             kl_end = c.kl if c.kl_end is None else c.kl_end
-            self.kl_weight = kl_end + (c.kl - kl_end) * left
+            self.kl_weight = kl_end + (c.kl - kl_end) * remaining
 
         with fitting(c.micro):  # an error of memory for one step names the settings that need less
             # 1. Old log-probabilities, values, advantages and returns. No gradients.
@@ -426,7 +430,7 @@ class PolicyGradient:
 
             policy   -mean min(rho A, clip(rho) A)  -  entropy H  +  kl_weight KL(pi || reference)
             value    1/2 mean max((V - R)^2, (V_clipped - R)^2)
-            both     policy + value_weight * value
+            both     policy + c.value * value
 
         Args:
             batch: All steps of the update.

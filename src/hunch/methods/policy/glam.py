@@ -12,9 +12,10 @@ Reinforcement Learning", ICML 2023; the agent is called GFlan there)::
         A_t     <- sum over k of (gamma lambda)^k delta_t+k;  R_t <- A_t + V(s_t)          lambda is ``gae``
         epochs times, minibatch by minibatch: a step of Adam on all weights of the model, down
             - mean min(rho A, clip(rho) A) + value 1/2 mean (V - R)^2 - entropy mean H(pi)
-            where rho = pi / pi_old, A is standardised, and V is clipped to V_old +- clip
+            where rho = pi / pi_old, A is standardised per minibatch, and V is clipped to V_old +- clip
 
-This file provides the policy. Loop and update are those of PPO, :mod:`hunch.methods.policy.agent`.
+This file provides the policy. Loop and update are those of PPO, :mod:`hunch.methods.policy.agent`. The
+value's error has a gradient in the weights of the model too, not only in those of its perceptron.
 ``start=random`` and ``start=shuffled`` are the controls: the same network without its training, and with its
 training assigned to other words.
 

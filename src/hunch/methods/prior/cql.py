@@ -4,8 +4,8 @@ Algorithm (Kumar et al., "Conservative Q-Learning for Offline Reinforcement Lear
 
     for each update, on a batch of recorded (s, a, r, s')
         y     <- r + gamma * max over all a' of Q_target(s', a')
-        L     <- 0.5 (Q(s, a) - y)^2 + beta (log sum over all b of exp Q(s, b) - Q(s, a))
-        descend on L;  Q_target <- Q_target + rate * (Q - Q_target)
+        L     <- mean of  1/2 (Q(s, a) - y)^2 + beta (log sum over all b of exp Q(s, b) - Q(s, a))
+        descend on L;  Q_target <- Q_target + target_rate * (Q - Q_target)
 
 The loss is :meth:`hunch.rl.conservative.ConservativeLearner.loss`; everything else is that of
 :mod:`hunch.methods.prior.cql_prior`, with all admissible actions as candidates.

@@ -6,8 +6,8 @@ sections 3.1 and 3.2; conservative Q-learning is Kumar et al., NeurIPS 2020)::
     for each update, on a batch of recorded (s, a, r, s')
         C^k(s), C^k(s')  <- k draws each from p_LM                            the prior's proposals
         y     <- r + gamma * max over a' in C^k(s') of Q_target(s', a')
-        L     <- 0.5 (Q(s, a) - y)^2 + beta (log sum over b in C^k(s) of exp Q(s, b) - Q(s, a))
-        descend on L;  Q_target <- Q_target + rate * (Q - Q_target)
+        L     <- mean of  1/2 (Q(s, a) - y)^2 + beta (log sum over b in C^k(s) of exp Q(s, b) - Q(s, a))
+        descend on L;  Q_target <- Q_target + target_rate * (Q - Q_target)
     act by softmax(Q(s, a_i) / alpha) over a_i in C^k(s)
 
 It is DQN-Prior with the second term (:mod:`hunch.rl.conservative`), so DQN-Prior on recorded data

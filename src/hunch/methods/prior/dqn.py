@@ -6,7 +6,8 @@ Algorithm (Mnih et al., "Human-level control through deep reinforcement learning
         a  ~  softmax(Q(s, .) / alpha), or epsilon-greedy
         store (s, a, r, s')
         y  <- r + gamma * max over all a' of Q_target(s', a')
-        descend on 1/2 mean (Q(s, a) - y)^2;  Q_target <- Q_target + rate * (Q - Q_target)
+        descend on 1/2 mean (Q(s, a) - y)^2
+        Q_target <- Q_target + target_rate * (Q - Q_target)
 
 The update is :meth:`hunch.rl.q_learning.QLearner.update`; the loop around it is that of
 :mod:`hunch.methods.prior.dqn_prior`, with all admissible actions as candidates.

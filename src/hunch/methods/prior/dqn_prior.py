@@ -8,7 +8,8 @@ sections 3.1 and 3.2)::
         a       ~  softmax(Q(s, a_i) / alpha) over a_i in C^k(s)              posterior exploration
         store (s, a, r, s') with C^k(s) and C^k(s')
         y       <- r + gamma * max over a' in C^k(s') of Q_target(s', a')     Bellman maximum over proposals
-        descend on (Q(s, a) - y)^2;  Q_target <- Q_target + rate * (Q - Q_target)
+        descend on 1/2 mean (Q(s, a) - y)^2
+        Q_target <- Q_target + target_rate * (Q - Q_target)
 
 As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z, the policy that maximises
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).
@@ -356,8 +357,8 @@ class DQNPrior(Agent):
         losses = []
         while learner.updates < due and len(learner.replay) > 0:
             batch = learner.replay.sample(self.config.batch_size, self.rng)
-            # y <- r + gamma max over a' in C^k(s') of Q_target(s', a');  descend on 1/2 (Q(s, a) - y)^2;
-            # Q_target <- Q_target + rate (Q - Q_target)
+            # y <- r + gamma max over a' in C^k(s') of Q_target(s', a');  descend on 1/2 mean (Q(s, a) - y)^2;
+            # Q_target <- Q_target + target_rate (Q - Q_target)
             loss = learner.update(batch, self.candidates)
             losses.append(loss)
 
@@ -626,7 +627,9 @@ class Candidates:
 
         Only sets that were drawn on arrival could not be found again. Without k, a set is all actions.
         """
-        return self.k or 0 if self.when == "visited" else 0
+        if self.when != "visited" or self.k is None:
+            return 0
+        return self.k
 
     def arrive(self, states: Sequence[State], rng: np.random.Generator) -> list[Arrival]:
         """Number the states in which streams are or arrive, and return their candidates."""

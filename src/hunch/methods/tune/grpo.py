@@ -10,7 +10,8 @@ Algorithm (Shao et al., "DeepSeekMath", 2024)::
         epochs times, minibatch by minibatch: a step of Adam down
             mean over all tokens of  - min(rho A, clip(rho, 1 - clip, 1 + clip) A) + kl k3
 
-A group of equal returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided
+The standard deviation is that of a sample: its square is a sum divided by ``group`` - 1. A group of equal
+returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided
 by the tokens of the batch: division by those of each text would favour long wrong texts. In an environment
 of many steps, all texts of an episode share its advantage. Where actions are listed, the model chooses
 among them by their likelihood, and the KL divergence is exact.
