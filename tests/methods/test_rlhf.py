@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from hunch import lm
-from hunch.methods.tune.offline_rlhf import pairs as pairs_of
+from hunch.methods.tune.offline_rlhf import preference_pairs
 from hunch.methods.tune.recorded import Example
 from hunch.roles.reward.model import RewardModel
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled
@@ -108,7 +108,7 @@ def test_pairs_are_of_one_group_and_differ():
         Example(ASKED, text, reward, group)
         for text, reward, group in (("a", 1, 0), ("b", 0, 0), ("c", 5, 1), ("d", 5, 1), ("e", 9, None))
     ]
-    assert pairs_of(known) == [(0, 1)]
+    assert preference_pairs(known) == [(0, 1)]
 
 
 def test_texts_beyond_the_context_are_refused_before_the_training():

@@ -73,14 +73,14 @@ def test_curated_demonstrations_are_the_best(writer):
     known = [Example(ASKED, str(i), float(i)) for i in range(20)]
     few = made("sft", lm=SCRATCH, curated=3)
     few.rng = np.random.default_rng(0)
-    assert [own.reward for own in few.chosen(known)] == [19.0, 18.0, 17.0]
+    assert [own.reward for own in few.select(known)] == [19.0, 18.0, 17.0]
     some = made("sft", lm=SCRATCH, drawn=3)
     some.rng = np.random.default_rng(0)
-    assert len(some.chosen(known)) == 3
+    assert len(some.select(known)) == 3
     with pytest.raises(UsageError, match="Too few demonstrations: 20"):
-        made("sft", lm=SCRATCH, curated=30).chosen(known)
+        made("sft", lm=SCRATCH, curated=30).select(known)
     with pytest.raises(UsageError, match="give recorded ones"):
-        few.chosen([Example(ASKED, "x")] * 5)
+        few.select([Example(ASKED, "x")] * 5)
 
 
 def contrast(n=60):

@@ -89,7 +89,7 @@ class SYNDICOM(SFT):
         ]
         return feedback + repair
 
-    def chosen(self, known: list[Example]) -> list[Example]:
+    def select(self, known: list[Example]) -> list[Example]:
         """Return the examples of both prompts."""
         return self.both
 

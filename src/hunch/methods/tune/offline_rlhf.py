@@ -5,13 +5,17 @@ all minimise a loss over the log-probabilities of recorded texts y after prompts
 
     likelihood   -log p(y | x)                                   the control: rewards are ignored
     filter       -log p(y | x), where r(x, y) is in the top share
-    weighted     -exp(z(r) / beta) log p(y | x), weights of mean 1          reward-weighted regression
+    weighted     -exp(z(r) / spread) log p(y | x), weights of mean 1        reward-weighted regression
     conditioned  -log p(y | level of r, x); write after the highest level   decision transformer
     dpo          -log sigmoid(beta (g(better) - g(worse)))                     (Rafailov et al., 2023)
     kto          1 - sigmoid(+-beta (g - z)),  + for good texts, - for others  (Ethayarajh et al., 2024)
 
-    g = log p(y | x) - log p_ref(y | x),  p_ref the model before training
-    z = max(0, mean of g over the batch, each text after the prompt of another one)
+    g = log p(y | x) - log p_ref(y | x),  p_ref the model before training: sums over the tokens of y
+    z = max(0, mean of g over the batch, each text after the prompt of another one);  no gradient
+    z(r) = (r - mean) / standard deviation over the recorded texts
+
+Each update is a step of Adam on a random batch (:meth:`RecordedAgent.step`). The norm of its gradient is at
+most 1, and the learning rate falls to 0.
 
 Rewards are the recorded ones. dpo compares texts that answer the same prompt. For kto, texts with a
 reward above the mean are good. No code with thresholds, temperatures or levels is published:
@@ -83,8 +87,8 @@ class OfflineRLHF(RecordedAgent):
         if self.config.loss == "conditioned" and self.examples:
             self._require_levels()
 
-    def chosen(self, known: list[Example]) -> list[Example]:
-        """Return the texts that the loss uses; with levels, their prompts name one."""
+    def select(self, known: list[Example]) -> list[Example]:
+        """Return the examples that the loss uses; with levels, their prompts name one."""
         c = self.config
         if not known:
             return []
@@ -111,7 +115,7 @@ class OfflineRLHF(RecordedAgent):
                 for example, level in zip(known, levels, strict=True)
             ]
         if c.loss == "dpo":
-            self.pairs = pairs(known)
+            self.pairs = preference_pairs(known)
         if c.loss == "kto":
             self.good = rewards > rewards.mean()
         return known
@@ -152,10 +156,14 @@ class OfflineRLHF(RecordedAgent):
         self.step(loss)
         return {"loss": loss}
 
-    # Each of these adds the gradients of its loss, `micro` texts or pairs at a time, and returns the loss.
+    # Each of these accumulates the gradients of its loss, `micro` texts or pairs at a time, and returns the
+    # loss. The gradient step is made by `learn`.
 
     def likelihood(self) -> float:
-        """Descend on  - sum over texts y of w(y) log p(y | x) / number of tokens;  w is 1 but in weighted."""
+        """Accumulate gradients of  - sum over texts y of w(y) log p(y | x) / number of tokens.
+
+        The weight w is 1 but in ``weighted``.
+        """
         import torch
 
         rows = self.draw()  # batch_size
@@ -167,13 +175,13 @@ class OfflineRLHF(RecordedAgent):
             if self.config.loss == "weighted":
                 weights = torch.tensor(self.weights[few]).float()  # (few,)
                 logprobs = logprobs * weights.to(logprobs)[:, None]
-            part = -(logprobs * texts.mask).sum() / tokens
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += float(part.detach())
+            partial_loss = -(logprobs * texts.mask).sum() / tokens
+            partial_loss.backward()  # type: ignore[no-untyped-call]
+            loss += float(partial_loss.detach())
         return loss
 
     def dpo(self) -> float:
-        """Descend on the mean of  - log sigmoid(beta (g(better) - g(worse)))  over random pairs."""
+        """Accumulate gradients of  - mean log sigmoid(beta (g(better) - g(worse)))  over random pairs."""
         from hunch.rl.preference_losses import dpo  # loads torch
 
         c = self.config
@@ -184,13 +192,14 @@ class OfflineRLHF(RecordedAgent):
             better, worse = zip(*few, strict=True)
             g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
             g_better, g_worse = g[: len(few)], g[len(few) :]
-            part = dpo(g_better, g_worse, c.beta) * (len(few) / len(batch))  # its share of the batch's mean
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += float(part.detach())
+            share = len(few) / len(batch)  # of this pass in the batch's mean
+            partial_loss = dpo(g_better, g_worse, c.beta) * share
+            partial_loss.backward()  # type: ignore[no-untyped-call]
+            loss += float(partial_loss.detach())
         return loss
 
     def kto(self) -> float:
-        """Descend on the mean of  1 - sigmoid(+-beta (g - z))  over random texts."""
+        """Accumulate gradients of  mean (1 - sigmoid(+-beta (g - z)))  over random texts."""
         import torch
 
         from hunch.rl.preference_losses import kto  # loads torch
@@ -212,9 +221,10 @@ class OfflineRLHF(RecordedAgent):
         for few in cut(rows, c.micro):
             g = self.log_ratios(few)  # (few,)
             good = torch.tensor(self.good[few], device=g.device)
-            part = kto(g, good, g_others, c.beta) * (len(few) / len(rows))
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += float(part.detach())
+            share = len(few) / len(rows)  # of this pass in the batch's mean
+            partial_loss = kto(g, good, g_others, c.beta) * share
+            partial_loss.backward()  # type: ignore[no-untyped-call]
+            loss += float(partial_loss.detach())
         return loss
 
     def log_ratios(self, rows: Sequence[int], texts: Sequence[int] | None = None) -> Tensor:
@@ -239,7 +249,7 @@ def at(state: State, level: int) -> State:
     return replace(state, observation=f"{level} {state.observation}")
 
 
-def pairs(known: Sequence[Example]) -> list[tuple[int, int]]:
+def preference_pairs(known: Sequence[Example]) -> list[tuple[int, int]]:
     """Return all pairs of texts of one group with different rewards, the better one first.
 
     Raises:

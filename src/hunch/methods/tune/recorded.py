@@ -76,14 +76,14 @@ class RecordedAgent(TextAgent):
 
         # Without streams and data the agent is loaded to act, and its texts may be elsewhere.
         learns = world.streams or world.data
-        self.examples: Sequence[Example] = self.chosen(examples(world)) if learns else []
+        self.examples: Sequence[Example] = self.select(examples(world)) if learns else []
         prompts = [self.policy.prompt(example.state) for example in self.examples]
         texts = [example.text for example in self.examples]
         self.lm.take([*map(text_of, prompts), *texts])  # a vocabulary that grows adds their words
         self.decisions = [Decision(*written) for written in self.lm.as_written(prompts, texts)]
         self.lm.require_room(prompts, [decision.tokens for decision in self.decisions])
 
-    def chosen(self, known: list[Example]) -> list[Example]:
+    def select(self, known: list[Example]) -> list[Example]:
         """Return the texts to learn from; here all."""
         return known
 

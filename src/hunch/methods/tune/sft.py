@@ -68,7 +68,7 @@ class SFT(RecordedAgent):
         if isinstance(self.config, SFTConfig):  # a method that learns like this may have other settings
             self.lm.take(self.config.more_words.split())
 
-    def chosen(self, known: list[Example]) -> list[Example]:
+    def select(self, known: list[Example]) -> list[Example]:
         """Return the best demonstrations, randomly drawn ones, or all."""
         c = self.config
         if len(known) < max(1, c.curated, c.drawn):
@@ -103,9 +103,9 @@ class SFT(RecordedAgent):
         with fitting(c.micro):
             for few in cut(rows, c.micro):
                 texts = self.evaluate(few)  # log-probabilities and mask: (few, longest text)
-                part = -(texts.logprobs * texts.mask).sum() / tokens
-                part.backward()  # type: ignore[no-untyped-call]
-                loss += float(part.detach())
+                partial_loss = -(texts.logprobs * texts.mask).sum() / tokens
+                partial_loss.backward()  # type: ignore[no-untyped-call]
+                loss += float(partial_loss.detach())
         self.step(loss)
         return {"loss": loss}
 
