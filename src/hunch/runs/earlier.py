@@ -29,6 +29,7 @@ def current_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: if one has no equal today.
     """
     run = identity.get("run")
+    # A run of objects from Python has no settings that could be read by name.
     if not isinstance(run, dict) or not isinstance(run.get("options"), dict) or run.get("objects"):
         return dict(identity)
     changed = {**identity, "run": current_settings(run)}

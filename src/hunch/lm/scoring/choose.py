@@ -296,13 +296,19 @@ def _labels(rows: Sequence[FloatArray]) -> Choice:
     Args:
         rows: For each order the probabilities, arranged by option, shape (options,).
     """
+    # An order in which no letter had any probability says nothing, and counts as a fallback.
     masses = [float(row.sum()) for row in rows]  # of all letters
-    named = [row / mass for row, mass in zip(rows, masses, strict=True) if mass > 0]
+    distributions = [row / mass for row, mass in zip(rows, masses, strict=True) if mass > 0]
     n = len(rows[0])
-    shares = np.mean(named, axis=0) if named else np.full(n, 1 / n)
+    probabilities = np.mean(distributions, axis=0) if distributions else np.full(n, 1 / n)
     orders = f", mean over {len(rows)} orders of the list" if len(rows) > 1 else ""
-    over = f"the letters that the model listed among its likeliest outputs{orders}"
-    return Choice(shares, "label", over, float(np.mean(masses)), len(rows) - len(named))
+    return Choice(
+        probabilities,
+        way="label",
+        normalised_over=f"the letters that the model listed among its likeliest outputs{orders}",
+        answered=float(np.mean(masses)),
+        fallbacks=len(rows) - len(distributions),
+    )
 
 
 def _label(

@@ -144,8 +144,10 @@ class ZeroShot(Agent):
             return ()
         native = bool(self.tools) and "tools" in getattr(lm, "takes", frozenset())
         if self.config.calls == "native" and not native:
-            lacks = f"{lm.name} has no" if self.tools else "the actions of this environment are no"
-            raise UsageError(f"calls=native is set, but {lacks} calls of tools: use --calls auto.")
+            problem = f"{lm.name} has no calls of tools"
+            if not self.tools:
+                problem = "the actions of this environment are no calls of tools"
+            raise UsageError(f"calls=native is set, but {problem}: use --calls auto.")
         if self.tools:
             note_way(lm, "policy", NATIVE if native else WRITTEN, automatic=self.config.calls == "auto")
         return self.tools if native else ()

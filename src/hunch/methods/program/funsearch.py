@@ -92,8 +92,11 @@ class FunSearch(ProgramAgent):
 
 
 def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) -> str:
-    """Return programs as versions of one function, and the header of the next version."""
-    others: dict[str, None] = {}
+    """Return programs as versions of one function, and the header of the next version.
+
+    What the programs hold besides, such as imports, comes first, each line once.
+    """
+    others: dict[str, None] = {}  # a set in the order of appearance
     functions: list[str] = []
     for number, program in enumerate(programs):
         for node in ast.parse(program).body:
@@ -104,7 +107,10 @@ def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) 
                 others[ast.unparse(node)] = None
     header = f"def {function}_v{len(programs)}({', '.join(parameters)}):\n"
     header += f'    """Improved version of `{function}_v{len(programs) - 1}`."""\n'
-    return "\n\n".join(["\n".join(others), *functions, header] if others else [*functions, header])
+    parts = [*functions, header]
+    if others:
+        parts.insert(0, "\n".join(others))
+    return "\n\n".join(parts)
 
 
 METHOD = Method(
