@@ -202,7 +202,7 @@ def test_the_ratio_begins_at_one(name, model):
     rollout = Rollout([Talk() for _ in range(4)], seed=1)
     for _ in range(9):
         made.observe(rollout.step(made.act(rollout.states)))
-    steps = [step for own in made.kept.over.values() for episode in own.values() for step in episode]
+    steps = [step for own in made.kept.finished.values() for episode in own.values() for step in episode]
     assert len(steps) > 8
     states, drawn = [t.state for t, _ in steps], [decision for _, decision in steps]
     found = made.policy.evaluate(states, drawn)

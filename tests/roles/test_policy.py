@@ -120,9 +120,9 @@ def test_a_perceptron_begins_nearly_uniform():
 def test_embeddings_are_standardised_by_all_that_was_seen():
     """In parts or at once, and saved; what all states share counts nothing."""
     whole, parts, again = (PerceptronPolicy(TextTable(lm.load("phrases")), 16, 0) for _ in range(3))
-    whole.see(STATES)
-    parts.see(STATES[:1])
-    parts.see(STATES[1:])
+    whole.update_moments(STATES)
+    parts.update_moments(STATES[:1])
+    parts.update_moments(STATES[1:])
     numbers = whole.features.number(STATES)
     vectors = whole.spread(whole.features.vectors[numbers])
     np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-5)

@@ -75,7 +75,7 @@ class PPO(PolicyAgent):
         states = [step.transition.state for stream in self.kept.streams() for step in stream]
         metrics = super().learn()
         if metrics and self.config.standardise:
-            self.policy.see(states)
+            self.policy.update_moments(states)
         return metrics
 
 

@@ -5,8 +5,9 @@ Algorithm (Klissarov, D'Oro et al., "Motif: Intrinsic Motivation from Artificial
 
     collect captions of what happens, with any policy
     draw pairs of them; the model says which shows more progress: 1, 2 or none
-    fit r by the cross-entropy of softmax(r1, r2); standardise it over the captions
-    eps    <- the median of r over the distinct captions
+    fit r, the mean of a few networks, by the cross-entropy of softmax(r1, r2)
+    r      <- (r - mean) / standard deviation    over the captions, each as often as it occurred
+    eps    <- the median of r                    over the distinct captions
     r_int  <- r if r > eps, else 0; divided by N(caption)^beta, where N counts within the episode
     learn from extrinsic * r_env + weight * r_int
 
@@ -156,8 +157,8 @@ class Preference(RewardSource):
         self.captions: list[str] = []
         self.steps = 0
         self.fitted: Fitted | None = None
-        self.values: dict[str, float] = {}  # what the networks give each caption that was met
-        self.scale = (0.0, 1.0)  # mean and standard deviation of these values over the collected captions
+        self.values: dict[str, float] = {}  # by caption that was met: the networks' output, not standardised
+        self.scale = (0.0, 1.0)  # mean and standard deviation of these outputs over the collected captions
         self.known = ()
         self.report: dict[str, Any] = {}  # see records
         if world.data:
@@ -219,8 +220,8 @@ class Preference(RewardSource):
         # Draw pairs of captions, as often as they occurred; the model says which shows more progress.
         rows = rng.integers(len(self.captions), size=(self.config.pairs, 2))
         pairs = self.judged([(self.captions[i], self.captions[j]) for i, j in rows])
-        cut = int(len(pairs) * (1 - HELD_OUT))
-        training, held_out = pairs[:cut], pairs[cut:]
+        n_training = int(len(pairs) * (1 - HELD_OUT))
+        training, held_out = pairs[:n_training], pairs[n_training:]
 
         # Fit r: loss = cross-entropy of softmax(r(first), r(second)) with the preferences.
         first = self.table.encode([pair.first for pair in training])  # (pairs, dim)
@@ -231,10 +232,11 @@ class Preference(RewardSource):
 
         # Standardise r over the collected captions, each as often as it occurred.
         self.values = self._evaluate(distinct)
-        rewards = [self.values[caption] for caption in self.captions]
-        mean, deviation = float(np.mean(rewards)), float(np.std(rewards))
-        self.scale = (mean, deviation or 1.0)
-        self.known = tuple((value - self.scale[0]) / self.scale[1] for value in self.values.values())
+        outputs = [self.values[caption] for caption in self.captions]
+        mean = float(np.mean(outputs))
+        deviation = float(np.std(outputs)) or 1.0
+        self.scale = (mean, deviation)
+        self.known = tuple((output - mean) / deviation for output in self.values.values())
 
         self._warn_of_uninformative(pairs)
         self.report = {
@@ -294,7 +296,8 @@ class Preference(RewardSource):
         for pair in held_out:
             if pair.first == pair.second or not pair.verdict:
                 continue
-            # p = softmax(r1, r2)[0], the fitted probability that the first is preferred
+            # p = softmax(r1, r2)[0], the fitted probability that the first is preferred. It is that of the
+            # outputs as they were fitted: a division by their deviation would change it.
             p = 1 / (1 + np.exp(self.values[pair.second] - self.values[pair.first]))
             right.append((p > 0.5) == (pair.verdict == 1))
             errors.append((p - pair.target) ** 2)

@@ -387,9 +387,10 @@ class Groups:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.open: dict[int, list[Step]] = {}  # by stream
-        self.ended: dict[int, int] = {}  # by stream: number of its finished episodes
-        self.over: dict[tuple[int, int], dict[int, list[Step]]] = {}  # by group and number, then by stream
+        self.open: dict[int, list[Step]] = {}  # by stream: the steps of its unfinished episode
+        self.counts: dict[int, int] = {}  # by stream: how many of its episodes have finished
+        # The finished episodes: by group and number of the episode in its stream, then by stream.
+        self.finished: dict[tuple[int, int], dict[int, list[Step]]] = {}
 
     def add(self, step: Step) -> None:
         """Add the next step of a stream."""
@@ -398,32 +399,35 @@ class Groups:
             raise UsageError(f"The reward of {t.action!r} is {t.reward}: it must be a finite number.")
         self.open.setdefault(t.stream, []).append(step)
         if t.done:
-            number = self.ended.get(t.stream, 0)
-            self.ended[t.stream] = number + 1
-            self.over.setdefault((t.stream // self.size, number), {})[t.stream] = self.open.pop(t.stream)
+            number = self.counts.get(t.stream, 0)
+            self.counts[t.stream] = number + 1
+            episodes_of_group = self.finished.setdefault((t.stream // self.size, number), {})
+            episodes_of_group[t.stream] = self.open.pop(t.stream)
 
     def whole(self) -> list[list[list[Step]]]:
         """Return the episodes of each complete group, in the order of their streams."""
         return [
             [episodes[stream] for stream in sorted(episodes)]
-            for _, episodes in sorted(self.over.items())
+            for _, episodes in sorted(self.finished.items())
             if len(episodes) == self.size
         ]
 
     def clear(self) -> None:
         """Forget the complete groups."""
-        self.over = {key: episodes for key, episodes in self.over.items() if len(episodes) < self.size}
+        self.finished = {
+            key: episodes for key, episodes in self.finished.items() if len(episodes) < self.size
+        }
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        over = [(key, plain_streams(episodes)) for key, episodes in self.over.items()]
-        return {"open": plain_streams(self.open), "ended": dict(self.ended), "over": over}
+        """Return everything as plain values, by the names in the checkpoints of all versions."""
+        over = [(key, plain_streams(episodes)) for key, episodes in self.finished.items()]
+        return {"open": plain_streams(self.open), "ended": dict(self.counts), "over": over}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         self.open = streams_of(state["open"])
-        self.ended = dict(state["ended"])
-        self.over = {tuple(key): streams_of(episodes) for key, episodes in state["over"]}
+        self.counts = dict(state["ended"])
+        self.finished = {tuple(key): streams_of(episodes) for key, episodes in state["over"]}
 
 
 def is_flat(group: Sequence[Sequence[Step]]) -> bool:
@@ -440,11 +444,13 @@ def shuffled(groups: Sequence[list[list[Step]]], rng: np.random.Generator) -> li
     if len(groups[0]) == 1 < len(groups):
         [every] = shuffled([[episode for group in groups for episode in group]], rng)
         return [[episode] for episode in every]
-    dealt = []
+    shuffled_groups = []
     for group in groups:
         returns = [sum(t.reward for t, _ in group[i]) for i in rng.permutation(len(group))]
-        dealt.append([_with_return(episode, total) for episode, total in zip(group, returns, strict=True)])
-    return dealt
+        shuffled_groups.append(
+            [_with_return(episode, total) for episode, total in zip(group, returns, strict=True)]
+        )
+    return shuffled_groups
 
 
 def _with_return(episode: Sequence[Step], total: float) -> list[Step]:

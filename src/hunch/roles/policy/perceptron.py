@@ -29,7 +29,7 @@ class PerceptronPolicy(ListedPolicy, Saved):
     action's embedding (He et al., "Deep Reinforcement Learning with a Natural Language Action Space", ACL
     2016). If all states have the same actions this is CleanRL's network: two tanh layers, orthogonal weights,
     and one output per action. Embeddings of states differ little, because most of their text is the same, so
-    they are standardised by the mean and standard deviation of the states passed to :meth:`see`.
+    they are standardised by the mean and standard deviation of the states passed to :meth:`update_moments`.
 
     Args:
         table: Embeds texts.
@@ -41,7 +41,7 @@ class PerceptronPolicy(ListedPolicy, Saved):
 
     def __init__(self, table: TextTable, hidden: int, seed: int) -> None:
         self.features = StateFeatures(table)
-        self.spread = Spread(self.features.state_dim)
+        self.spread = RunningMoments(self.features.state_dim)  # the name in the checkpoints of all versions
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             dim = self.features.state_dim
@@ -63,12 +63,12 @@ class PerceptronPolicy(ListedPolicy, Saved):
         values: Tensor = self.critic(torch.from_numpy(features.vectors[rows]))[:, 0]
         return values
 
-    def see(self, states: Sequence[State]) -> None:
+    def update_moments(self, states: Sequence[State]) -> None:
         """Add states to mean and standard deviation. This changes the policy, so call it between updates."""
         numbers = self.features.number(states)  # first, because it may replace the matrix by a larger one
         self.spread.add(self.features.vectors[numbers])
 
-    def _features_of(self, states: Sequence[State]) -> tuple[Seen, IntArray]:
+    def _features_of(self, states: Sequence[State]) -> tuple[StandardisedFeatures, IntArray]:
         """Return the features of the distinct states, and the row of each state."""
         if len(self.features.states) > KNOWN:
             self.features = StateFeatures(self.features.table)
@@ -76,7 +76,9 @@ class PerceptronPolicy(ListedPolicy, Saved):
         numbers, rows = np.unique(features.number(states), return_inverse=True)
         actions = [features.actions[number] for number in numbers]
         vectors = self.spread(features.vectors[numbers])  # (distinct states, state_dim)
-        return Seen(features.state_dim, features.action_dim, actions, vectors, features.matrix), rows
+        return StandardisedFeatures(
+            features.state_dim, features.action_dim, actions, vectors, features.matrix
+        ), rows
 
     def parameters(self) -> dict[str, list[nn.Parameter]]:
         """Return the trained weights of both perceptrons."""
@@ -84,8 +86,8 @@ class PerceptronPolicy(ListedPolicy, Saved):
 
 
 @dataclass
-class Seen:
-    """Features of some states; see :class:`hunch.rl.q_learning.Features`."""
+class StandardisedFeatures:
+    """Features of some states, whose vectors are standardised; see :class:`hunch.rl.q_learning.Features`."""
 
     state_dim: int
     action_dim: int
@@ -104,12 +106,15 @@ class Scorer(nn.Module):
 
     def __init__(self, state_dim: int, action_dim: int, hidden: int) -> None:
         super().__init__()
+        # The names are in the checkpoints of all versions: what a state wants, and what an action offers.
         self.wants = nn.Sequential(*perceptron(state_dim, hidden))
         self.offers = orthogonal(action_dim, hidden, 0.01)  # nearly uniform at first
 
     def forward(self, states: Tensor, actions: Tensor, owner: Tensor, index: Tensor) -> Tensor:
         """Return the scores of pairs, shape (pairs,), as :class:`hunch.rl.q_learning.QNetwork` does."""
-        scores: Tensor = (self.wants(states)[owner] * self.offers(actions)[index]).sum(dim=1)
+        wanted = self.wants(states)[owner]  # (pairs, hidden)
+        offered = self.offers(actions)[index]  # (pairs, hidden)
+        scores: Tensor = (wanted * offered).sum(dim=1)
         return scores
 
 
@@ -126,7 +131,7 @@ def orthogonal(dim: int, out: int, gain: float) -> nn.Linear:
     return layer
 
 
-class Spread:
+class RunningMoments:
     """Running mean and standard deviation of vectors (Chan et al., 1979).
 
     Args:

@@ -97,8 +97,8 @@ class Rewarded(Wrapper):
     def _forget(self) -> None:
         self.recent_rewards: list[float] = []
         self.running = Running()
-        self.measured: Any = None  # the rewards from which the threshold was computed
-        self.floor = -np.inf
+        self.threshold = -np.inf  # eps: source rewards up to it become 0
+        self.threshold_known: Any = None  # the source's known rewards from which it was computed
         self.counts: dict[int, dict[str, int]] = {}  # by stream: counts of each event in its episode
         self.recalled = Recalled()
 
@@ -162,11 +162,11 @@ class Rewarded(Wrapper):
 
         eps is the quantile of the source's known rewards, and N counts the event within the episode.
         """
-        floor = self._threshold()
+        threshold = self._current_threshold()
         self.running.add(rewards)
         shaped = []
         for t, reward in zip(transitions, rewards, strict=True):
-            if reward <= floor:
+            if reward <= threshold:
                 reward = 0.0
             elif self.shaping.standardise:
                 reward = (reward - self.running.mean) / (self.running.deviation or 1.0)
@@ -179,14 +179,16 @@ class Rewarded(Wrapper):
             shaped.append(0.0 if repeated else float(reward / n**self.shaping.beta))
         return shaped
 
-    def _threshold(self) -> float:
-        """Return the quantile of the source's known rewards; it is computed again when they are others."""
+    def _current_threshold(self) -> float:
+        """Return eps, the quantile of the source's known rewards; computed again when they are others."""
         known = self.source.known
-        if known is not self.measured:
-            self.measured = known
-            share = self.shaping.quantile
-            self.floor = float(np.quantile(known, share)) if known and share is not None else -np.inf
-        return self.floor
+        if known is self.threshold_known:
+            return self.threshold
+        self.threshold_known = known
+        self.threshold = -np.inf
+        if known and self.shaping.quantile is not None:
+            self.threshold = float(np.quantile(known, self.shaping.quantile))
+        return self.threshold
 
     def player(self, seed: int) -> Player:
         """Return the agent's player, which sees the same states as the agent."""
