@@ -241,8 +241,12 @@ def test_the_command_writes_page_picture_and_table(runs, tmp_path, capsys):
     rows = list(csv.DictReader(out.with_suffix(".csv").open()))
     assert len(rows) == 3
     assert {row["environment"] for row in rows} == {"hunch/FrozenLake-v0", "Hostile-v0"}
+    curves = list(csv.DictReader(out.with_suffix(".curves.csv").open()))
+    assert {(row["arm"], row["seeds"]) for row in curves} == {(row["label"], row["seeds"]) for row in rows}
+    assert all(0 <= float(row["success"]) <= 1 and int(float(row["steps"])) > 0 for row in curves)
     said = capsys.readouterr().out
     assert "r.png" in said
+    assert "r.curves.csv" in said
     names = re.findall(r"^\d of 5: (\S+)$", said, re.MULTILINE)
     assert sorted(names) == sorted(
         path.parent.relative_to(runs).as_posix() for path in runs.rglob("summary.json")

@@ -11,10 +11,12 @@ import tyro
 
 from hunch.cli.options import read
 from hunch.core import UsageError
-from hunch.report.curves import draw
-from hunch.report.gather import Comparison, collect
+from hunch.report.curves import Points, draw
+from hunch.report.curves import as_csv as curves_as_csv
+from hunch.report.gather import collect
 from hunch.report.page import page
 from hunch.report.table import as_csv, rows
+from hunch.runs.compare import Arm
 from hunch.runs.files import write_atomically
 
 
@@ -33,7 +35,7 @@ class ReportOptions:
 
 
 def report(arguments: Sequence[str]) -> None:
-    """Write a page (.html), a picture (.png) and a table (.csv) about runs."""
+    """Write a page (.html), a picture (.png), a table (.csv) and the curves (.curves.csv) about runs."""
     options = read(ReportOptions, prog="hunch report", args=list(arguments))
     if not options.folders:
         raise UsageError("Name folders of runs, as in 'hunch report runs/demo'.")
@@ -61,16 +63,20 @@ def report(arguments: Sequence[str]) -> None:
     write_atomically(options.out.with_suffix(".csv"), as_csv(table).encode())
     for each in left_out:
         print(f"left out: {each.name}: {each.reason}")
-    print(f"Page: {options.out}, {len(text) / 1e6:.1f} MB. Table: {options.out.with_suffix('.csv')}.")
-    print(_picture(comparisons, options.out.with_suffix(".png")))
+    panels = {
+        comparison.title: {arm: [run.points for run in runs] for arm, runs in comparison.arms.items()}
+        for comparison in comparisons
+    }
+    curves = options.out.with_suffix(".curves.csv")
+    write_atomically(curves, curves_as_csv(panels).encode())
+    print(
+        f"Page: {options.out}, {len(text) / 1e6:.1f} MB. Table: {options.out.with_suffix('.csv')}. "
+        f"Curves: {curves}."
+    )
+    print(_picture(panels, options.out.with_suffix(".png")))
 
 
-def _picture(comparisons: Sequence[Comparison], path: Path) -> str:
-    panels = {}
-    for comparison in comparisons:
-        panels[comparison.title] = {
-            arm: [run.points for run in runs] for arm, runs in comparison.arms.items()
-        }
+def _picture(panels: dict[str, dict[Arm, list[Points]]], path: Path) -> str:
     try:
         return f"Picture: {draw(panels, path)}."
     except UsageError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,6 +181,31 @@ def draw(
         _draw_panel(subfigure, arms, title, x, y)
     figure.savefig(path, metadata={"Software": None})
     return path
+
+
+def as_csv(panels: dict[str, dict[Arm, list[Points]]]) -> str:
+    """Return the curves over steps as comma-separated values, one line per arm and place of its curve.
+
+    The arm has the label that it has in the table, the page and the picture.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text)
+    bounds = [f"{y}{end}" for y in Y for end in ("", "_low", "_high")]
+    writer.writerow(["comparison", "arm", "model", "seeds", "steps", *bounds])
+    for title, arms in panels.items():
+        for arm, runs in arms.items():
+            by_step: dict[float, dict[str, float]] = {}
+            for y in Y:
+                curve = learning_curve(runs, "steps", y)
+                if curve is None:
+                    continue
+                for step, value, low, high in zip(curve.x, curve.value, curve.low, curve.high, strict=True):
+                    at = by_step.setdefault(float(step), {})
+                    at |= {y: value, f"{y}_low": low, f"{y}_high": high}
+            for step, at in sorted(by_step.items()):
+                values = [f"{at[name]:.6g}" if np.isfinite(at.get(name, np.nan)) else "" for name in bounds]
+                writer.writerow([title, arm.label, arm.model, len(runs), f"{step:.6g}", *values])
+    return text.getvalue()
 
 
 def unit(arms: Iterable[Arm]) -> str:
