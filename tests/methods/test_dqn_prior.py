@@ -98,7 +98,7 @@ def test_candidates_drawn_on_arrival_are_in_the_rows_only(table, lake):
     batch = agent.learner.replay.sample(100, np.random.default_rng(0))
     assert batch.candidates.shape == batch.next_candidates.shape == (100, 3)
     assert not agent.proposals.kept
-    assert len(agent.proposals.here) <= 1
+    assert len(agent.proposals.pending) <= 1
 
 
 def test_what_is_kept_is_kept_by_what_the_prompt_shows(table):
@@ -121,7 +121,7 @@ def test_what_was_drawn_on_arrival_is_what_the_maximum_is_over(table):
     s = State("here", "go", tuple("abcdefghijkl"))
     for _ in range(50):
         (action,) = agent.act([s])
-        (drawn,) = [s.options[i] for i in agent.proposals.here[0].proposal.indices]
+        (drawn,) = [s.options[i] for i in agent.proposals.pending[0].proposal.indices]
         assert action == drawn
         agent.observe([Transition(s, action, 0.0, s, False, False)])
     rows = agent.learner.replay.rows[:50]
@@ -217,7 +217,7 @@ def test_what_named_no_action_is_no_confidence(table):
     for unread, chosen in (("0.25", {"up"}), ("0.5", {"left", "right", "up"})):
         state = State(unread, "go", ("left", "right", "up"))
         assert {agent.act([replace(state, stream=i)])[0] for i in range(60)} == chosen
-        agent.proposals.here.clear()
+        agent.proposals.pending.clear()
 
 
 def test_a_prior_that_is_never_confident_leaves_dqn(table, lake):

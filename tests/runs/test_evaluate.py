@@ -113,7 +113,7 @@ def test_proposals_of_training_are_those_of_its_own_prior_and_k(run, model, opti
     agent, config = load_agent(run, model, options)
     assert not agent.proposals.kept
     for state in states():
-        drawn = [agent.proposals.drawn([state], np.random.default_rng(seed))[0] for seed in range(30)]
+        drawn = [agent.proposals.peek([state], np.random.default_rng(seed))[0] for seed in range(30)]
         if model == RULE:
             assert len({tuple(p.indices) for p in drawn}) == 1, "it never errs"
         else:

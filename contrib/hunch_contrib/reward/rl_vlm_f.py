@@ -42,7 +42,7 @@ from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
 from hunch.roles.reward.rewarded import Rewarded, RewardSource
 
 if TYPE_CHECKING:
-    from hunch.rl.bradley_terry import Fitted
+    from hunch.rl.bradley_terry import RewardEnsemble
 
 SIDE: Final = 64
 """Height and width of a picture as the networks see it, in pixels."""
@@ -115,7 +115,7 @@ class PicturePreference(RewardSource):
         self.scale = (0.0, 1.0)  # the reward 0, and the standard deviation
         self.rounds: list[dict[str, Any]] = []  # see records
         self.values: dict[str, float] = {}  # what the networks give pictures
-        self.fitted: Fitted | None = None
+        self.fitted: RewardEnsemble | None = None
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the reward of each picture after a step; 0 before the first fit.
@@ -220,10 +220,10 @@ class PicturePreference(RewardSource):
         self.values = {}
         self.given(list(self.pictures))
 
-    def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
-        from hunch.rl.bradley_terry import Fitted  # loads torch
+    def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> RewardEnsemble:
+        from hunch.rl.bradley_terry import RewardEnsemble  # loads torch
 
-        return Fitted((3, SIDE, SIDE), self.seed, weights)
+        return RewardEnsemble((3, SIDE, SIDE), self.seed, weights)
 
     def _pixels(self, digests: Sequence[str]) -> NDArray[np.float32]:
         """Return pictures as numbers from 0 to 1, shape (n, 3, SIDE, SIDE)."""

@@ -130,7 +130,7 @@ class RedTeam(WritingAgent):
             rows = self.rng.integers(len(self.hits), size=64)
             likelihood = self.policy.likelihood([prompts[i] for i in rows], [texts[i] for i in rows])
             loss = learner.update(-likelihood, c.rate * (1 - update / c.updates))
-        self.settled = self.policy.settle()
+        self.settled = self.policy.set_reference()
         return {"loss": loss, "hits": len(self.hits) / self.tried}
 
     def records(self) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ class RedTeam(WritingAgent):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        self.policy.settled = self.settled
+        self.policy.reference_state = self.settled
 
 
 METHOD = replace(

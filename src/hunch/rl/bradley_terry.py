@@ -28,8 +28,8 @@ RATE: Final = 3e-3
 """Learning rate of Adam (Motif: 1e-5)."""
 
 
-class Fitted:
-    """A reward of vectors or pictures, which is fitted to preferences.
+class RewardEnsemble:
+    """A reward of vectors or pictures: the mean of networks that are fitted to preferences.
 
     Args:
         shape: Length of a vector, or the shape of a picture: (3, height, width).

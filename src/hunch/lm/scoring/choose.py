@@ -201,8 +201,13 @@ def _decided(
             else:
                 shown_options.append(question.options)
                 shown_probabilities.append(probabilities)
-            over = "the options, by the decision model"
-            choice = Choice(probabilities, "decision", over, float(not refused), int(refused))
+            choice = Choice(
+                probabilities,
+                way="decision",
+                normalised_over="the options, by the decision model",
+                answered=float(not refused),
+                fallbacks=int(refused),
+            )
             choices_of_state.append(choice)
         chosen.append(choices_of_state)
     show_choices(lm, role, shown_options, shown_probabilities)
@@ -225,7 +230,12 @@ def _scored(
     per = "summed over tokens" if by == "sum" else f"a {by}"
     over = f"the options' log-probabilities, {per}"
     scores = lm.score(prompts, options)
-    return [Choice(softmax(score.normalised(by)), "likelihood", over, 1.0, 0) for score in scores]
+    return [
+        Choice(
+            softmax(score.normalised(by)), way="likelihood", normalised_over=over, answered=1.0, fallbacks=0
+        )
+        for score in scores
+    ]
 
 
 def _labelled(
@@ -265,10 +275,11 @@ def _join(heats: Sequence[Choice], final: Choice) -> Choice:
     rounds = [*heats, final]
     return Choice(
         joined([heat.probabilities for heat in heats], final.probabilities),
-        "label",
-        f"the letters within {len(heats)} groups, and those of a final among the groups' favourites",
-        float(np.mean([choice.answered for choice in rounds])),
-        sum(choice.fallbacks for choice in rounds),
+        way="label",
+        normalised_over=f"the letters within {len(heats)} groups, and those of a final among the groups' "
+        "favourites",
+        answered=float(np.mean([choice.answered for choice in rounds])),
+        fallbacks=sum(choice.fallbacks for choice in rounds),
     )
 
 
@@ -370,8 +381,13 @@ def _votes(answers: Sequence[int | None], n: int, way: Way) -> Choice:
     votes = [index for index in answers if index is not None]
     counts = np.bincount(votes, minlength=n)
     shares = counts / len(votes) if votes else np.full(n, 1 / n)
-    over = f"the {len(votes)} of {len(answers)} sampled answers that named an option"
-    return Choice(shares, way, over, len(votes) / len(answers), len(answers) - len(votes))
+    return Choice(
+        shares,
+        way=way,
+        normalised_over=f"the {len(votes)} of {len(answers)} sampled answers that named an option",
+        answered=len(votes) / len(answers),
+        fallbacks=len(answers) - len(votes),
+    )
 
 
 def project(answer: str, actions: Sequence[str]) -> tuple[int, bool]:

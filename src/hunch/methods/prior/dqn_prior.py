@@ -186,7 +186,7 @@ class DQNPrior(Agent):
         self.learner = self.new_learner(seed, len(data))
         for row in self.rows(data):
             self.learner.replay.add(row)
-        self.proposals.here.clear()
+        self.proposals.pending.clear()
         self.forget_at = FORGET_EVERY
 
     def new_candidates(self) -> Candidates:
@@ -235,7 +235,7 @@ class DQNPrior(Agent):
         # C^k(s) of each state. `observe` stores the same sets with the transition.
         arrivals = self.proposals.arrive(states, self.rng)
         for state, arrival in zip(states, arrivals, strict=True):
-            self.proposals.here[state.stream] = arrival
+            self.proposals.pending[state.stream] = arrival
             if self.hands_over:
                 self.handed_over.append(len(arrival.proposal.indices) == 1 < len(state.options))
 
@@ -339,15 +339,18 @@ class DQNPrior(Agent):
         after = dict(zip(alive, reached, strict=True))
 
         rows: list[Row] = []
-        for i, (t, here) in enumerate(zip(transitions, before, strict=True)):
-            there = after.get(i, here)  # nothing follows a terminal state, so any value will do
-            if not t.done:
-                self.proposals.here[t.stream] = there  # the next action is chosen from this very set
-            sets: list[list[int]] = [[], []]
+        for i, (t, arrival) in enumerate(zip(transitions, before, strict=True)):
+            next_arrival = after.get(i, arrival)  # nothing follows a terminal state, so any value will do
+            if not t.done:  # the next action is chosen from this very set
+                self.proposals.pending[t.stream] = next_arrival
+            candidates: list[int] = []
+            next_candidates: list[int] = []
             if self.learner.replay.k:
-                sets = [here.proposal.indices.tolist(), there.proposal.indices.tolist()]
-            action = t.state.options.index(t.action)
-            rows.append((here.state, action, there.state, t.reward, t.terminated, sets[0], sets[1]))
+                candidates = arrival.proposal.indices.tolist()
+                next_candidates = next_arrival.proposal.indices.tolist()
+            s, next_s = arrival.state, next_arrival.state
+            a = t.state.options.index(t.action)
+            rows.append((s, a, next_s, t.reward, t.terminated, candidates, next_candidates))
         return rows
 
     def learn(self) -> dict[str, float]:
@@ -388,7 +391,7 @@ class DQNPrior(Agent):
         """
         if self.learner.replay.k:
             return [row[row >= 0] for row in stored]
-        return self.proposals.again(states, self.rng)
+        return self.proposals.for_update(states, self.rng)
 
     # ---- evaluating and explaining ------------------------------------------------------------------------
 
@@ -403,7 +406,7 @@ class DQNPrior(Agent):
         features = self.features.copy()
 
         def act(states: Sequence[State], rng: np.random.Generator) -> list[str]:
-            proposals = self.proposals.drawn(states, rng)
+            proposals = self.proposals.peek(states, rng)
             candidates = [proposal.indices for proposal in proposals]
             q_values = self.learner.values(features, features.number(states), candidates)
             actions = []
@@ -427,7 +430,7 @@ class DQNPrior(Agent):
         """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
         self.store_awaited()
         (q,) = self.q([state])
-        (proposal,) = self.proposals.drawn([state], np.random.default_rng(0))
+        (proposal,) = self.proposals.peek([state], np.random.default_rng(0))
         prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
         chosen = np.zeros(len(state.options))
@@ -599,7 +602,7 @@ class Candidates:
 
     Attributes:
         kept: With ``kept``: proposals by the number of the state.
-        here: The arrivals that await an action, by stream.
+        pending: The arrivals that await an action, by stream.
         fallbacks: Shares of draws that named no action, since they were last read.
     """
 
@@ -618,7 +621,7 @@ class Candidates:
         self.when = when
         self.ahead = ahead
         self.kept: dict[int, Proposal] = {}
-        self.here: dict[int, Arrival] = {}
+        self.pending: dict[int, Arrival] = {}
         self.fallbacks: list[float] = []
 
     @property
@@ -636,7 +639,7 @@ class Candidates:
         # The last step of a stream may have reached its state; then the candidates are drawn already.
         arrivals: dict[int, Arrival] = {}
         for i, state in enumerate(states):
-            waiting = self.here.pop(state.stream, None)
+            waiting = self.pending.pop(state.stream, None)
             if waiting is not None:
                 arrivals[i] = waiting
 
@@ -690,14 +693,14 @@ class Candidates:
             proposals = [self.kept[number] for number in drawing.numbers]
         return [Arrival(*pair) for pair in zip(drawing.numbers, proposals, strict=True)]
 
-    def again(self, numbers: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    def for_update(self, numbers: IntArray, rng: np.random.Generator) -> list[IntArray]:
         """Return candidates of states that were visited before: those kept, or new draws."""
         if self.when == "kept":
             return [self.kept[number].indices for number in numbers]
         states = [self.features.states[number] for number in numbers]
         return [proposal.indices for proposal in self.prior.propose(states, self.k, rng)]
 
-    def drawn(self, states: Sequence[State], rng: np.random.Generator) -> list[Proposal]:
+    def peek(self, states: Sequence[State], rng: np.random.Generator) -> list[Proposal]:
         """Return candidates of any states without storing them: those kept, or new draws."""
         known: list[Proposal | None] = [None] * len(states)
         if self.when == "kept":
@@ -708,7 +711,7 @@ class Candidates:
 
     def numbers(self) -> set[int]:
         """Return the numbers of the states that must not be forgotten."""
-        numbers = {arrival.state for arrival in self.here.values()}
+        numbers = {arrival.state for arrival in self.pending.values()}
         if self.k is not None:  # a state that comes again would be drawn again, and not kept
             numbers |= self.kept.keys()
         return numbers
@@ -718,10 +721,10 @@ class Candidates:
         self.kept = {number: proposal for number, proposal in self.kept.items() if number in numbers}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, except that of prior and features."""
+        """Return the state, except that of prior and features, by the names in all checkpoints."""
         return {
             "kept": [(n, p.indices.tolist(), p.weights.tolist()) for n, p in self.kept.items()],
-            "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.here.items()],
+            "here": [(s, n, p.indices.tolist(), p.weights.tolist()) for s, (n, p) in self.pending.items()],
             "fallbacks": list(self.fallbacks),
         }
 
@@ -730,7 +733,7 @@ class Candidates:
         self.kept = {}
         if same_prior:
             self.kept = {n: Proposal(np.array(i), np.array(w)) for n, i, w in state["kept"]}
-        self.here = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
+        self.pending = {s: Arrival(n, Proposal(np.array(i), np.array(w))) for s, n, i, w in state["here"]}
         self.fallbacks = list(state["fallbacks"])
 
 

@@ -46,7 +46,7 @@ from hunch.roles.reward.comparer import read_preference as read_preference
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 
 if TYPE_CHECKING:
-    from hunch.rl.bradley_terry import Fitted
+    from hunch.rl.bradley_terry import RewardEnsemble
 
 PROGRESS: Final = "Which of the two shows more progress towards the goal?"
 UNKNOWN: Final = "Two things that happened:"
@@ -156,7 +156,7 @@ class Preference(RewardSource):
         self.goal = self.config.goal if self.config.goal is not None else world.task
         self.captions: list[str] = []
         self.steps = 0
-        self.fitted: Fitted | None = None
+        self.fitted: RewardEnsemble | None = None
         self.values: dict[str, float] = {}  # by caption that was met: the networks' output, not standardised
         self.scale = (0.0, 1.0)  # mean and standard deviation of these outputs over the collected captions
         self.known = ()
@@ -266,11 +266,11 @@ class Preference(RewardSource):
         fields = {"task": self.goal, "actions": listed(CHOICES), "first": first, "second": second}
         return self.comparer.asking.prompt(self.prompt(first, second), **fields)
 
-    def _networks(self, weights: Sequence[Mapping[str, Any]] = ()) -> Fitted:
+    def _networks(self, weights: Sequence[Mapping[str, Any]] = ()) -> RewardEnsemble:
         """Return new networks, or those with the given weights."""
-        from hunch.rl.bradley_terry import Fitted  # loads torch
+        from hunch.rl.bradley_terry import RewardEnsemble  # loads torch
 
-        return Fitted(self.table.dim, self.seed, weights)
+        return RewardEnsemble(self.table.dim, self.seed, weights)
 
     def _warn_of_uninformative(self, pairs: Sequence[Pair]) -> None:
         """Warn of a judge that prefers nothing, or always the caption in the same place."""

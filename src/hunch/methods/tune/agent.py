@@ -276,7 +276,7 @@ class WritingAgent(TextAgent):
         temperatures = [1.0] * len(states)
         if self.greedy_first:
             temperatures = [float(state.stream % self.group > 0) for state in states]
-        return self.drawn(states, rng, temperatures)
+        return self.write_at(states, rng, temperatures)
 
     def explain(self, state: State) -> Explanation:
         """Explain a choice from a list by the policy's probabilities, with the value, if one is learnt."""

@@ -272,7 +272,7 @@ class RLHF(Rewarded):
         metrics = {"loss": self.imitation.update(loss, self.rate * remaining)}
         self.imitated += 1
         if not self.imitating:
-            self.settled = self.agent.policy.settle()
+            self.settled = self.agent.policy.set_reference()
         return metrics
 
     def _relabelled(self, transitions: Sequence[Transition]) -> list[Transition]:
@@ -305,7 +305,7 @@ class RLHF(Rewarded):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
-        self.agent.policy.settled = self.settled
+        self.agent.policy.reference_state = self.settled
 
 
 METHOD = Method(

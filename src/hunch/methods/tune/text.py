@@ -116,9 +116,9 @@ class TextAgent(Agent):
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write a text in each state, at the temperature of evaluations."""
-        return self.drawn(states, rng, [self.config.temperature] * len(states))
+        return self.write_at(states, rng, [self.config.temperature] * len(states))
 
-    def drawn(
+    def write_at(
         self, states: Sequence[State], rng: np.random.Generator, temperatures: Sequence[float]
     ) -> list[Decision]:
         """Draw each text at its temperature with a separate generator, so that the batch does not matter."""

@@ -64,7 +64,7 @@ class TextPolicy(ModelPolicy):
     """
 
     within: Nucleus | None = None
-    settled: dict[str, Tensor] | None = None
+    reference_state: dict[str, Tensor] | None = None
     """Weights of the reference, if it is this model at a time after the start of training."""
 
     def __init__(
@@ -93,7 +93,9 @@ class TextPolicy(ModelPolicy):
         if reference is not None:
             self.chooser.prior = self._reference_choices
         # The reference: another model, or this one with earlier weights (see _reference_weights).
-        self.frozen = LMPolicy(reference, options, seed) if isinstance(reference, Trainable) else self.chooser
+        self.reference_policy = self.chooser
+        if isinstance(reference, Trainable):
+            self.reference_policy = LMPolicy(reference, options, seed)
 
     def sample(
         self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0
@@ -140,16 +142,18 @@ class TextPolicy(ModelPolicy):
             taken = [[s.options.index(d.text)] for s, d in zip(states, decisions, strict=True)]
             return logprobs.gather(1, torch.tensor(taken, device=logprobs.device))  # (n, 1)
         with self._reference_weights():
-            return self._outputs(self.frozen.lm, states, decisions).logprobs
+            return self._outputs(self.reference_policy.lm, states, decisions).logprobs
 
-    def settle(self) -> dict[str, Tensor]:
+    def set_reference(self) -> dict[str, Tensor]:
         """Make the current weights the reference in place of the initial ones, and return them."""
-        self.settled = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
-        return self.settled
+        self.reference_state = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
+        return self.reference_state
 
     def _reference_weights(self) -> AbstractContextManager[None]:
         """Give the model the reference's weights in a block, if the reference is the model itself."""
-        return self.lm.with_weights(self.settled) if self.frozen is self.chooser else nullcontext()
+        if self.reference_policy is not self.chooser:
+            return nullcontext()
+        return self.lm.with_weights(self.reference_state)
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return the probabilities of each state's listed actions, shape (number of actions,)."""
@@ -181,7 +185,7 @@ class TextPolicy(ModelPolicy):
     def _reference_choices(self, states: Sequence[State]) -> Tensor:
         """Return the reference's log-probabilities of listed actions, shape (n, max. actions)."""
         with self._reference_weights():
-            return self.frozen.logprobs(states)
+            return self.reference_policy.logprobs(states)
 
     @torch.no_grad()
     def values(self, states: Sequence[State]) -> FloatArray:
