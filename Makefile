@@ -15,7 +15,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo test test-thorough test-engine test-proofs test-ray test-served test-decisions test-models lint check study docs bench clean
+.PHONY: setup demo demo-lm release test test-thorough test-engine test-proofs test-ray test-served test-decisions test-models lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,17 @@ demo: setup
 		--env.pool_seed seed --lm minilm "pocket?corpus=households" --steps $(STEPS) \
 		--seeds $(SEEDS) --out runs/demo
 	@echo "Next: '. $(BIN)/activate', then 'hunch report runs/demo' writes a page with every episode."
+
+# A small model that writes policies for MountainCar, beside random changes of a program. It is fetched once, with its
+# size said first; LM=SPEC takes another model.
+LM ?= qwen-coder-1.5b
+demo-lm: setup
+	$(BIN)/python -m hunch_studies.demo_lm --lm "$(LM)" --out runs/demo-lm
+
+# The packages, built from the last commit, checked, and installed in fresh environments; release.py says how to upload.
+release: setup
+	$(BIN)/pip install $(PIP_FLAGS) build twine
+	$(BIN)/python release.py
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough and not models"
