@@ -253,6 +253,18 @@ def test_the_command_writes_page_picture_and_table(runs, tmp_path, capsys):
     )
 
 
+def test_an_arm_of_a_comparison_has_its_name_and_place_in_the_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = ("compare", "dqn-prior", "--env", "hunch/FrozenLake-v0", "--lm", "minilm", "--steps", "40")
+    main([*line, "--seeds", "1", "--out", "both"])
+    (comparison,), _ = collect([Path("both")])
+    labels = [row["label"] for row in json.loads(Path("both/table.json").read_text())]
+    assert [arm.label for arm in comparison.arms] == labels
+    assert len(labels) > 1  # with its controls
+    Path("both/table.json").write_text("[{")
+    assert len(collect([Path("both")])[0][0].arms) == len(labels)
+
+
 def test_runs_that_are_told_share_their_models(runs):
     loaded = Loaded()
     agents = [load_agent(runs / "dqn-prior" / f"seed-{seed}", loaded=loaded)[0] for seed in range(2)]

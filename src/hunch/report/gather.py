@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from hunch.core import HunchError, UsageError
 from hunch.report.curves import Points, course
 from hunch.report.table import place
 from hunch.runs.checkpoints import CHECKPOINT
-from hunch.runs.compare import SEED, Arm, Job, Outcome
+from hunch.runs.compare import SEED, Arm, Job, Outcome, folder_name
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_json, read_lines
@@ -201,11 +202,33 @@ def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
     for run in sorted(runs, key=lambda run: (_label(run.config), run.config.seed)):
         alike.setdefault(repr(replace(run.arm, seed=0)), []).append(run)
     groups = sorted(alike.values(), key=lambda group: order.get(group[0].config.method, len(order)))
+    stated = _stated(runs)
+    known = [{stated.get(run.folder.parent) for run in group} for group in groups]
+    named = [next(iter(names)) for names in known if len(names) == 1]
+    places = [each for each in named if each is not None]
+    if len(set(places)) == len(
+        groups
+    ):  # each arm has the name, the place and so the colour of its comparison
+        both = sorted(zip(places, groups, strict=True), key=lambda each: each[0])
+        return {Arm(label, group[0].arm): group for (_, label), group in both}
     configs = [group[0].arm for group in groups]
     return {
         Arm(_told_apart(config, configs), config): group
         for config, group in zip(configs, groups, strict=True)
     }
+
+
+def _stated(runs: Sequence[Run]) -> dict[Path, tuple[int, str]]:
+    """Return place and label of each arm by its folder, from the tables that ``hunch compare`` wrote."""
+    stated: dict[Path, tuple[int, str]] = {}
+    for folder in dict.fromkeys(run.folder.parent.parent for run in runs):
+        try:
+            rows = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+            labels = [str(row["label"]) for row in rows]
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):  # no comparison, or damaged
+            continue
+        stated |= {folder / folder_name(label): (place, label) for place, label in enumerate(labels)}
+    return stated
 
 
 def _label(config: RunConfig) -> str:
