@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import subprocess
 import sys
 
 import gymnasium as gym
@@ -464,6 +465,17 @@ def shown_at(terminal, program):
     for stream in (1, 2):
         os.dup2(screen, stream)
     exec(program)
+
+
+def test_without_torch_a_table_is_trained(tmp_path):
+    """The package needs no extra for a run that is not kept."""
+    code = (
+        "import sys; sys.modules['torch'] = None; import hunch; "
+        "print(hunch.train('q-learning', 'hunch/FrozenLake-v0', 40))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "of 40 steps" in done.stdout
 
 
 def test_progress_is_shown_in_a_terminal_and_not_elsewhere(capsys):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
 from textwrap import shorten
 from typing import Any, ClassVar
@@ -85,6 +87,9 @@ def limited(seconds: float) -> Iterator[None]:
 
 def _brief(error: Exception) -> str:
     """Return what a library says of an error, on one line: some say it on eight, in a frame of asterisks."""
+    lacking = re.search(r"nltk\.download\('(\w+)'\)", str(error))
+    if lacking:
+        return f"it needs NLTK's data {lacking[1]!r}, which 'python -m nltk.downloader {lacking[1]}' fetches"
     return shorten(str(error).replace("*", ""), 200).rstrip(".")
 
 
@@ -122,10 +127,13 @@ class TextArena(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        arena = library("textarena", "Games of TextArena need textarena", "textarena")
+        with redirect_stderr(io.StringIO()):  # nltk keeps the stream that it finds at its import
+            arena = library("textarena", "Games of TextArena need textarena", "textarena")
         self.fresh: Callable[[], Any] = partial(arena.make, game)  # a reset may keep some of the last episode
         try:
-            self.game = self.fresh()
+            # A game that fetches data in vain prints several lines about it, before its error says the same.
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                self.game = self.fresh()
         except (ValueError, ImportError, SyntaxError, LookupError, OSError) as error:  # or has no word list
             raise UsageError(f"TextArena has no game {game!r} here: {_brief(error)}.") from error
         self.name, self.chance = game, OwnChance()

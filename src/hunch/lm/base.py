@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, NoReturn, Protocol, TypeAlias
 
 import numpy as np
@@ -216,6 +217,9 @@ def unit(vector: Float32Array) -> Float32Array:
 @contextmanager
 def threads(n: int) -> Iterator[None]:
     """Set the number of torch threads for a while; the last digits of an answer may depend on it."""
+    if find_spec("torch") is None:  # an optional package: without it there are no such threads
+        yield
+        return
     import torch
 
     before = torch.get_num_threads()
