@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run both arms, and print what was seen and what to do next."""
     parser = argparse.ArgumentParser(description="A model writes policies for MountainCar.")
     parser.add_argument("--lm", default="qwen-coder-1.5b", help="spec of the model that writes")
-    parser.add_argument("--programs", type=int, default=40, help="programs of each arm")
+    parser.add_argument("--programs", type=int, default=24, help="programs of each arm")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokens", type=int, default=500, help="most tokens of a program")
     parser.add_argument("--out", type=Path, default=Path("runs/demo-lm"), help="folder of both runs")
