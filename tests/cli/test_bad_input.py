@@ -176,7 +176,7 @@ BAD = [
         "No OpenEnv server answers at http://127.0.0.1:9: ",
     ),
     (("audition", "--lm", "uniform", "--worth", "5"), "worth must be from 0 to 1, not 5"),
-    (("audition", "--lm", "uniform", "--out", "letter.txt"), "--out takes a folder"),
+    (("audition", "--lm", "uniform", "--out", "letter.txt"), "letter.txt is not a folder"),
     ((*COMPARE, "--out", "letter.txt"), "letter.txt is not a folder"),
     (("evaluate", "letter.txt"), "letter.txt holds no run"),
     (("report", ""), "An argument is empty"),
@@ -191,7 +191,7 @@ BAD = [
     (("data", "import", "run", "--env", "hunch/FrozenLake-v0", "--out", "d"), "run cannot be read"),
     (("data", "import", "numbers.jsonl", "--env", "hunch/FrozenLake-v0", "--out", "d"), "must be texts"),
 ]
-ONE = (("letter.txt/r",), ("compare", "letter.txt"))
+ONE = (("letter.txt/r",), ("compare", "letter.txt"), ("audition", "letter.txt"))
 """Parts of the commands that fail at what the disk holds: exit code 1."""
 
 

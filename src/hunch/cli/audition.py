@@ -23,7 +23,8 @@ from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.lm.settings import Limits
 from hunch.lm.ways import Way
 from hunch.ranges import NonNegativeInt, PositiveInt, Share, check_settings
-from hunch.runs.files import refuse_file, write_atomically
+from hunch.runs.files import write_atomically
+from hunch.runs.folder import require_folder
 from hunch.runs.processes import stoppable
 
 DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
@@ -86,7 +87,7 @@ def audition(arguments: Sequence[str]) -> None:
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
     if what.out:
-        refuse_file(what.out)
+        require_folder(what.out)
     rehearsal = Rehearsal(brief=True)
     with stoppable(STOPPED):
         result = heard(

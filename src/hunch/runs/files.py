@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError
 from hunch.seal import fits, read_sealed_json, sealed_json
 
 REASONS = {
@@ -42,17 +42,6 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = REASONS.get(error.errno or 0, error.strerror or str(error))
         raise HunchError(f"Cannot write {path}: {reason}. Everything saved before is intact.") from error
-
-
-def refuse_file(folder: Path) -> None:
-    """Check, before anything is spent, that a folder for results can be one.
-
-    Raises:
-        UsageError: if there is a file in its place, or in the place of a folder above it.
-    """
-    for place in (folder, *folder.absolute().parents):
-        if place.exists() and not place.is_dir():
-            raise UsageError(f"--out takes a folder, and {place} is a file: name another one.")
 
 
 def write_atomically(path: Path, data: bytes) -> None:
