@@ -75,6 +75,8 @@ APART: Final[dict[str, str]] = {
     "Prompt-OIRL": _READER,
     "DQN-Prior with a small model that writes": "the model's last digits depend on the processor",
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
+    "Code policies, written by a small real model": _RECORDED,
+    "GRPO on a small real model": "the model's last digits depend on the accelerator",
     "DQN-Prior, number of proposals k": _ABLATION,
     "DQN-Prior, temperature alpha": _ABLATION,
     "DQN-Prior, cached answers": _ABLATION,

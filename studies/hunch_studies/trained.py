@@ -41,10 +41,10 @@ from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept, runs_of
 
-MODEL: Final = "smollm2"
-"""The model, unless another is named: any that can be trained."""
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
-"""How it is loaded, also after SFT, when it is a folder."""
+"""How the model is loaded, and how the folder that SFT writes."""
+MODEL: Final = f"smollm2{OPTIONS}"
+"""The model, unless another is named with its options: any that can be trained."""
 STREAMS: Final = 32
 UPDATES: Final = 40
 """Updates of GRPO and of PPO."""
@@ -129,7 +129,7 @@ def prepare(bed: Bed, model: str, data: Path, share: float) -> None:
     if bed.sft and finished(writer) is None:
         options = SFTConfig(batch_size=16, micro=16, learning_rate=5e-4, max_tokens=bed.max_tokens)
         steps = max(3, round(bed.sft * share))
-        execute(_run(bed, "sft", model + OPTIONS, options, steps, streams=1), writer)
+        execute(_run(bed, "sft", model, options, steps, streams=1), writer)
     if not (data / "texts").exists():
         texts = 8 * max(1, round(RECORDED / 8 * share))
         mix = parse_mix(f"write:{start(bed, model, data)}=1")  # the share, after a spec with "="
@@ -139,7 +139,7 @@ def prepare(bed: Bed, model: str, data: Path, share: float) -> None:
 
 def start(bed: Bed, model: str, data: Path) -> str:
     """Return the spec of the model from which the arms start: after SFT, if the bed has it."""
-    return (f"hf:{data / 'writer'}" if bed.sft else model) + OPTIONS
+    return f"hf:{data / 'writer'}{OPTIONS}" if bed.sft else model
 
 
 def _run(bed: Bed, method: str, lm: str, options: Any, steps: int, streams: int = STREAMS) -> RunConfig:
@@ -203,7 +203,7 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
     listed = [
         Arm(MAIN, _run(bed, "grpo", lm, grpo, texts)),
         Arm(SHUFFLED, _run(bed, "grpo", lm, replace(grpo, shuffle=True), texts)),
-        Arm(UNTRAINED, _run(bed, "grpo", model + OPTIONS, alone, STREAMS)),
+        Arm(UNTRAINED, _run(bed, "grpo", model, alone, STREAMS)),
         Arm("filtered cloning", _run(bed, "rest", lm, cloning, ROUNDS * cloning.episodes)),
         Arm("DPO", replace(dpo, data=str(data / "texts"))),
         Arm("RLHF by PPO", _run(bed, "rlhf", lm, preferred, 2 * pairs + texts)),

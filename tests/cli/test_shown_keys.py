@@ -1,5 +1,7 @@
 """Keys are not shown nor stored, wherever they stand: as a model's name, in a spec, in a board's error."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import hunch
@@ -64,9 +66,10 @@ def test_a_board_that_quotes_its_key(tmp_path):
 
 def test_a_failure_that_quotes_a_key_is_written_without_it(tmp_path, monkeypatch):
     monkeypatch.setattr("hunch.runs.compare.execute", lambda *_, **__: 1 / len(hunch.lm.load(f"x:{KEY}")))
-    attempt(None, tmp_path, tmp_path)
+    job = SimpleNamespace(resolved=None)
+    attempt(job, tmp_path, tmp_path)
     monkeypatch.setattr("hunch.runs.compare.execute", quote)
-    attempt(None, tmp_path, tmp_path)
+    attempt(job, tmp_path, tmp_path)
     text = (tmp_path / "failure.txt").read_text()
     assert OTHER not in text
     assert "[" in text

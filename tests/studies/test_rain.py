@@ -7,6 +7,7 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import State, UsageError, World
+from hunch.lm import trainable
 from hunch.rl.policy import Decision
 
 torch = pytest.importorskip("torch")
@@ -139,7 +140,7 @@ def test_the_agent_keeps_its_contract(search):
 
 def test_a_judge_is_needed_and_must_answer(capsys, tmp_path):
     with pytest.raises(UsageError, match="rain needs a model that says"):
-        methods.find("rain").agent_class(None, lm=SCRATCH)
+        methods.find("rain").agent_class(None, lm=trainable(SCRATCH))
     with pytest.raises(SystemExit) as stopped:
         main(
             [

@@ -29,9 +29,9 @@ def captions(prompt: str, options: tuple[str, ...]) -> str:
 
     It takes the goal to be the mission, unless it is to put things down.
     """
-    goal, first, second = (
-        re.findall(rf"^{head}: ?(.*)$", prompt, re.MULTILINE)[-1] for head in ("An agent's goal", "1", "2")
-    )
+    goals = re.findall(r"^An agent's goal: ?(.*)$", prompt, re.MULTILINE)
+    goal = goals[-1] if goals else ""  # a blank prompt names none
+    first, second = (re.findall(rf"^{head}: ?(.*)$", prompt, re.MULTILINE)[-1] for head in ("1", "2"))
     order = next((own for words, own in _ORDERS.items() if words in goal), _MISSION)
     ranks = [
         max((i for i, words in enumerate(order) if re.search(words, caption)), default=-1)

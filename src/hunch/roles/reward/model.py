@@ -47,6 +47,8 @@ from hunch.roles.reward.settings import RewardModelConfig
 
 HELD_OUT = 0.1
 """Share of the pairs that are held out to test the fitted model (ours)."""
+UNPAIRED = 48
+"""Minimum number of texts without a pair before a warning is given (ours)."""
 TOGETHER = 128
 """Texts per batch when texts are scored."""
 BATCH = 64
@@ -133,11 +135,12 @@ class RewardModel(RewardSource):
 
     def _warn_of_few_pairs(self) -> None:
         """Warn once if as many texts as the pairs need have no other text to the same prompt."""
-        if self.warned or len(self.waiting) < 2 * self.wanted or len(self.drawn) > self.wanted // 2:
+        unpaired = len(self.waiting)
+        if self.warned or unpaired < max(UNPAIRED, 2 * self.wanted) or len(self.drawn) > self.wanted // 2:
             return
         self.warned = True
         warnings.warn(
-            f"{len(self.waiting):,} texts have no other text to the same prompt, and only "
+            f"{unpaired:,} texts have no other text to the same prompt, and only "
             f"{len(self.drawn):,} of {self.wanted:,} pairs could be made, so that no reward model is fitted: "
             "set paired (--paired), which gives neighbouring streams the same prompts.",
             HunchWarning,
