@@ -99,9 +99,8 @@ def trained(library, name, seed):
     if not file.exists():
         course = ARMS[library][name](seed)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(
-            json.dumps([(int(step), bool(success)) for step, success in course]), encoding="utf-8"
-        )
+        kept = json.dumps([(int(step), bool(success)) for step, success in course])
+        file.write_text(kept, encoding="utf-8")
         print(f"{library}, {name}, seed {seed}: {late_success(course):.2f}", flush=True)
     return json.loads(file.read_text(encoding="utf-8"))
 
