@@ -108,6 +108,11 @@ def kept(
     return [known[key] for key in asked]
 
 
+def place_name(title: str) -> str:
+    """Return a title as the name of a folder."""
+    return "".join(c if c.isalnum() else "-" for c in title.lower())
+
+
 @dataclass(frozen=True)
 class Part:
     """Runs that are compared with each other, in one environment.
@@ -148,7 +153,7 @@ class Part:
     @property
     def folder(self) -> str:
         """Name of the part's folder."""
-        return "".join(c if c.isalnum() else "-" for c in self.title.lower())
+        return place_name(self.title)
 
 
 def runs_of(arm: Arm, seeds: int, folder: Path) -> list[Path]:

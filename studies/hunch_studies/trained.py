@@ -30,6 +30,7 @@ from hunch.rl import dataset
 from hunch.rl.episodes import evaluate
 from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
+from hunch.roles.reward.rewarded import Rewarded
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
@@ -39,7 +40,7 @@ from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study, kept, runs_of
+from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
 
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
 """How the model is loaded, and how the folder that SFT writes."""
@@ -297,7 +298,8 @@ def perplexity(agent: Any) -> float:
     """Return the perplexity of the passages per token, each after an empty user message."""
     import torch  # loaded with the agent
 
-    policy = agent.agent.policy if hasattr(agent, "agent") else agent.policy
+    writer: Any = agent.agent if isinstance(agent, Rewarded) else agent
+    policy = writer.policy
     with torch.no_grad():
         mean = [float(policy.likelihood([""], [text])) for text in PASSAGES]
     return float(np.exp(-np.mean(mean)))
@@ -327,7 +329,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     for model in models:
         for name, bed in BEDS.items():
             title = name if len(models) == 1 else f"{name}, {model}"
-            place = data / "".join(c if c.isalnum() else "-" for c in title.lower())
+            place = data / place_name(title)
             listed = arms(bed, model, scale, place)
             beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
             ready = partial(prepare, bed, model, place, scale.share)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ AFTER: Final = (8, 16)
 """Numbers of programs after which the best is shown, too."""
 
 
+@cache
 def recorded(folder: Path) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
     """Read the programs of each bed, arm and seed, in the order in which they were written.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.lm.talker import Talker, chat
+from tests.started import answering
 
 import hunch
 from hunch import lm
@@ -49,11 +49,8 @@ def message(*calls: tuple[str, Any], content: str | None = None, **more: Any) ->
 
 @pytest.fixture
 def talker() -> Iterator[Talker]:
-    server = Talker()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with answering(Talker()) as server:
+        yield server
 
 
 def served(talker: Talker, script: Script | None, refuses: bool = False) -> Any:

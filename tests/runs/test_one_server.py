@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.lm.talker import Talker, chat
-from tests.started import run
+from tests.started import answering, run
 
 STEPS = 8
 PROBES = ("The sky is", "What is 1 + 2?", "Answer with A or B.")
@@ -54,11 +54,8 @@ class Busy(Talker):
 
 @pytest.fixture
 def server() -> Iterator[Busy]:
-    busy = Busy()
-    threading.Thread(target=busy.serve_forever, daemon=True).start()
-    yield busy
-    busy.shutdown()
-    busy.server_close()
+    with answering(Busy()) as busy:
+        yield busy
 
 
 def compared(folder: Path, server: Busy, runs: int, *more: str) -> Any:

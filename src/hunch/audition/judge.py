@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
-from hunch.core import Transition, UsageError, World
+from hunch.core import Transition, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel
+from hunch.lm.ways import one_way
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
 from hunch.roles.reward.judge import JUDGING, Judge, JudgeConfig, JudgeWay
@@ -76,10 +77,7 @@ def judging(way: str) -> JudgeWay:
         UsageError: if a judge cannot be asked in this way.
     """
     known: tuple[JudgeWay, ...] = get_args(JudgeWay)
-    for own in known:
-        if own == way:
-            return own
-    raise UsageError(f"A judge is asked by {', '.join(known)}, not {way!r}.")
+    return one_way("A judge", way, known)
 
 
 def _lasting(again: np.ndarray[Any, Any], wrong: float) -> float:

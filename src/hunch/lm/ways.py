@@ -17,7 +17,7 @@ text-unlisted       generate       the same, after a prompt that does not list t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 from hunch.core import UsageError
 from hunch.lm.base import LanguageModel, Verb
@@ -185,6 +185,27 @@ def way_for(
         chosen = way
     note_way(lm, role, chosen, automatic=way == "auto")
     return chosen
+
+
+Named = TypeVar("Named", bound=str)
+"""The names of ways that a role has, as literals."""
+
+
+def one_way(asked: str, way: str, ways: tuple[Named, ...]) -> Named:
+    """Return a way as one of those that a role has.
+
+    Args:
+        asked: Who is asked, at the beginning of a sentence.
+        way: The name of the way.
+        ways: The names of all ways of the role.
+
+    Raises:
+        UsageError: if the role has no such way.
+    """
+    for possible in ways:
+        if possible == way:
+            return possible
+    raise UsageError(f"{asked} is asked by {', '.join(ways)}, not {way!r}.")
 
 
 def _cannot(lm: LanguageModel, needed_by: str, asked: tuple[Way, ...], possible: tuple[Way, ...] = ()) -> str:

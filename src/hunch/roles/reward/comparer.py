@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
-from hunch.core import FloatArray, UsageError
+from hunch.core import FloatArray
 from hunch.lm.answers.lines import bounded, spoken
 from hunch.lm.answers.numerals import words_of
 from hunch.lm.answers.reading import read_option
@@ -20,7 +20,7 @@ from hunch.lm.decision import DecisionQuestion
 from hunch.lm.hearing import show
 from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import decide, extended
-from hunch.lm.ways import Way, way_for
+from hunch.lm.ways import Way, one_way, way_for
 
 CHOICES: Final = ("1", "2", "none")
 BETTER: Final = "Which of the two is better?"
@@ -46,10 +46,7 @@ def comparing(way: str) -> CompareWay:
         UsageError: if verdicts cannot be asked for in this way.
     """
     known: tuple[CompareWay, ...] = get_args(CompareWay)
-    for possible in known:
-        if possible == way:
-            return possible
-    raise UsageError(f"A judge of pairs is asked by {', '.join(known)}, not {way!r}.")
+    return one_way("A judge of pairs", way, known)
 
 
 class _Asked(NamedTuple):
