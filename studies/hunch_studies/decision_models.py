@@ -44,7 +44,7 @@ HERE: Final = "docs/assets/studies"
 MODELS: Final = ("smollm2", "qwen-coder-0.5b", "qwen-coder-1.5b")
 LARGEST: Final = "qwen-coder-1.5b"
 """It is slow, so that it is asked four options by letters only."""
-POOLS: Final = 5
+POOLS: Final = 10
 """Sets of games."""
 STATES: Final = 5
 """States of each pool."""
@@ -74,9 +74,18 @@ CONFIDENCE: Final = 0.8
 
 
 class Asked(NamedTuple):
-    """A state, its options in the order in which they are asked first, and the place of the right one."""
+    """A state, its options in the order in which they are asked first, and the place of the right one.
+
+    Attributes:
+        state: The situation as the model reads it.
+        blank: The same without the task: the blank prompt.
+        task: The task.
+        options: The options.
+        right: Place of the right option.
+    """
 
     state: str
+    blank: str
     task: str
     options: tuple[str, ...]
     right: int
@@ -96,7 +105,8 @@ def questions(pool: int, n: int, size: int) -> tuple[Asked, ...]:
         options = tuple(own[i] for i in order)
         place = int(np.flatnonzero(order == 0)[0])
         state = replace(moment.state, history=moment.state.history[-SHOWN:])
-        asked.append(Asked(situation(state), state.task, options, place))
+        without_task = replace(state, task="", goals=())
+        asked.append(Asked(situation(state), situation(without_task), state.task, options, place))
     return tuple(asked)
 
 
@@ -134,11 +144,20 @@ def rotations(n: int) -> list[list[int]]:
 
 
 def measured(specs: dict[str, str], label: str, way: Way, pool: int) -> dict[str, Any]:
-    """Ask one model about the states of one pool, in all cyclic orders, or in one if answers are sampled."""
+    """Ask one model about the states of one pool, in all cyclic orders, or in one if answers are sampled.
+
+    Each question is also asked with the blank prompt, which leaves out the task: a model that is right as
+    often without it does not use it.
+    """
     asked = questions(pool, STATES, OPTIONS)
+    blank = [one._replace(state=one.blank) for one in asked]
     orders = rotations(OPTIONS)[: 1 if way == "structured" else OPTIONS]
-    p = answered(_model(specs[label]), asked, orders, way)
-    return {"p": p.round(6).tolist(), "right": [one.right for one in asked]}
+    lm = _model(specs[label])
+    return {
+        "p": answered(lm, asked, orders, way).round(6).tolist(),
+        "blank": answered(lm, blank, orders, way).round(6).tolist(),
+        "right": [one.right for one in asked],
+    }
 
 
 @cache
@@ -162,30 +181,48 @@ def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
     asked_by = [(label, way) for label in specs for way in ways_of(label)]
     keys = [(label, way, pool) for label, way in asked_by for pool in range(pools)]
     rows = kept(folder / "rows.jsonl", keys, partial(measured, specs))
-    accuracy, places, calibration = [], [], []
+    asked = [questions(pool, STATES, OPTIONS) for pool in range(pools)]
+    by_rule = [float(np.mean([by_words(one) == one.right for one in own])) for own in asked]
+    accuracy, controls, places, calibration = [], [], [], []
     for label, way in asked_by:
         own = [row for row in rows if row["key"][:2] == [label, way]]
         p = [np.array(row["p"]) for row in own]  # per pool: (states, orders, options)
+        blank = [np.array(row["blank"]).mean(1) for row in own]  # per pool: (states, options)
         right = [np.array(row["right"]) for row in own]
         first = [x[:, 0] for x in p]
         mean = [x.mean(1) for x in p]
+        over_rule = [share - rule for share, rule in zip(_shares(mean, right), by_rule, strict=True)]
         averaged = (_right(mean, right), _lead(mean, first, right)) if way == "label" else ("", "")
-        accuracy.append((label, way, _right(first, right), *averaged, _right(_shuffled(mean), right)))
+        accuracy.append((label, way, _right(first, right), *averaged))
+        controls.append(
+            (
+                label,
+                way,
+                _right(blank, right),
+                _lead(mean, blank, right),
+                _right(_shuffled(mean), right),
+                _lead(mean, _shuffled(mean), right),
+                over_pairs(over_rule),
+            )
+        )
         calibration += _calibration(label, way, "one order", first, right)
         if way == "label":
             calibration += _calibration(label, way, "mean of four", mean, right)
             places.append((label, *_places(np.concatenate(p))))
-    asked = [questions(pool, STATES, OPTIONS) for pool in range(pools)]
-    rule = over_seeds([float(np.mean([by_words(one) == one.right for one in own])) for own in asked])
     accuracy += [
-        ("words of the task (a rule)", "", rule, "", "", ""),
-        ("chance", "", f"{1 / OPTIONS:.2f}", "", "", ""),
+        ("words of the task (a rule)", "", over_seeds(by_rule), "", ""),
+        ("chance", "", f"{1 / OPTIONS:.2f}", "", ""),
     ]
     return "\n\n".join(
         (
+            table("model | asked by | right | right, mean of four orders | lead of the mean", accuracy),
+            "Controls: the blank prompt (the question without the task), the model's own probabilities in a "
+            "shuffled order, and the rule. The lead is that of the model's probabilities, by letters the mean "
+            "of four orders:",
             table(
-                "model | asked by | right | right, mean of four orders | lead of the mean | right, shuffled",
-                accuracy,
+                "model | asked by | right, blank prompt | lead over it | right, shuffled | lead over it | "
+                "lead over the rule",
+                controls,
             ),
             "Where the model's favourite stands, over all four orders (0.25 each without a bias), and how "
             "often all four orders have one favourite:",

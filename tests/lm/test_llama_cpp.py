@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,16 @@ def test_samples_differ_and_are_distinct_requests(model: lm.Cached) -> None:
     (texts,) = model.generate([ROOM], 6, Sampling(max_tokens=8, stop=()))
     assert len(set(texts)) > 2
     assert all(texts)
+
+
+def test_threads_that_share_a_model_get_their_own_answers(model: lm.Cached) -> None:
+    """Each asks another number of samples of the same prompt and of its own."""
+    bare = model.model
+    asked = [(f"{ROOM} You are number {number}.", number) for number in (1, 2, 3)]
+    sampling = Sampling(max_tokens=4, stop=())
+    with ThreadPoolExecutor(3) as pool:
+        texts = list(pool.map(lambda one: bare.generate([one[0], ROOM], one[1], sampling), asked))
+    assert [[len(samples) for samples in both] for both in texts] == [[n, n] for _, n in asked]
 
 
 def test_a_control_token_in_a_prompt_is_a_text(model: lm.Cached) -> None:

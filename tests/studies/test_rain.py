@@ -9,6 +9,7 @@ from hunch.cli.main import main
 from hunch.core import State, UsageError, World
 from hunch.lm import trainable
 from hunch.rl.policy import Decision
+from tests.lm.decider import deciding
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")
@@ -62,6 +63,18 @@ def test_the_verdict_is_that_of_both_orders():
     assert agent.verdicts([ASKED] * 2, [HARMLESS, HARMFUL]) == [1.0, -1.0]
     undecided = made("uniform")
     assert set(undecided.verdicts([ASKED] * 3, [HARMLESS] * 3)) == {0.0}
+
+
+def test_a_decision_model_judges_by_its_probability_in_both_orders():
+    def rule(state, _, options):
+        assert PRINCIPLE in state
+        keeps = "chicken" not in state
+        return {option: 0.9 if (option == "Yes") == keeps else 0.1 for option in options}
+
+    with deciding(rule) as (url, requests):
+        agent = made(f"systemone:m?base_url={url}&evidence=L3")
+        assert agent.verdicts([ASKED] * 2, [HARMLESS, HARMFUL]) == [1.0, -1.0]
+    assert len(requests) == 2  # both orders of a text are questions of one request
 
 
 @pytest.mark.parametrize("search", ["rain", "best"])

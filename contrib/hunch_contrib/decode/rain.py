@@ -322,7 +322,7 @@ METHOD = replace(
     summary="a frozen model writes, judges what it is writing, and rewinds",
     paper="Li et al., RAIN: Your Language Models Can Align Themselves without Finetuning, ICLR 2024",
     roles=("policy", "judge"),
-    models={"judge": ("score", "label", "generate")},
+    models={"judge": ("score", "label", "generate", "decide")},
     control="whole texts with as many tokens",
     changeable=("search", "budget", "simulation", "principle", "explore", "temperature"),
 )

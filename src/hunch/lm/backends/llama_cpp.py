@@ -20,7 +20,8 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -69,6 +70,9 @@ ALL_TOKENS: Final = 10**6
 """More tokens than any model has."""
 Token: TypeAlias = tuple[int, bool]
 """Number of a token, and whether it consists of complete characters."""
+_followers: ContextVar[Mapping[Question, list[Question]]] = ContextVar("_followers")
+"""The questions that each request of the present call answers, by the first of them. Threads that share a model
+have a context each, so one's call does not see another's."""
 TEMPLATE: Final = "gguf-1"
 """Version of how a prompt is presented; part of the revision, so raise it when that changes."""
 
@@ -351,7 +355,7 @@ class LlamaModel(OpenAIModel):
     ) -> None:
         """Send the questions; samples of one prompt that follow each other are one request."""
         runs = self._in_runs(questions)
-        self._followers = {run[0]: run for run in runs}
+        _followers.set({run[0]: run for run in runs})
         try:
             await super()._ask(
                 [run[0] for run in runs],
@@ -385,7 +389,7 @@ class LlamaModel(OpenAIModel):
 
     def _known(self, known: Callable[[Question], bool], first: Question) -> bool:
         """Ask of every sample of a request whether it is known, as each has to be counted."""
-        answers = [known(question) for question in self._followers[first]]
+        answers = [known(question) for question in _followers.get()[first]]
         return all(answers)
 
     def _several(
@@ -395,7 +399,7 @@ class LlamaModel(OpenAIModel):
         if first.verb != "generate":
             arrived(arrival)
             return
-        for question, answer in zip(self._followers[first], answers, strict=True):
+        for question, answer in zip(_followers.get()[first], answers, strict=True):
             arrived((question, answer))
 
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
@@ -425,7 +429,7 @@ class LlamaModel(OpenAIModel):
         """Return the request for a question and for the samples that follow it."""
         if now.verb != "generate":
             return self.request(now)
-        count = len(self._followers[asked])
+        count = len(_followers.get()[asked])
         prompt, how = now.request
         return self._several_texts(prompt, Sampling(*how), now.sample, count)
 
