@@ -217,8 +217,8 @@ def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
         (
             table("model | asked by | right | right, mean of four orders | lead of the mean", accuracy),
             "Controls: the blank prompt (the question without the task), the model's own probabilities in a "
-            "shuffled order, and the rule. The lead is that of the model's probabilities, by letters the mean "
-            "of four orders:",
+            "shuffled order, and the rule. The lead is that of the model's probabilities, by letters the "
+            "mean of four orders:",
             table(
                 "model | asked by | right, blank prompt | lead over it | right, shuffled | lead over it | "
                 "lead over the rule",

@@ -35,10 +35,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from hunch.audition import submission
 from hunch.audition.hearing import UNINFORMED, put
 from hunch.audition.own import placed_in
 from hunch.audition.question import RESAMPLES, Bed, Manner, Role, Scores
 from hunch.audition.roles import ROLES, role_named
+from hunch.audition.submission import Submission
 from hunch.cli.options import read
 from hunch.core import FloatArray, HunchError, UsageError
 from hunch.lm.answers.cache import Cached
@@ -141,6 +143,8 @@ class LadderOptions:
     """Folder in which to write an archive of the cells and answers of each model."""
     unpack: tuple[Path, ...] = ()
     """Archives whose cells to add first."""
+    add: tuple[Path, ...] = ()
+    """Files of 'hunch audition --submit', whose rows to show in a table of their own."""
 
 
 # ---- one cell ---------------------------------------------------------------------------------------------
@@ -789,8 +793,12 @@ def _height(rung: str) -> int:
     return list(RUNGS).index(rung) if rung in RUNGS else len(RUNGS)
 
 
-def write(folder: Path) -> str:
+def write(folder: Path, submissions: Sequence[Submission] = ()) -> str:
     """Write table, values and picture of the cells in a folder; return the page.
+
+    Args:
+        folder: Folder of the study.
+        submissions: Rows of others, shown in a table of their own.
 
     Raises:
         HunchError: if there are no cells.
@@ -803,8 +811,26 @@ def write(folder: Path) -> str:
     picture(found, folder / "ladder.png")
     chosen = [row for row in found if row.chosen or isnan(row.ability)]
     page = f"# Which model for which role\n\n{table(chosen)}\n\n## All ways of asking\n\n{table(found)}\n"
+    if submissions:
+        page += f"\n## Submitted by others\n\n{added(submissions)}\n"
     write_atomically(folder / "page.md", page.encode())
     return page
+
+
+def added(submissions: Iterable[Submission]) -> str:
+    """Return the rows that others submitted as a table in Markdown.
+
+    They have no answers, so the leads question by question are not known, and there is no verdict.
+    """
+    heads = ("role", "environment", "model", "way", "questions", "ability", "uninformed", "words", "blank")
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for made in submissions:
+        for row in made.rows:
+            ability = f"{row.ability:.2f} [{row.low:.2f}, {row.high:.2f}]"
+            controls = (_figure(nan if x is None else x) for x in (row.uninformed, row.words, row.blank))
+            place = (row.role, row.env.removeprefix("hunch/"), made.model, row.way, str(row.questions))
+            lines.append(f"| {' | '.join((*place, ability, *controls))} |")
+    return "\n".join(lines)
 
 
 def _finite(value: Any) -> Any:
@@ -906,18 +932,20 @@ def command(arguments: Sequence[str]) -> None:
     check_settings(options)
     for name in options.roles:
         role_named(name)
+    submissions = [submission.read(file) for file in options.add]
     if options.unpack:
         print(f"{unpack(options.unpack, options.out):,} cells added to {options.out}.")
     if options.repeat:
         return repeat(options.out)
-    if options.pack is None and not (options.unpack and not options.rung):
+    reads_only = (options.unpack or options.add) and not options.rung
+    if options.pack is None and not reads_only:
         with stoppable(f"stopped; finished cells are kept in {options.out}, and the same command goes on."):
             climb(options)
     if options.pack is not None:
         for archive in pack(options.out, options.pack):
             print(f"Written: {archive}, {archive.stat().st_size / 2**20:.2f} MiB")
     if options.table:
-        write(options.out)
+        write(options.out, submissions)
         print(f"Written: page.md, ladder.json and ladder.png in {options.out}.")
 
 

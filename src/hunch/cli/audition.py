@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,10 +17,13 @@ from rich.table import Table
 from hunch.audition.answer import COSTS, Audition, brief, costs, notes, plain
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
+from hunch.audition.roles import role_named
+from hunch.audition.submission import FEWEST, submission, write
 from hunch.cli.environment import split_environment
 from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
+from hunch.lm.registry import load
 from hunch.lm.settings import Limits
 from hunch.lm.ways import Way
 from hunch.ranges import NonNegativeInt, PositiveInt, Share, check_settings
@@ -71,6 +75,9 @@ class AuditionOptions:
     """Print a table with a row per environment, the costs and the calibration, instead of a line per role."""
     out: Path | None = None
     """Folder for audition.html and audition.json, which hold the table. Default: only print."""
+    submit: Path | None = None
+    """File for rows that others can add to their ladder: one model, asked in the roles' own environments with
+    the usual and with the blank prompt. Nothing is sent."""
     dry_run: bool = False
     """Only count the requests, tokens and cost; no model is asked."""
 
@@ -88,24 +95,28 @@ def audition(arguments: Sequence[str]) -> None:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
     if what.out:
         require_folder(what.out)
+    if what.submit:
+        _check_submitting(what)
     rehearsal = Rehearsal(brief=True)
+    budget = None if what.dry_run else budget_of(what.budget)
+    asking = partial(
+        heard,
+        env=what.env or None,
+        env_options=env_options,
+        data=what.data,
+        questions=what.questions,
+        seed=what.seed,
+        worth=what.worth,
+        way=what.way,
+        most=what.most if what.until == "decided" else None,
+        budget=budget,
+        join=rehearsal if what.dry_run else None,
+        progress=_show_progress,
+    )
     with stoppable(STOPPED):
-        result = heard(
-            list(what.lm),
-            what.roles,
-            what.env or None,
-            env_options=env_options,
-            data=what.data,
-            questions=what.questions,
-            seed=what.seed,
-            worth=what.worth,
-            way=what.way,
-            blank=what.blank,
-            most=what.most if what.until == "decided" else None,
-            budget=None if what.dry_run else budget_of(what.budget),
-            join=rehearsal if what.dry_run else None,
-            progress=_show_progress,
-        )
+        result = asking(list(what.lm), what.roles, blank=what.blank)
+        if what.submit and not what.dry_run:
+            _submit(what.submit, what.lm[0], result, asking)
     if what.dry_run:
         return _estimate(result, rehearsal)
     if what.table:
@@ -117,6 +128,37 @@ def audition(arguments: Sequence[str]) -> None:
         write_atomically(what.out / "audition.html", page(result).encode())
         write_atomically(what.out / "audition.json", json.dumps(plain(result), indent=1).encode())
         print(f"Kept in {what.out}: audition.html, audition.json.")
+
+
+def _check_submitting(what: AuditionOptions) -> None:
+    """Check before a question is asked that an audition can be submitted.
+
+    Raises:
+        UsageError: if it cannot.
+    """
+    if len(what.lm) != 1:
+        raise UsageError("--submit takes the rows of one model: name one with --lm.")
+    if what.env or what.data or what.blank or what.until == "decided":
+        raise UsageError(
+            "--submit asks in the roles' own environments, so that rows can be compared, and asks the blank "
+            "prompt by itself: leave out --env, --data, --blank and --until."
+        )
+    if what.questions < FEWEST:
+        raise UsageError(f"--submit needs at least {FEWEST} questions per role, not {what.questions}.")
+    require_folder(what.submit.parent)  # type: ignore[union-attr]
+    if what.submit and what.submit.is_dir():
+        raise UsageError(f"--submit takes a file, and {what.submit} is a folder.")
+
+
+def _submit(file: Path, spec: str, usual: Audition, asking: Callable[..., Audition]) -> None:
+    """Ask the blank prompts of the roles that were asked, and write the rows."""
+    asked = dict.fromkeys(line.heard.role for line in usual.lines if line.heard.has_score)
+    with_blank = [name for name in asked if role_named(name).blank]
+    nothing = replace(usual, lines=(), stopped="")
+    blank = asking([spec], with_blank, blank=True) if with_blank else nothing
+    made = submission(load(spec), usual, blank)
+    write(made, file)
+    print(f"Written: {file}, {len(made.rows)} rows of {made.model} to hand on. Nothing was sent.")
 
 
 def _show_progress(what: str) -> None:

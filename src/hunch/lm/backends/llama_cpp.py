@@ -71,8 +71,8 @@ ALL_TOKENS: Final = 10**6
 Token: TypeAlias = tuple[int, bool]
 """Number of a token, and whether it consists of complete characters."""
 _followers: ContextVar[Mapping[Question, list[Question]]] = ContextVar("_followers")
-"""The questions that each request of the present call answers, by the first of them. Threads that share a model
-have a context each, so one's call does not see another's."""
+"""The questions that each request of the present call answers, by the first of them. Threads that share a
+model have a context each, so one's call does not see another's."""
 TEMPLATE: Final = "gguf-1"
 """Version of how a prompt is presented; part of the revision, so raise it when that changes."""
 

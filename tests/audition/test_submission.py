@@ -1,0 +1,90 @@
+"""Rows of an audition for others: written by the command, read by the ladder, checked both times."""
+
+import json
+
+import pytest
+
+from hunch.audition import submission
+from hunch.cli.main import main
+from hunch.core import UsageError
+
+pytest.importorskip("model2vec")
+ladder = pytest.importorskip("hunch_studies.ladder")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("submitted") / "rows.json"
+    asked = ["--roles", "prior", "planner", "writer", "--questions", "20"]
+    main(["audition", "--lm", "minilm", *asked, "--submit", str(path)])
+    return path
+
+
+def test_the_rows_hold_the_blank_prompt_and_no_role_that_could_not_be_asked(file):
+    made = submission.read(file)
+    assert made.model == "minilm"
+    assert made.evidence == "L3"
+    assert {row.role for row in made.rows} == {"prior", "planner"}  # an encoder writes nothing
+    [plan] = [row for row in made.rows if row.role == "planner"]
+    assert plan.blank is not None
+    assert plan.blank < plan.low
+    assert str(file.parent) not in file.read_text()
+
+
+def test_the_ladder_shows_them_beside_its_cells(file, tmp_path, capsys):
+    options = ["--rung", "mine=minilm", "--roles", "planner", "--pilot", "20", "--full", "0"]
+    ladder.command(["--out", str(tmp_path), *options, "--add", str(file)])
+    page = (tmp_path / "page.md").read_text()
+    [row] = [row for row in submission.read(file).rows if row.role == "planner"]
+    assert "## Submitted by others" in page
+    assert f"| planner | Kitchen | minilm | similarity | 20 | {row.ability:.2f}" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ability", 1.5, "between 0 and 1"),
+        ("ability", "good", "wrong type"),
+        ("ability", float("nan"), "wrong type"),
+        ("low", 0.99, "outside its interval"),
+        ("role", "oracle", "no role"),
+        ("way", "telepathy", "no way of asking"),
+        ("questions", 3, "needs at least 20"),
+        ("seconds", float("inf"), "at least 0"),
+        ("words", True, "wrong type"),
+    ],
+)
+def test_a_row_that_was_changed_is_refused(file, tmp_path, name, value, says):
+    lines = json.loads(file.read_text())
+    for row in lines["rows"]:
+        row[name] = value
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(lines))
+    with pytest.raises(UsageError, match=says):
+        submission.read(changed)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": "hunch-audition-1"}', "[" * 100_000, "\0"])
+def test_another_file_is_refused(tmp_path, text):
+    path = tmp_path / "rows.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"rows\.json"):
+        submission.read(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--lm", "minilm", "bag-of-words"],
+        ["--lm", "minilm", "--questions", "5"],
+        ["--lm", "minilm", "--env", "hunch/FrozenLake-v0"],
+        ["--lm", "minilm", "--blank"],
+        ["--lm", "uniform", "--roles", "prior", "--questions", "20"],
+    ],
+)
+def test_what_cannot_be_compared_is_refused(tmp_path, options, capsys):
+    file = tmp_path / "rows.json"
+    with pytest.raises(SystemExit) as end:
+        main(["audition", *options, "--submit", str(file)])
+    assert end.value.code == 2
+    assert not file.exists()
