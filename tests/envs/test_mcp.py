@@ -17,6 +17,7 @@ from tests.started import run
 import hunch
 from hunch import admitted
 from hunch.core import HunchError, UsageError
+from hunch.envs.mcp import MOST_TOOLS
 
 pytest.importorskip("mcp")
 
@@ -116,6 +117,91 @@ def test_a_tool_that_hangs_is_one_sentence(program: str) -> None:
         assert time.monotonic() - began < 20
     finally:
         env.close()
+
+
+PAGED = """
+import json, os, sys
+
+TOOLS = ["price", "structured", "picture", "refuse", "die", "anything"]
+print("Welcome to the shop!", flush=True)  # no message, as many servers print
+for line in sys.stdin:
+    message = json.loads(line)
+    method, given = message.get("method"), message.get("params") or {}
+    problem = None
+    if method == "initialize":
+        about = {"name": "shop", "version": "1"}
+        version = given["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
+    elif method == "tools/list" and "endless" in sys.argv:
+        schema = {"type": "object"}
+        number = int(given.get("cursor") or 0)
+        result = {"tools": [{"name": f"tool{number}", "inputSchema": schema}], "nextCursor": str(number + 1)}
+    elif method == "tools/list":
+        number = int(given.get("cursor") or 0)
+        schema = {"type": "object"} if number == 5 else {"type": "object", "properties": {}}
+        result = {"tools": [{"name": TOOLS[number], "inputSchema": schema}]}
+        if number < 5:
+            result["nextCursor"] = str(number + 1)
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": json.dumps(given.get("arguments"))}]}
+        if given["name"] == "structured":
+            result = {"content": [], "structuredContent": {"cents": 42}}
+        elif given["name"] == "picture":
+            result = {"content": [{"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}]}
+        elif given["name"] == "refuse":
+            problem = {"code": -32000, "message": "out of stock"}
+        elif given["name"] == "die":
+            os._exit(3)
+    else:
+        result = {}
+    if "id" in message:
+        answer = {"error": problem} if problem else {"result": result}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+"""A server without the package: it lists one tool on each page."""
+
+
+@pytest.fixture
+def paged(tmp_path: Path) -> str:
+    file = tmp_path / "paged.py"
+    file.write_text(PAGED)
+    return f"{shlex.quote(sys.executable)} {shlex.quote(str(file))}"
+
+
+def test_tools_on_later_pages_are_offered_and_every_result_is_text(
+    paged: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    env = hunch.make(f"mcp:{paged}", task="Shop.", seconds=20.0)
+    try:
+        assert list(env.get_wrapper_attr("tools")) == [
+            "price", "structured", "picture", "refuse", "die", "anything",
+        ]  # fmt: skip
+        env.reset(seed=0)
+        assert env.step('{"name": "structured"}')[0] == 'structured returned: {"cents": 42}'
+        assert env.step('{"name": "picture"}')[0] == "picture returned: [image image/png]"
+        assert "out of stock" in env.step('{"name": "refuse"}')[0]
+        assert "no argument of" in env.step('{"name": "price", "arguments": {"of": "pen"}}')[0]
+        assert env.step('{"name": "anything", "arguments": {"of": "pen"}}')[0] == (
+            'anything returned: {"of": "pen"}'
+        )
+    finally:
+        env.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_list_of_tools_without_end_is_cut(paged: str) -> None:
+    env = hunch.make(f"mcp:{paged} endless", task="Shop.", seconds=20.0)
+    assert len(env.get_wrapper_attr("tools")) == MOST_TOOLS
+    env.close()
+
+
+def test_a_server_that_ends_stops_the_run_in_a_sentence(paged: str) -> None:
+    env = hunch.make(f"mcp:{paged}", task="Shop.", seconds=20.0)
+    env.reset(seed=0)
+    for _ in range(2):
+        with pytest.raises(HunchError, match="is gone"):
+            env.step('{"name": "die"}')
+    env.close()
 
 
 def test_a_server_that_hangs_from_the_start_is_one_sentence() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import shlex
 import threading
 from collections.abc import Mapping
@@ -13,12 +15,15 @@ from typing import Any, ClassVar, Final
 
 from hunch.admitted import require, require_server
 from hunch.core import HunchError, UsageError
-from hunch.envs.tools import Tool, Tools
+from hunch.envs.tools import Tool, Tools, ToolsGoneError
 from hunch.extras import library
 from hunch.ranges import PositiveFloat, PositiveInt
 
 MOST_TOOLS: Final = 128
-"""Largest number of tools that a server may offer."""
+"""Largest number of tools of a server that an agent is offered."""
+
+PATIENCE: Final = 5.0
+"""Seconds in which a server has to answer a ping, after a call that failed."""
 
 
 class Server:
@@ -35,6 +40,8 @@ class Server:
 
     def __init__(self, place: str, seconds: float) -> None:
         library("mcp", "The tools of an MCP server need mcp", "mcp")
+        # A server that prints more than messages is common, and the package logs a traceback for each line.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
         self.place = place
         self.seconds = seconds
         self.remote = place.startswith(("http://", "https://"))
@@ -58,10 +65,11 @@ class Server:
         """Call a tool, and return its result as text.
 
         Raises:
-            HunchError: if the tool fails, or the server is gone or late.
+            HunchError: if the tool fails or is late.
+            ToolsGoneError: if the server is gone.
         """
         if self._session is None:
-            raise HunchError(f"the MCP server {self.place} is gone")
+            raise ToolsGoneError(f"The MCP server {self.place} is gone.")
         asked = asyncio.run_coroutine_threadsafe(self._called(name, dict(arguments)), self._loop)
         try:
             result = asked.result(self.seconds)
@@ -71,14 +79,26 @@ class Server:
         except HunchError:
             raise
         except Exception as error:  # what the package raises differs between its versions
+            if self._is_gone():
+                raise ToolsGoneError(f"The MCP server {self.place} is gone: {_reason(error)}.") from error
             raise HunchError(f"{type(error).__name__}: {error}") from error
-        texts = [
-            str(part.get("text", "")) for part in result.get("content", ()) if part.get("type") == "text"
-        ]
-        text = "\n".join(texts)
+        text = _shown(result)
         if result.get("isError"):
             raise HunchError(text or "the tool failed")
         return text
+
+    def _is_gone(self) -> bool:
+        """Return whether the server answers no ping, either; one that is late may be busy."""
+        if self._session is None or self._loop.is_closed():
+            return True
+        asked = asyncio.run_coroutine_threadsafe(self._session.send_ping(), self._loop)
+        try:
+            asked.result(min(self.seconds, PATIENCE))
+        except LateError:
+            asked.cancel()
+        except Exception as error:  # an answer that refuses pings is an answer
+            return not hasattr(error, "error") or "closed" in str(error).lower()
+        return False
 
     def close(self) -> None:
         """End the connection, and the program if one was started."""
@@ -111,7 +131,7 @@ class Server:
             streams = await stack.enter_async_context(self._transport())
             session = await stack.enter_async_context(mcp.ClientSession(streams[0], streams[1]))
             await session.initialize()
-            listed = (await session.list_tools()).model_dump(by_alias=True)["tools"]
+            listed = await _all_tools(session)
             self._session = session
             self._ready.set_result(listed)
             await self._closing.wait()
@@ -126,6 +146,40 @@ class Server:
             return connect(self.place)
         command, *arguments = shlex.split(self.place)
         return stdio.stdio_client(stdio.StdioServerParameters(command=command, args=arguments))
+
+
+async def _all_tools(session: Any) -> list[dict[str, Any]]:
+    """Return the tools of a server, which may list them page by page, up to the most that are offered."""
+    from mcp import types  # the optional package
+
+    tools: list[dict[str, Any]] = []
+    page = (await session.list_tools()).model_dump(by_alias=True)
+    while True:
+        tools += page["tools"]
+        cursor = page.get("nextCursor")
+        # A page without tools does not bring a server that never ends its list any nearer to the limit.
+        if cursor is None or not page["tools"] or len(tools) >= MOST_TOOLS:
+            return tools[:MOST_TOOLS]
+        asked = types.PaginatedRequestParams(cursor=cursor)
+        page = (await session.list_tools(params=asked)).model_dump(by_alias=True)
+
+
+def _shown(result: Mapping[str, Any]) -> str:
+    """Return a tool's result as text: its texts, or else its structured content; what is no text is named."""
+    texts = []
+    for part in result.get("content", ()):
+        kind = str(part.get("type"))
+        resource = part.get("resource") or {}
+        if kind == "text":
+            texts.append(str(part.get("text", "")))
+        elif "text" in resource:
+            texts.append(str(resource["text"]))
+        else:
+            texts.append(f"[{kind} {part.get('mimeType') or part.get('uri') or ''}".rstrip() + "]")
+    structured = result.get("structuredContent")
+    if not texts and structured is not None:
+        return json.dumps(structured, ensure_ascii=False)
+    return "\n".join(texts)
 
 
 def _reason(error: BaseException) -> str:
@@ -170,7 +224,7 @@ class MCP(Tools):
         if not task:
             raise UsageError("The tools of an MCP server come without a task: state one with --env.task.")
         self.server = Server(place, seconds)
-        tools = [self._tool(listed) for listed in self.server.tools[:MOST_TOOLS]]
+        tools = [self._tool(listed) for listed in self.server.tools]
         if not tools:
             self.server.close()
             raise UsageError(f"The MCP server {place} offers no tools.")
@@ -183,7 +237,9 @@ class MCP(Tools):
             task=task,
             score=score if answer else None,
             max_steps=max_steps,
-            seconds=seconds + 1.0,  # the server's own limit comes first, and its sentence is clearer
+            seconds=seconds
+            + PATIENCE
+            + 1.0,  # the server's own limit comes first, and its sentence is clearer
             render_mode=render_mode,
         )
 

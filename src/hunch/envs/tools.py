@@ -107,11 +107,15 @@ class Tool:
         if not isinstance(arguments, dict):
             return "its arguments are no object"
         properties = self.parameters.get("properties", {})
+        # A schema that names no properties admits any, and so does one that says so.
+        open_ended = self.parameters.get("additionalProperties", "properties" not in self.parameters)
         for name in self.parameters.get("required", ()):
             if name not in arguments:
                 return f"the argument {name} is missing"
         for name, value in arguments.items():
             if name not in properties:
+                if open_ended is not False:
+                    continue
                 known = ", ".join(properties) or "none"
                 return f"there is no argument {name}; its arguments are {known}"
             if not _fits(value, properties[name]):
@@ -134,6 +138,10 @@ class Call:
     arguments: Mapping[str, Any]
     result: str
     error: str = ""
+
+
+class ToolsGoneError(HunchError):
+    """No tool of this environment can be called any more, so the run cannot go on."""
 
 
 Score = Callable[[str, Sequence[Call]], float]
@@ -269,7 +277,7 @@ class Tools(TextEnv):
         def run() -> None:
             try:
                 results.append(tool.call(**arguments))
-            except BaseException as error:  # a tool may raise anything, and none may end the episode
+            except BaseException as error:  # a tool may raise anything, and its failure ends no episode
                 raised.append(error)
 
         # A thread of its own, because a call that hangs cannot be ended in this one.
@@ -278,6 +286,8 @@ class Tools(TextEnv):
         thread.join(self.seconds)
         if thread.is_alive():
             return "", f"no result within {self.seconds:g} seconds"
+        if raised and isinstance(raised[0], ToolsGoneError):
+            raise raised[0]
         if raised:
             said = str(raised[0])
             return "", said if isinstance(raised[0], HunchError) else f"{type(raised[0]).__name__}: {said}"
