@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE := .venv-engine
 DECISIONS := .venv-decisions
+VERIFIERS := .venv-verifiers
 # Pools of games of the demo, and steps in each. One pool takes 2,500 steps, enough for the picture within two
 # minutes on two cores; the table of the README has five pools with 9,000 steps.
 SEEDS ?= 1
@@ -15,7 +16,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo demo-lm release test test-thorough test-engine test-proofs test-ray test-served test-decisions test-models lint check study docs bench clean
+.PHONY: setup demo demo-lm release test test-thorough test-engine test-proofs test-ray test-served test-decisions test-verifiers test-trl test-models lint check study docs bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -74,6 +75,18 @@ test-decisions: setup
 	$(DECISIONS)/bin/pip install $(PIP_FLAGS) -c constraints.txt "jev-compatible-server[transformers]==0.1.1"
 	$(BIN)/hunch models get smollm2
 	HUNCH_DECISION_SERVER=$(DECISIONS)/bin/python $(BIN)/python -m pytest -m decisions tests/lm/test_decision_server.py
+
+# Environments in verifiers and back, which has an environment of its own: 570 MB, and OpenEnv in ours.
+test-verifiers: setup
+	$(PYTHON) -m venv $(VERIFIERS)
+	$(VERIFIERS)/bin/pip install $(PIP_FLAGS) -e examples/verifiers
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[openenv]"
+	HUNCH_VERIFIERS=$(CURDIR)/$(VERIFIERS)/bin $(BIN)/python -m pytest -m verifiers tests/ext/test_verifiers.py
+
+# TRL's trainers in our environments, and its losses beside ours.
+test-trl: setup
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e ".[trl]"
+	$(BIN)/python -m pytest -m trl
 
 lint: setup
 	$(BIN)/ruff check src pocket contrib studies tests benchmarks examples
