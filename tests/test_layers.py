@@ -39,6 +39,7 @@ GROUND = {
     "text_files",
     "printable",
     "admitted",
+    "little_memory",
 }
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
@@ -55,7 +56,8 @@ MAY_IMPORT = {
     "suggest": set(),
     "renamed": {"core"},
     "plugins": set(),
-    "extras": {"core"},
+    "extras": {"core", "little_memory"},
+    "little_memory": set(),
     "admitted": {"core"},
     "text_files": {"core"},
     "lm": GROUND,

@@ -19,8 +19,12 @@ Read :mod:`hunch.core` first. Heavy libraries are imported where they are used.
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from hunch import core, envs, lazy, lm, methods, roles  # noqa: F401 - of the package
-from hunch.envs import make as make
+from hunch import little_memory
+
+little_memory.say_in_a_sentence()  # before the libraries are loaded, which may not fit
+
+from hunch import core, envs, lazy, lm, methods, roles  # noqa: E402, F401 - of the package
+from hunch.envs import make as make  # noqa: E402
 
 if TYPE_CHECKING:
     from hunch.names import *  # noqa: F403 - a stub, for type checkers

@@ -6,18 +6,14 @@ studies.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from importlib import import_module
 from importlib.metadata import distribution
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from hunch.core import UsageError
-
-NO_MEMORY = (os.strerror(errno.ENOMEM), "failed to map segment")
-"""What the system says where a library does not fit in memory."""
+from hunch.little_memory import is_lack_of_memory
 
 
 class NotInstalledError(UsageError):
@@ -54,7 +50,7 @@ def library(name: str, sentence: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        if any(words in str(error) for words in NO_MEMORY):  # it was found and does not fit
+        if is_lack_of_memory(error):  # it was found and does not fit
             raise MemoryError(str(error)) from error
         raise NotInstalledError(f"{sentence}: {install(extra)}.") from error
 

@@ -249,7 +249,7 @@ NUMBERS |= {"terminated": True, "truncated": False}
 
 def test_too_little_memory_is_a_sentence(hunch):
     code, _, errors = hunch(*RUN, *SMALL, "--hidden", "999999999")
-    assert (code, errors) == (1, "hunch: These settings need more memory than there is.\n")
+    assert (code, errors) == (1, "hunch: There is not enough memory for this.\n")
 
 
 def test_a_missing_extra_is_named(tmp_path):

@@ -1,5 +1,6 @@
 """Commands without memory: one sentence that says so, and not that a package is missing."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -43,3 +44,41 @@ def test_little_memory_is_a_sentence(name, megabytes, tmp_path):
     if done.returncode:
         assert done.stderr.strip().count("\n") == 0, said
         assert "memory" in done.stderr, said
+
+
+@pytest.mark.parametrize("line", [[COMMAND], [sys.executable, "-m", "hunch"]])
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("MemoryError", "hunch: There is not enough memory for this."),
+        ("ImportError('numpy.so: failed to map segment from shared object')", "There is not enough memory"),
+        ("SystemError('<f> returned NULL without setting an exception')", "There is not enough memory"),
+        ("KeyboardInterrupt", "hunch: stopped."),
+    ],
+)
+def test_what_happens_while_libraries_are_loaded_is_a_sentence(line, fault, sentence, tmp_path):
+    (tmp_path / "numpy.py").write_text(f"raise {fault}\n")
+    how = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run([*line, "envs"], env={**os.environ, "PYTHONPATH": str(tmp_path)}, **how)
+    assert done.returncode
+    assert done.stdout == ""
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_programs_keep_their_tracebacks(tmp_path):
+    (tmp_path / "numpy.py").write_text("raise MemoryError\n")
+    how = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", "import hunch"], env=environment, **how)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", range(130, 190, 10))
+def test_memory_for_no_library_is_a_sentence(megabytes, tmp_path):
+    done = hunch(tmp_path, megabytes, "methods")
+    assert "Traceback" not in done.stderr
+    if done.returncode:
+        assert "memory" in done.stderr.lower()

@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from hunch.core import HunchError
-from hunch.extras import NO_MEMORY, install
+from hunch.extras import install
+from hunch.little_memory import SENTENCE, is_lack_of_memory
 
 EXTRAS = {
     "torch": "torch",
@@ -17,18 +18,17 @@ EXTRAS = {
     "matplotlib": "plot",
 }
 """Packages that a command may lack, with the extra of ``pip install 'hunch[...]'`` that installs each."""
-MEMORY = "These settings need more memory than there is."
 
 
 def known(error: HunchError) -> str:
     """Return the message of an error of Hunch, or one about memory if a lack of memory caused it."""
-    return MEMORY if _is_memory(error.__cause__) else str(error)
+    return SENTENCE if _is_memory(error.__cause__) else str(error)
 
 
 def sentence(error: Exception) -> str:
     """Return a sentence for an unexpected error: an unusable file, a missing package, or a bug in Hunch."""
     if _is_memory(error):
-        return MEMORY
+        return SENTENCE
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -39,11 +39,7 @@ def sentence(error: Exception) -> str:
 
 
 def _is_memory(error: BaseException | None) -> bool:
-    """Return whether memory ran out; on a CPU torch raises a RuntimeError with the system's own words."""
+    """Return whether memory ran out, here or on a device of torch."""
     torch: Any = sys.modules.get("torch")
     on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-    return (
-        on_device
-        or isinstance(error, MemoryError)
-        or any(words in str(error) for words in (*NO_MEMORY, "bad_alloc"))
-    )
+    return on_device or is_lack_of_memory(error)

@@ -329,7 +329,13 @@ def _start(context: Any, job: Job, budget: Budget | None) -> BaseProcess:
     process: BaseProcess = context.Process(target=_work, args=(job, budget), daemon=False)
     limits = thread_limits(job.config.threads)
     with environment(limits), without_main():  # the fork server starts with the first process
-        process.start()
+        try:
+            process.start()
+        except (EOFError, OSError) as error:
+            raise HunchError(
+                "No process can be started for a run: there may be too little memory, or too many processes. "
+                "The same command goes on."
+            ) from error
     return process
 
 

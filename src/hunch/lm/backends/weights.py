@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.core import HunchError, UsageError
-from hunch.extras import NO_MEMORY, install, library
+from hunch.extras import install, library
+from hunch.little_memory import SENTENCE, is_lack_of_memory
 from hunch.lm.backends.llama_server import check_file, free_memory
 from hunch.text_files import read_lines
 
@@ -115,8 +116,8 @@ def libraries() -> tuple[Any, Any]:
 
 def lacks_library(error: ImportError) -> HunchError:
     """Return an error that names the extra that installs the missing library."""
-    if any(words in str(error) for words in NO_MEMORY):  # it was found and does not fit
-        return HunchError("This model's libraries need more memory than there is.")
+    if is_lack_of_memory(error):  # it was found and does not fit
+        return HunchError(SENTENCE)
     return HunchError(f"This model needs {error.name or 'transformers'}: {install('hf')}.")
 
 
