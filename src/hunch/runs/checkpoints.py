@@ -63,8 +63,12 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    buffer.write(seal(buffer.getvalue()))
-    write_atomically(path, buffer.getvalue())
+    # Views, because copies of a large state would leave holes in memory with each checkpoint.
+    with buffer.getbuffer() as written:
+        checksum = seal(written)
+    buffer.write(checksum)
+    with buffer.getbuffer() as data:
+        write_atomically(path, data)
 
 
 def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:

@@ -44,7 +44,7 @@ def writing(path: Path) -> Iterator[None]:
         raise HunchError(f"Cannot write {path}: {reason}. Everything saved before is intact.") from error
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes | memoryview) -> None:
     """Replace a file atomically: readers see the old or the new contents, even after a crash."""
     temporary = path.with_name(path.name + ".tmp")
     with writing(path):

@@ -126,6 +126,13 @@ class UniformPrior(DistributionPrior):
     def __init__(self, evidence: EvidenceLevel | None = None) -> None:
         super().__init__(evidence)
 
+    def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return equal probabilities over ``state.actions`` for each state.
+
+        Nothing is kept: 65,536 states would take more memory than a replay buffer, to save a division.
+        """
+        return self._compute(list(states))
+
     def _compute(self, states: list[State]) -> list[FloatArray]:
         return [np.full(len(state.options), 1 / len(state.options)) for state in states]
 
