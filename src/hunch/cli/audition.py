@@ -28,7 +28,7 @@ from hunch.lm.settings import Limits
 from hunch.lm.ways import Way
 from hunch.ranges import NonNegativeInt, PositiveInt, Share, check_settings
 from hunch.runs.files import write_atomically
-from hunch.runs.folder import require_folder
+from hunch.runs.folder import require_writable
 from hunch.runs.processes import stoppable
 
 DESCRIPTION = """Ask models the questions of each role, whose true answers are known, with the prompts of the
@@ -94,7 +94,7 @@ def audition(arguments: Sequence[str]) -> None:
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
     if what.out:
-        require_folder(what.out)
+        require_writable(what.out)
     if what.submit:
         _check_submitting(what)
     rehearsal = Rehearsal(brief=True)
@@ -145,7 +145,7 @@ def _check_submitting(what: AuditionOptions) -> None:
         )
     if what.questions < FEWEST:
         raise UsageError(f"--submit needs at least {FEWEST} questions per role, not {what.questions}.")
-    require_folder(what.submit.parent)  # type: ignore[union-attr]
+    require_writable(what.submit.parent)  # type: ignore[union-attr]
     if what.submit and what.submit.is_dir():
         raise UsageError(f"--submit takes a file, and {what.submit} is a folder.")
 

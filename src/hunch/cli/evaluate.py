@@ -18,7 +18,7 @@ from hunch.core import UsageError
 from hunch.ranges import PositiveInt
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.folder import require_folder
+from hunch.runs.folder import require_writable
 from hunch.runs.processes import stoppable
 from hunch.runs.stored import read_run
 
@@ -63,7 +63,7 @@ def evaluate(arguments: Sequence[str]) -> None:
         return_unknown_args=True,
     )
     if where.out:
-        require_folder(where.out)
+        require_writable(where.out)
     given = {name: getattr(where, name) for name in changeable}
     changed = {name: value for name, value in given.items() if value != changeable[name]}
     trial = Trial(

@@ -242,15 +242,19 @@ def _hdf5(episodes: Sequence[Recording]) -> bytes:
 
 
 def refuse_existing(folder: Path) -> None:
-    """Check that a folder is new or empty, before a data set is recorded into it.
+    """Check that a folder is new or empty and can be written, before a data set is recorded into it.
 
     Raises:
         UsageError: if the folder is not empty, or is a file.
+        HunchError: if there is no permission to write it.
     """
     if (folder / "metadata.json").exists():
         raise UsageError(f"{folder} already holds a data set; choose another folder.")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise UsageError(f"A data set needs a new folder, but {folder} already exists; choose another one.")
+    there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise HunchError(f"Cannot write {folder}: there is no permission to write in {there}.")
 
 
 def load(folder: str | Path) -> Dataset:
@@ -271,6 +275,8 @@ def load(folder: str | Path) -> Dataset:
         dataset = Dataset(ours["env"], ours["env_options"], episodes, ours["provenance"])
         if "checksum" in ours and ours["checksum"] != _checksum(dataset):
             raise ValueError("its checksum does not fit its contents")
+    except PermissionError as error:
+        raise HunchError(f"The data set in {folder} cannot be read: permission is denied.") from error
     except Exception as error:  # the readers of other libraries raise anything at a damaged file
         raise HunchError(f"The data set in {folder} is damaged: {' '.join(str(error).split())}.") from error
     check(dataset)

@@ -18,7 +18,7 @@ from annotated_types import Ge
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.runs.differences import differences, leaves
 from hunch.runs.earlier import current_identity
-from hunch.runs.files import write_atomically, writing
+from hunch.runs.files import reading, write_atomically, writing
 from hunch.seal import checked, seal
 
 CHECKPOINT = Path("checkpoint") / "state.pt"
@@ -75,18 +75,19 @@ def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | 
     """Read a checkpoint of a run, by default the last one; None if there is none yet.
 
     Raises:
-        HunchError: if the file is damaged.
+        HunchError: if the file is damaged or cannot be read.
 
     Warns:
         HunchWarning: if the file has no checksum.
     """
     path = folder / which
-    if not path.exists():
-        return None
+    with reading(path):
+        if not path.exists():
+            return None
+        data = path.read_bytes()
     import torch  # takes a second; the command refuses wrong settings before it
 
     try:
-        data = path.read_bytes()
         has_checksum = checked(data)
         device = None if torch.cuda.is_available() else "cpu"  # an accelerator may have written it
         state = torch.load(io.BytesIO(data), map_location=device, weights_only=True)

@@ -40,8 +40,9 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = REASONS.get(error.errno or 0, error.strerror or str(error))
-        raise HunchError(f"Cannot write {path}: {reason}. Everything saved before is intact.") from error
+        raise HunchError(
+            f"Cannot write {path}: {_reason(error)}. Everything saved before is intact."
+        ) from error
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
@@ -82,17 +83,34 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 # ---- reading ---------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn an error of the operating system in this block into one sentence; the file is not damaged."""
+    try:
+        yield
+    except OSError as error:
+        raise HunchError(f"Cannot read {path}: {_reason(error)}.") from error
+
+
+def _reason(error: OSError) -> str:
+    """Return why the operating system refused, in a few words."""
+    return REASONS.get(error.errno or 0, error.strerror or str(error))
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """Read a JSON object without its checksum; None if there is no such file.
 
     Raises:
-        HunchError: if the file is damaged.
+        HunchError: if the file is damaged or cannot be read.
     """
+    with reading(path):
+        try:
+            data = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
     try:
-        value: dict[str, Any] = read_sealed_json(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, OSError, RecursionError) as error:
+        value: dict[str, Any] = read_sealed_json(data)
+    except (ValueError, RecursionError) as error:
         raise HunchError(f"{path} is damaged: {error}.") from error
     if not isinstance(value, dict):
         raise HunchError(f"{path} is damaged: it does not contain a JSON object.")
@@ -103,11 +121,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read the complete lines of a JSON-lines file without their checksums; empty if there is no file.
 
     Raises:
-        HunchError: if a line is damaged.
+        HunchError: if a line is damaged, or the file cannot be read.
     """
-    if not path.exists():
-        return []
-    *complete, rest = path.read_bytes().split(b"\n")
+    with reading(path):
+        if not path.exists():
+            return []
+        data = path.read_bytes()
+    *complete, rest = data.split(b"\n")
     if fits(rest[:-1] + b"\n"):  # not what a kill leaves: the line is whole, and its end was changed
         complete.append(rest)
     return [_read_line(path, number, line + b"\n") for number, line in enumerate(complete, 1) if line]
@@ -130,7 +150,7 @@ def last_line(path: Path) -> dict[str, Any] | None:
             file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
             complete = file.read().split(b"\n")[:-1]
         value: dict[str, Any] | None = read_sealed_json(complete[-1] + b"\n") if complete else None
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
     return value
 

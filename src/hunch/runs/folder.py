@@ -34,7 +34,7 @@ from hunch.runs.checkpoints import BEST, CHECKPOINT, KEPT_AT, write_checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
 from hunch.runs.earlier import current_if_known
-from hunch.runs.files import read_json, sync_entries, write_json, writing
+from hunch.runs.files import read_json, reading, sync_entries, write_json, writing
 from hunch.runs.models import Asked
 from hunch.seal import sealed_json
 
@@ -193,14 +193,28 @@ def missing(folder: Path) -> Path | None:
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse a path that is a file, or lies below one.
+    """Refuse a path that is a file, or lies below one or in a folder that cannot be written.
 
     Raises:
-        HunchError: naming the file.
+        HunchError: naming the file or the folder.
     """
-    there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
+    with reading(folder):
+        there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
     if not there.is_dir():
         raise HunchError(f"Cannot write {folder}: {there} is not a folder.")
+    if there != folder and not os.access(there, os.W_OK | os.X_OK):
+        raise HunchError(f"Cannot write {folder}: there is no permission to write in {there}.")
+
+
+def require_writable(folder: Path) -> None:
+    """Refuse a folder in which nothing can be written, before the work whose results it is to hold.
+
+    Raises:
+        HunchError: naming the folder that cannot be written.
+    """
+    require_folder(folder)
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        raise HunchError(f"Cannot write {folder}: there is no permission to write in it.")
 
 
 def description(config: RunConfig, asked: Asked) -> dict[str, Any]:

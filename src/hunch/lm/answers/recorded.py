@@ -185,6 +185,8 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             for line in file:
                 yield _checked(json.loads(line))
                 read += 1
+    except PermissionError as error:
+        raise HunchError(f"{path} cannot be read: permission is denied.") from error
     except (ValueError, EOFError, OSError, RecursionError, zlib.error) as error:
         raise HunchError(
             f"{path} is damaged or not an export of answers: line {read + 1} cannot be read ({error})."
