@@ -4,6 +4,7 @@
 from hunch_contrib.decode.rain import RAIN as RAIN, RAINConfig as RAINConfig
 from hunch_contrib.goal.rl_adapter import RLAdapter as RLAdapter, RLAdapterConfig as RLAdapterConfig
 from hunch_contrib.goal.task_explore import TaskExplore as TaskExplore, TaskExploreConfig as TaskExploreConfig
+from hunch_contrib.in_context.decision_pretrained import DecisionPretrained as DecisionPretrained, DecisionPretrainedConfig as DecisionPretrainedConfig
 from hunch_contrib.in_context.decision_transformer import DecisionTransformer as DecisionTransformer, DecisionTransformerConfig as DecisionTransformerConfig
 from hunch_contrib.planner.plan4mc import Plan4MC as Plan4MC, Plan4MCConfig as Plan4MCConfig
 from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter as PlannerActorReporter, PlannerActorReporterConfig as PlannerActorReporterConfig
@@ -22,6 +23,7 @@ from hunch_contrib.reward.vlm_rm import VLMRM as VLMRM, VLMRMConfig as VLMRMConf
 from hunch_contrib.tune.a2c_text import A2CText as A2CText, A2CTextConfig as A2CTextConfig
 from hunch_contrib.tune.compress import Compress as Compress, CompressConfig as CompressConfig
 from hunch_contrib.tune.constitutional import Constitutional as Constitutional, ConstitutionalConfig as ConstitutionalConfig
+from hunch_contrib.tune.context_distillation import ContextDistillation as ContextDistillation, ContextDistillationConfig as ContextDistillationConfig
 from hunch_contrib.tune.gigpo import GiGPO as GiGPO, GiGPOConfig as GiGPOConfig
 from hunch_contrib.tune.nlpo import NLPO as NLPO, NLPOConfig as NLPOConfig
 from hunch_contrib.tune.red_team import RedTeam as RedTeam, RedTeamConfig as RedTeamConfig

@@ -68,6 +68,7 @@ _MODULES = {
     "rl-adapter": "rl_adapter",
     "trained": "trained",
     "rlhf": "rlhf",
+    "hhh": "hhh",
     "offline-rlhf": "rl4llm",
     "rl4lms": "rl4llm",
     "lima": "rl4llm",

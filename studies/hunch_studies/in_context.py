@@ -35,12 +35,18 @@ Tasks = Callable[[int, bool], dict[str, Any]]
 LIFETIMES: Final = 48
 """Lifetimes per evaluation."""
 UPDATES: Final = 800
+LENGTH: Final = 15
+"""Steps of an episode of the dark room."""
 DISTILLATION: Final[Mapping[str, Mapping[str, Any]]] = {
     "algorithm distillation": {},
     "expert distillation": {"kind": 1},
     "shuffled order": {"histories": "shuffled"},
-    "pretrained by the best actions": {"histories": "shuffled", "labels": "best"},
 }
+PRETRAINED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "decision-pretrained": {},
+    "decision-pretrained, other tasks' labels": {"labels": "shuffled"},
+}
+"""Only where the observation says which action is best once the task is known: in rooms without a key."""
 
 
 @dataclass(frozen=True)
@@ -247,8 +253,13 @@ def _part(bed: Bed, scale: Scale, data: Path) -> Part:
     arms = [
         arm(bed, label, "algorithm-distillation", data, updates, lifetimes, **options)
         for label, options in DISTILLATION.items()
-        if bed.title == "DarkRoom" or "labels" not in options
     ]
+    if bed.title == "DarkRoom":
+        steps = bed.episodes * LENGTH
+        arms += [
+            arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
+            for label, options in PRETRAINED.items()
+        ]
     return Part(
         bed.title,
         (*arms, arm(bed, "look-up", "nearest-history", data, updates, lifetimes)),

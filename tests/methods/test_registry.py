@@ -40,7 +40,10 @@ TWINS = ("rloo", "ppo-text", "a2c-text", "nlpo", "twosome", "icpi-no-argmax", "i
 OWN = ("constitutional", "rain", "syndicom", "gigpo")
 """Methods whose contract has a test of its own, with a smaller model."""
 JUDGED = ("constitutional", "rain")
-OF_STUDIES = ("alpha-proof", "syndicom", "task-explore", "rl-vlm-f", "vlm-rm", *JUDGED)
+OF_STUDIES = (
+    *("alpha-proof", "decision-pretrained", "syndicom", "task-explore", "rl-vlm-f", "vlm-rm"),
+    *JUDGED,
+)
 """Methods that play in a world of the studies, or with a judge that knows one: ``tests/studies``."""
 HERE = [method for method in methods.METHODS.values() if method.name not in OF_STUDIES]
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
@@ -94,6 +97,7 @@ PAGES_OF = {
     "rain": ("rain", "best_of_n", "rlhf"),
     "red-team": ("red_team", "ppo_text", "grpo"),
     "syndicom": ("syndicom", "sft"),
+    "context-distillation": ("context_distillation", "sft"),
     **dict.fromkeys(("ppo-text", "a2c-text", "trpo-text", "nlpo"), ("ppo_text", "grpo")),
 }
 """Pages on which the settings of a method are; a page may refer to another for those that they share."""

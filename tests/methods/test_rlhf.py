@@ -134,3 +134,30 @@ def test_streams_in_pairs_make_pairs_of_prompts_that_hardly_repeat(method, tmp_p
     paired = configure(agent_class, None, {**short, "paired": True})
     execute(replace(run, options=paired), tmp_path / "paired")
     assert load_agent(tmp_path / "paired")[0].source.records()[0]["pairs"] == 8
+
+
+# ---- rounds ------------------------------------------------------------------------------------------------
+
+
+def test_a_renewed_policy_begins_each_round_from_the_model_of_stage_one():
+    agent = made("rlhf", lm=SCRATCH, pairs=2, max_tokens=6, demonstrations=1, rounds=2, renew=True)
+    agent.begin(World(steps=100, streams=4, examples=((str(ASKED.observation), (GOOD, BAD)),)), 0)
+    agent.learn()  # stage 1
+    policy = agent.agent
+    first = {name: weight.clone() for name, weight in policy.lm.state_dict().items()}
+    for weight in policy.lm.parameters():
+        weight.data += 0.1
+    policy.renew()
+    assert all((first[name] == weight).all() for name, weight in policy.lm.state_dict().items())
+    assert not policy.learner.optimiser.state_dict()["state"]
+
+
+@pytest.mark.parametrize("renew", [False, True])
+def test_a_run_with_rounds_fits_the_reward_model_in_each(renew, tmp_path):
+    config = {"pairs": 4, "max_tokens": 6, "rounds": 2, "renew": renew, "episodes": 8, "paired": True}
+    run = RunConfig(method="rlhf", env="hunch/Constraints-v0", lm=SCRATCH, envs=4, steps=64)
+    execute(replace(run, options=configure(methods.find("rlhf").agent_class, None, config)), tmp_path / "run")
+    agent, _ = load_agent(tmp_path / "run")
+    fits = [record for record in agent.records() if "pairs" in record]
+    assert len(fits) == 2
+    assert fits[1]["pairs"] > fits[0]["pairs"], "the second fit has the pairs of both rounds"

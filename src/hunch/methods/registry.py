@@ -47,8 +47,8 @@ CONTRIB: Final = (
     *("dqn-prior-released", "instruct-q", "likelihood-value", "instruct-ppo"),
     *("rain", "prompt-oirl", "rlprompt", "tempera"),
     *("a2c-text", "trpo-text", "nlpo", "rloo", "gigpo", "rest"),
-    *("compress", "constitutional", "red-team", "syndicom"),
-    *("decision-transformer", "plan4mc", "planner-actor-reporter", "spring"),
+    *("compress", "constitutional", "context-distillation", "red-team", "syndicom"),
+    *("decision-pretrained", "decision-transformer", "plan4mc", "planner-actor-reporter", "spring"),
     *("song", "text2reward", "rl-vlm-f", "vlm-rm", "rl-adapter", "task-explore"),
 )
 """The methods of the package hunch-rl-contrib: an error says which package to install for one of them."""

@@ -329,18 +329,12 @@ class Trainable(Weights, Metered, ABC):
             raise UsageError("There are no texts to evaluate.")
 
         # 1. One tree of tokens for each prompt, with a path for each of its texts.
-        texts_of_prompt: dict[tuple[int, ...], list[int]] = {}
-        for i, (prompt, _) in enumerate(zip(prompts, texts, strict=True)):
-            texts_of_prompt.setdefault(self._prompt_tokens(as_prompt(prompt), False), []).append(i)
-        rows = [
-            self._checked_tree(tokens, [texts[i].tokens for i in members])
-            for tokens, members in texts_of_prompt.items()
-        ]
+        rows, texts_of_row = self._rows_of(prompts, texts)
 
         # 2. One pass of the network over all trees; then the logits before each token of each text.
         with self.counted(len(texts), _tokens_in(rows)):
             logits, states = self._forward(rows)  # (rows, nodes, vocabulary), (rows, nodes, dim)
-        row, node, tokens, mask = _predictions(rows, list(texts_of_prompt.values()), logits.device)
+        row, node, tokens, mask = _predictions(rows, texts_of_row, logits.device)
         token_logits = logits[row, node].float()  # (n, T, vocabulary)
 
         # 3. With a nucleus, only its tokens, and the written ones, have a probability.
@@ -370,6 +364,25 @@ class Trainable(Weights, Metered, ABC):
             free_log_probs,
         )
 
+    def distributions(self, prompts: Sequence[Prompt], texts: Sequence[Written]) -> tuple[Tensor, Tensor]:
+        """Return the whole distribution from which each token of n texts was drawn, with gradients.
+
+        Args:
+            prompts: The prompts.
+            texts: A text after each of them, with at most T tokens.
+
+        Returns:
+            Log-probabilities of all tokens, shape (n, T, vocabulary); True where a text has a token, (n, T).
+
+        Raises:
+            UsageError: if a prompt and its text do not fit into the model's context.
+        """
+        rows, texts_of_row = self._rows_of(prompts, texts)
+        with self.counted(len(texts), _tokens_in(rows)):
+            logits, _ = self._forward(rows)  # (rows, nodes, vocabulary)
+        row, node, _, mask = _predictions(rows, texts_of_row, logits.device)
+        return logits[row, node].float().log_softmax(-1), mask
+
     # ---- tokens ---------------------------------------------------------------------------------------
 
     def _tokenise_prompt(self, prompt: Prompt, scored: bool) -> tuple[int, ...]:
@@ -382,6 +395,19 @@ class Trainable(Weights, Metered, ABC):
         end = self.ends[:1] if ended else ()
         tails = [[*tail, *end] for tail in self.model.tails(prompt, options)]
         return self._checked_tree(self._prompt_tokens(prompt, True), tails)
+
+    def _rows_of(
+        self, prompts: Sequence[Prompt], texts: Sequence[Written]
+    ) -> tuple[list[Row], list[list[int]]]:
+        """Return one tree for each different prompt, and the numbers of the texts that are its paths."""
+        texts_of_prompt: dict[tuple[int, ...], list[int]] = {}
+        for i, (prompt, _) in enumerate(zip(prompts, texts, strict=True)):
+            texts_of_prompt.setdefault(self._prompt_tokens(as_prompt(prompt), False), []).append(i)
+        rows = [
+            self._checked_tree(tokens, [texts[i].tokens for i in members])
+            for tokens, members in texts_of_prompt.items()
+        ]
+        return rows, list(texts_of_prompt.values())
 
     def _checked_tree(self, prompt: Tokens, texts: Sequence[Tokens]) -> Row:
         """Return the tree of a prompt and the texts after it.

@@ -10,8 +10,7 @@ Algorithm (Laskin et al., "In-context Reinforcement Learning with Algorithm Dist
 The network predicts the next action of a learner with such a past, so it acts like one that has learnt
 as much. Two settings turn it into its controls: ``histories="ends"`` is expert distillation (no
 example shows improvement, so none can be learnt), and ``histories="shuffled"`` removes the
-order. ``labels="best"`` with shuffled histories is the Decision-Pretrained Transformer (Lee et al., NeurIPS
-2023), which needs the best actions as labels.
+order. A network that is told the best actions of single transitions is ``decision-pretrained``.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Feedback", 2022)::
     repeat rounds times
         2. pairs  <- two texts of pi for each of some prompts, and which one is preferred
            r      <- a reward model, fitted to all pairs so far
+           pi     <- ref                                   with renew; otherwise pi is trained further
         3. ascend on  r(text) - kl log(pi / ref)        by PPO, or by RLOO with advantage=leave_one_out
                       + ptx log pi(demonstration)
 
@@ -91,6 +92,9 @@ class RLHFConfig(RewardModelConfig, PolicyStageConfig):
     """Updates on the environment's demonstrations in stage 1; 0 if the model was trained on them before."""
     rounds: PositiveInt = 1
     """Number of rounds; each collects new pairs from the newest policy (Bai et al.: weekly)."""
+    renew: bool = field(default=False, metadata=LATER)
+    """Train a new policy in each round, from the model of stage 1, as Bai et al. do; otherwise the policy of
+    the round before is trained further."""
 
 
 class Policy(WritingAgent):
@@ -152,6 +156,18 @@ class Policy(WritingAgent):
         self.lm.take(part for prompt, text in self.texts for part in (text_of(prompt), text))
         if self.config.ptx:
             self.learner.extra = self.likelihood_of_texts
+
+    def renew(self) -> None:
+        """Begin a new policy: the weights of stage 1 and a new optimiser; the value stays."""
+        with self.lm.with_weights(self.policy.reference_state):
+            weights = {name: weight.clone() for name, weight in self.lm.state_dict().items()}
+        self.lm.load_state_dict(weights)
+        updates = self.learner.updates
+        self.learner = self.make_learner()
+        self.learner.updates = updates
+        if self.config.ptx:
+            self.learner.extra = self.likelihood_of_texts
+        self.kept.clear()
 
 
 class RLHF(Rewarded):
@@ -248,6 +264,8 @@ class RLHF(Rewarded):
             metrics = self.source.learn()
             if self.source.fitted:
                 self.samples += self.source.records()[-1:]
+                if self.config.renew and self.round > 1:
+                    self.agent.renew()
             return metrics
         # Stage 3: an update of the policy on the learned reward.
         before = self.agent.learner.updates

@@ -1,0 +1,117 @@
+"""The Decision-Pretrained Transformer in a dark room of 3 x 3 cells."""
+
+import numpy as np
+import pytest
+from tests.studies.dark_rooms import lives, room
+
+import hunch
+from hunch.core import State, Transition, UsageError, World
+from hunch.rl.dataset import as_episodes
+from hunch_contrib.in_context.decision_pretrained import DecisionPretrained, PosteriorPlayer
+
+pytest.importorskip("torch")
+SMALL = {"transitions": 16, "width": 32, "layers": 1, "heads": 2}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return lives()
+
+
+@pytest.fixture(scope="module")
+def learnt(data):
+    """An agent that was told the best actions until it knows them."""
+    agent = DecisionPretrained(**SMALL, learning_rate=3e-3)
+    agent.begin(World(data=as_episodes(data), copy=lambda: room()), 0)
+    for _ in range(250):
+        agent.learn()
+    return agent
+
+
+def transitions(cells, goal, stream=0):
+    """Steps between cells, of which only those into the goal pay."""
+    steps = []
+    for here, (action, there) in cells:
+        state = State(text(here), actions=room().reset(seed=0)[1]["actions"], stream=stream)
+        next_state = State(text(there), actions=state.actions, stream=stream)
+        steps.append(Transition(state, action, float(there == goal), next_state, False, False))
+    steps[-1] = Transition(
+        steps[-1].state, steps[-1].action, steps[-1].reward, steps[-1].next_state, True, False
+    )
+    return steps
+
+
+def text(cell):
+    return "You are in row {}, column {}.".format(*cell)
+
+
+def test_the_contract():
+    hunch.methods.check(DecisionPretrained(**{**SMALL, "transitions": 4}), room())
+
+
+def test_stopped_and_resumed_equals_uninterrupted(data, tmp_path):
+    def trained(steps, out):
+        return hunch.train(
+            "decision-pretrained",
+            room(),
+            data=data,
+            steps=steps,
+            streams=hunch.Streams(lifetime=4),
+            evaluation=hunch.Evaluation([room(), room()], every=5, episodes=8),
+            out=out,
+            **SMALL,
+        )
+
+    whole = trained(20, tmp_path / "whole")
+    trained(10, tmp_path / "parts")
+    parts = trained(20, tmp_path / "parts")
+    assert [e.actions for e in whole.evaluations] == [e.actions for e in parts.evaluations]
+
+
+def test_what_it_has_seen_tells_it_where_to_go(learnt):
+    way = [((2, 2), ("go up", (1, 2))), ((1, 2), ("go left", (1, 1))), ((1, 1), ("stay", (1, 1)))]
+    player = learnt.player(0)
+    here = State(text((1, 1)), actions=room().reset(seed=0)[1]["actions"])
+    stay = here.options.index("stay")
+    before = player.policy([here])[0][stay]
+    player.observe(transitions(way, goal=(1, 1)))
+    assert player.policy([here])[0][stay] > max(0.5, before)
+
+
+def test_the_order_of_what_it_has_seen_means_nothing_to_its_tokens(learnt):
+    way = [((2, 2), ("go up", (1, 2))), ((1, 2), ("go left", (1, 1))), ((1, 1), ("stay", (1, 1)))]
+    here = State(text((2, 2)), actions=room().reset(seed=0)[1]["actions"])
+    one, other = learnt.player(0), learnt.player(0)
+    for player, steps in ((one, way), (other, way[::-1])):
+        player.observe(transitions(steps, goal=(1, 1)))
+    first, second = (player._arrays([player._seen(0)]) for player in (one, other))
+    for a, b in zip(first, second, strict=True):
+        assert (np.flip(a, 1) == b).all()
+    assert len(one.policy([here])[0]) == len(here.options)
+
+
+def test_an_episode_counts_from_its_end_on(learnt):
+    player = learnt.player(0)
+    way = transitions([((2, 2), ("go up", (1, 2))), ((1, 2), ("stay", (1, 2)))], goal=(1, 2))
+    player.observe(way[:1])
+    assert player._seen(0) == []
+    player.observe(way[1:])
+    assert [after for _, after in player._seen(0)] == [text((1, 2)), text((1, 2))]
+
+
+def test_only_the_newest_transitions_are_read(learnt):
+    player = PosteriorPlayer(learnt, 0)
+    for _ in range(12):
+        player.observe(transitions([((2, 2), ("go up", (1, 2))), ((1, 2), ("stay", (1, 2)))], goal=(1, 2)))
+    assert len(player._seen(0)) == SMALL["transitions"]
+    player.forget([0])
+    assert player._seen(0) == []
+
+
+def test_data_that_cannot_be_read_are_refused(data):
+    short = DecisionPretrained(**{**SMALL, "transitions": 1_000})
+    with pytest.raises(UsageError, match="needs 1000 transitions of a task"):
+        short.begin(World(data=as_episodes(data), copy=lambda: room()), 0)
+    unknown = DecisionPretrained(**SMALL)
+    with pytest.raises(UsageError, match="knows its best action"):
+        unknown.begin(World(data=as_episodes(data)), 0)
