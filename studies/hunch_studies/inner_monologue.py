@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.rl.statistics import over_pairs
-from hunch_studies.planners import Bench, Line, share, skill_arms, skills_part, success, table
+from hunch_studies.planners import Bench, Line, Played, share, skill_arms, skills_part, success, table
 from hunch_studies.study import Part, Scale, Study
 
 EPISODES: Final = 30
@@ -27,6 +27,14 @@ LINES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "told both": ("inner-monologue", {}),
 }
 """The arms, each with its method and options."""
+ASKING: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "SayCan": ("saycan", {}),
+    "asks": ("inner-monologue", {"feedback": ("question",)}),
+    "told success": ("inner-monologue", {"feedback": ("success",)}),
+    "told success, asks": ("inner-monologue", {"feedback": ("success", "question")}),
+    "told the scene": ("inner-monologue", {"feedback": ("scene",)}),
+}
+"""The arms of active scene description: the planner asks where a thing is, and a person answers."""
 DETECTORS: Final = ((0.3, 0.0), (0.0, 0.3), (0.3, 0.3))
 """Rates of false positives and false negatives."""
 
@@ -44,6 +52,40 @@ def by_disturbance(lm: str, labels: Sequence[str], data: Path, scale: Scale, fol
     return table(f"arm | {told} | failed plan, p = {DISTURBANCES[-1]} | failed execution", rows)
 
 
+def by_asking(lm: str, data: Path, scale: Scale, folder: Path) -> str:
+    """Return the success of arms that may ask where things are, beside those that are told or know nothing.
+
+    The person is there in all of them; only an open channel ``question`` lets the planner ask.
+    """
+    bench = Bench(folder, data, scale, EPISODES)
+    rows, found = [], {}
+    for label, (method, options) in ASKING.items():
+        found[label] = [
+            bench.played(Line(f"{label}, person {p}", lm, method, options, p, asking=True))
+            for p in DISTURBANCES
+        ]
+        skills = [np.mean([e.skills for run in runs for e in run]) for runs in found[label]]
+        rows.append((label, *map(success, found[label]), f"{skills[-1]:.1f}"))
+    rates = {label: _rates(runs) for label, runs in found.items()}
+    leads = [
+        (one, other, over_pairs([a - b for a, b in zip(rates[one], rates[other], strict=True)]))
+        for one, other in (
+            ("asks", "SayCan"),
+            ("told success, asks", "told success"),
+            ("told the scene", "asks"),
+        )
+    ]
+    told = " | ".join(f"p = {p}" for p in DISTURBANCES)
+    head = f"arm | {told} | skills an episode, p = {DISTURBANCES[-1]}"
+    less = table("arm | minus | mean over disturbances, paired by seed", leads)
+    return f"{table(head, rows)}\n\n{less}"
+
+
+def _rates(runs: Sequence[Sequence[Sequence[Played]]]) -> list[float]:
+    """Return the success of each seed, as a mean over disturbances; ``runs`` is by disturbance and seed."""
+    return [float(np.mean([e.success for run in seed for e in run])) for seed in zip(*runs, strict=True)]
+
+
 def against_words(data: Path, scale: Scale, folder: Path) -> str:
     """Return the lead of MiniLM with success feedback over a bag of words, as a mean over disturbances."""
     label = "told success"
@@ -52,9 +94,7 @@ def against_words(data: Path, scale: Scale, folder: Path) -> str:
     for lm in ("minilm", "bag-of-words"):
         bench = Bench(folder.parent / part_of(lm).folder, data, scale, EPISODES)
         runs = [bench.played(Line(f"{label} {p}", lm, method, options, p)) for p in DISTURBANCES]
-        rates.append(
-            [float(np.mean([e.success for run in seed for e in run])) for seed in zip(*runs, strict=True)]
-        )
+        rates.append(_rates(runs))
     return f"MiniLM less bag of words, {label}: {over_pairs([a - b for a, b in zip(*rates, strict=True)])}."
 
 
@@ -89,6 +129,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         skills,
         *(part_of(lm, partial(by_disturbance, lm, labels, data, scale)) for lm, labels in lines.items()),
         Part("Against words", (), beside=partial(against_words, data, scale)),
+        Part("Asking a person", (), beside=partial(by_asking, "scripted:errands", data, scale)),
         Part("A detector with errors", (), beside=partial(by_detector, "scripted:errands", data, scale)),
     ]
 

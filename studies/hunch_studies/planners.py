@@ -49,6 +49,7 @@ class Line:
         options: Options of the method.
         disturbance: Disturbance of the kitchen.
         paraphrased: The errands are in other words.
+        asking: The person can be asked where things are.
     """
 
     label: str
@@ -57,6 +58,7 @@ class Line:
     options: Mapping[str, Any] = field(default_factory=dict)
     disturbance: float = 0.0
     paraphrased: bool = False
+    asking: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,9 @@ class Bench:
                 self.skills[seed] = skills_of(self.data, seed, self.scale)
             method = find(line.method)
             config = configure(method.agent_class, None, line.options)
-            agent = method.build(config, load_models({"lm": line.lm}), skills=self.skills[seed])
-        env = make(KITCHEN, disturbance=line.disturbance, paraphrased=line.paraphrased)
+            models = load_models(method.specs(config, line.lm))
+            agent = method.build(config, models, skills=self.skills[seed])
+        env = make(KITCHEN, disturbance=line.disturbance, paraphrased=line.paraphrased, asking=line.asking)
         return play(agent, env, self.episodes, seed)
 
 

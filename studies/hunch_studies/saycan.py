@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -38,6 +38,11 @@ from hunch_studies.study import Part, Scale, Study
 EPISODES: Final = 150
 """Episodes per row and seed."""
 WORDS: Final = "bag-of-words"
+EXPLAINERS: Final = ("scripted:explainer", "scripted:explainer?error=0.5", "scripted:explainer?error=1")
+"""Who explains an errand before it is planned: a rule that is right, right in half, or never right."""
+REAL: Final = "smollm2"
+"""A small real model that explains."""
+THOUGHT_EPISODES: Final = 90
 HEATS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
@@ -130,6 +135,35 @@ def other_words(data: Path, scale: Scale, folder: Path) -> str:
     return f"{chosen}\n\n{table(head, rows)}\n\n{told}"
 
 
+def thought(explainers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
+    """Return success on errands in other words with an explanation before the plan, and by family.
+
+    The planner is an encoder, which reads the explanation with the instruction. ``error=1`` explains another
+    errand: the control. The blank prompt leaves out instruction and examples.
+    """
+    bench = Bench(folder, data, scale, THOUGHT_EPISODES)
+    kinds: dict[str, dict[str, Any]] = {
+        "none": {},
+        **{explainer: {"explainer": explainer} for explainer in explainers},
+        "blank prompt": {"blank": True},
+    }
+    rows, found = [], {}
+    for lm in ("minilm", WORDS):
+        for label, options in kinds.items():
+            line = Line(f"{lm}, {label}, other words", lm, options=options, paraphrased=True)
+            found[lm, label] = bench.played(line)
+            families = [f"{success(found[lm, label], family).value:.2f}" for family in FAMILIES]
+            rows.append((lm, label, success(found[lm, label]), *families))
+    leads = [
+        (f"{lm}, {label} minus none", *ahead(found[lm, label], found[lm, "none"]))
+        for lm, label in found
+        if label != "none"
+    ]
+    told = table("difference in the same episodes | over seeds | over instructions", leads)
+    head = f"planner | explained by | success | {' | '.join(FAMILIES)}"
+    return f"{table(head, rows)}\n\n{told}"
+
+
 def warmed(lm: str) -> dict[float, Line]:
     """Return a row for each temperature, on the thirty instructions in our own words."""
     return {t: Line(f"{lm} at {t}", lm, options={"prior": PriorConfig(temperature=t)}) for t in HEATS}
@@ -187,6 +221,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part("Say and can", (), beside=partial(factors, models, data, scale)),
         Part("The same errands in other words", (), beside=partial(other_words, data, scale)),
         Part("A planner with an error rate", (), beside=partial(dial, data, scale)),
+        Part("Chain of thought", (), beside=partial(thought, EXPLAINERS, data, scale)),
+        Part("Chain of thought, a small real model", (), beside=partial(thought, (REAL,), data, scale)),
     ]
 
 

@@ -413,3 +413,57 @@ def test_contradictory_feedback_ends_in_what_is_seen():
     state = State(f"{WORKED}\n{scene}", "Pick up the apple.", (*SKILLS, "done"), history)
     (p,) = LikelihoodPrior(lm.load("scripted:errands")).probabilities([state])
     assert state.options[int(p.argmax())] == "pick up the apple"
+
+
+# ---- an explanation before the plan, and the blank prompt --------------------------------------------------
+
+
+class Reads(Told):
+    """A planner that keeps the states that it was asked about."""
+
+    def __init__(self, **shares):
+        super().__init__(**shares)
+        self.read = []
+
+    def _compute(self, states):
+        self.read += states
+        return super()._compute(states)
+
+
+def asked_once(**options):
+    """A planner's first state, and the agent after its first choice."""
+    planner = Reads(a=0.6, b=0.4)
+    agent = begun(SayCan(planner, [fixed("a", 0.5), fixed("b", 0.5)], **options))
+    agent.examples = (("go there", ("a", "done")),)
+    observation, info = hunch.make("hunch/FrozenLake-v0").reset(seed=0)
+    agent.act([dataclasses.replace(State.read(observation, info), task="Bring me a snack.")])
+    return planner.read[0], agent
+
+
+def test_a_planner_reads_the_explanation_with_the_instruction():
+    explainer = lm.load("scripted:first", cache=None)
+    state, agent = asked_once(explainer=explainer)
+    thought = agent.plans[0].thought
+    assert thought == "a", "the rule names the first of the skills that the request lists"
+    assert state.task == f"Bring me a snack.\nExplanation: {thought}"
+    assert agent.models["explainer"] is explainer
+    calls = explainer.usage.calls
+    agent.choose([dataclasses.replace(state, task="Bring me a snack.")], np.random.default_rng(0))
+    assert explainer.usage.calls == calls, "an instruction is explained once"
+    saved = agent.plans[0].saved()
+    assert saved["thought"] == thought
+    assert agent._taken_up(0, saved).thought == thought
+
+
+def test_a_planner_without_an_explainer_reads_the_instruction_alone():
+    state, agent = asked_once()
+    assert state.task == "Bring me a snack."
+    assert "explainer" not in agent.models
+    assert "explainer" not in methods.find("saycan").specs(methods.SayCanConfig(), "smollm2")
+
+
+def test_the_blank_prompt_has_neither_instruction_nor_examples():
+    state, _ = asked_once(blank=True)
+    assert state.task == ""
+    assert state.raw == ()
+    assert state.options == ("a", "b")

@@ -40,6 +40,7 @@ class Method:
         lm: Default of the option ``--lm``, a model that ships with the library; empty if there is none.
         suggested: Models that the help names: a real one, and a rule or a model of the shelf.
         unnamed: Keys of ``models`` that may stay empty; the method then works without this model.
+        separate: Keys of ``models`` that ``--lm`` does not fill: without a spec of their own they stay empty.
         roles: The roles that the language model of ``--lm`` fills; empty for a baseline.
         control: Name of the control, which is the same method with an uninformed model; empty if none.
         data: Whether the method learns from recorded data.
@@ -59,6 +60,7 @@ class Method:
     lm: str = ""
     suggested: tuple[str, ...] = ()
     unnamed: AbstractSet[str] = frozenset()
+    separate: AbstractSet[str] = frozenset()
     roles: tuple[str, ...] = ()
     control: str = ""
     data: Literal["none", "optional", "needed"] = "optional"
@@ -89,7 +91,12 @@ class Method:
         Raises:
             UsageError: if the user must name a model; the message suggests some that fit.
         """
-        specs = {name: str(getattr(options, name, "") or lm or self.lm) for name in self.models}
+        specs: dict[str, str] = {}
+        for name in self.models:
+            spec = getattr(options, name, "")
+            if not spec and name not in self.separate:
+                spec = lm or self.lm
+            specs[name] = str(spec)
         if not specs.get("lm", "-") and "lm" not in self.unnamed:
             such = " or ".join(self.suggested or ("hf:<name or folder>",))
             raise UsageError(f"{self.name} needs a language model: name one with --lm, such as {such}.")

@@ -199,6 +199,7 @@ class Planner(Agent):
     def _close(self, plan: Plan, t: Transition) -> None:
         """Keep the transcript of a finished episode; a failure after a failed skill is one of execution."""
         failed_in = "plan" if plan.problem or all(plan.worked) else "execution"
+        thought = {"explanation": plan.thought} if plan.thought else {}
         self.lines.append(
             {
                 "stream": t.stream,
@@ -209,6 +210,7 @@ class Planner(Agent):
                 "success": t.success,
                 "failure": "" if t.success else failed_in,
                 "problem": plan.problem,
+                **thought,
             }
         )
         del self.plans[t.stream]
@@ -284,6 +286,8 @@ class Planner(Agent):
             steps=saved["steps"],
             ahead=saved["ahead"],
             problem=saved["problem"],
+            thought=saved.get("thought", ""),  # plans of earlier versions have none
+            explained=saved.get("explained", ""),
         )
         name = saved["skill"]
         player = saved["player"]

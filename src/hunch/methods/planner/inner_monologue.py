@@ -3,7 +3,9 @@
     transcript = skill 1, feedback, skill 2, feedback, ...
     the next skill is chosen given the whole transcript, so it can be the same skill, another one, or stop
 
-The feedback: whether a skill worked, what is visible, answers of a person, and changes of the instruction.
+The feedback: whether a skill worked, what is visible (passive scene description), answers to the planner's
+questions (active scene description: the planner asks where a thing is, and a person answers), and changes of
+the instruction.
 Source: Huang et al., "Inner Monologue: Embodied Reasoning through Planning with Language Models", CoRL 2022.
 """
 
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hunch.core import State
+from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.planner.plan import Plan
 from hunch.methods.planner.saycan import SCORED, SayCan, SayCanConfig
@@ -40,9 +43,14 @@ class InnerMonologue(SayCan):
     config_class: ClassVar[type[Any]] = InnerMonologueConfig
 
     def __init__(
-        self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
+        self,
+        prior: ActionPrior,
+        skills: Sequence[Skill] = (),
+        config: Any = None,
+        explainer: LanguageModel | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(prior, skills, config, **options)
+        super().__init__(prior, skills, config, explainer, **options)
         self.channels = self.config.feedback
         self.detector = Detector(
             false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
@@ -60,5 +68,5 @@ METHOD = Method(
     "SayCan with feedback: whether skills worked, and what is visible",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
     **SCORED,
-    changeable=("score", "affordance", "pick", "prior", "feedback"),
+    changeable=("score", "affordance", "pick", "blank", "prior", "feedback"),
 )

@@ -38,6 +38,8 @@ class Plan:
         steps: Steps that the skill has taken.
         ahead: The remaining skills of a complete plan; None without one.
         problem: Why planning failed; empty if it did not.
+        thought: The explanation of the task that comes before the plan; empty without one.
+        explained: The task that it explains.
     """
 
     task: str = ""
@@ -50,11 +52,14 @@ class Plan:
     steps: int = 0
     ahead: list[str] = field(default_factory=list)
     problem: str = ""
+    thought: str = ""
+    explained: str = ""
 
     def state(self, stream: int, names: Sequence[str], examples: Any) -> State:
         """Return the planner's state: the task, the transcript as history, and skills as actions."""
         history = tuple(zip(self.feedback, self.names, strict=False))
-        return State(self.feedback[-1], self.task, tuple(names), history, raw=examples, stream=stream)
+        task = f"{self.task}\nExplanation: {self.thought}" if self.thought else self.task
+        return State(self.feedback[-1], task, tuple(names), history, raw=examples, stream=stream)
 
     def saved(self) -> dict[str, Any]:
         """Return the plan as plain values, with the state of its player if it has one."""
@@ -67,6 +72,8 @@ class Plan:
             "steps": self.steps,
             "ahead": list(self.ahead),
             "problem": self.problem,
+            "thought": self.thought,
+            "explained": self.explained,
             "skill": self.skill.name if self.skill else None,
             "player": self.player.state_dict() if self.player else {},
         }

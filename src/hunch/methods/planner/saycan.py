@@ -1,23 +1,27 @@
 """SayCan: multiplies a skill's usefulness, from a language model, by its probability to work.
 
-    say(skill) = p(skill | instruction, skills so far)        an action prior over the names of skills
+    thought    ~ a model that explains the instruction        only with an explainer (chain of thought)
+    say(skill) = p(skill | instruction, thought, skills so far)   an action prior over the names of skills
     can(skill) = p(skill works | state)                       the skill's calibrated value
     run argmax say x can
 
 The planner gets no feedback on a skill; only the affordances see the state. The planner's model and the
-factors of the score are settings, so all baselines use the same code. Source: Ahn et al., "Do As I Can, Not
-As I Say: Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
+factors of the score are settings, so all baselines use the same code. With an explainer, a model writes one
+sentence about the instruction before the first skill is chosen, and the planner reads it with the
+instruction: SayCan with chain of thought, as in the paper. Source: Ahn et al., "Do As I Can, Not As I Say:
+Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, UsageError, weakest
+from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.lm.decision import DecisionQuestion
 from hunch.methods.method import PROPOSES, Method
@@ -35,13 +39,23 @@ SCORED: Final[Mapping[str, Any]] = {
     "leaf": "LLM4RL / planner",
     "reads": {"raw"},  # for trained skills
     "optional": {"raw"},
-    "models": {"lm": PROPOSES},
+    "models": {"lm": PROPOSES, "explainer": ("generate",)},
+    "separate": {"explainer"},
     "lm": "minilm",
     "roles": ("planner",),
     "control": "uniform planner",
     "data": "none",
 }
 """Entries that the :class:`~hunch.methods.method.Method` of each method that scores skills shares."""
+EXPLAINING: Final = """\
+The skills of a robot:
+{skills}
+A person says to the robot: {task}
+In one short sentence: what does the person want, and which of these things does it take?
+Explanation:"""
+"""The request for an explanation; the skills are one per line."""
+THOUGHT: Final = 48
+"""Maximum tokens of an explanation (ours)."""
 DONE: Final = DecisionQuestion("yes_no", "Is the task done?")
 """The question to a decision model beside the choice of a skill, with ``done_at``."""
 
@@ -63,6 +77,12 @@ class SayCanConfig(PlannerConfig):
     done_at: Share | None = field(default=None, metadata=LATER)
     """Stop where a decision model gives a yes to "Is the task done?" at least this probability (ours). The
     question is part of the request that chooses the skill. None: the model has to choose the stop skill."""
+    explainer: str = field(default="", metadata=LATER)
+    """Model that explains each instruction in a sentence, which the planner reads before it plans (chain of
+    thought). Default: none."""
+    blank: bool = field(default=False, metadata=LATER)
+    """Leave the instruction and the examples of plans out of what the planner reads: a control. A planner
+    that does no worse without them does not read them."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 
@@ -74,6 +94,7 @@ class SayCan(Planner):
         prior: Scores the names of skills, given task and transcript.
         skills: The skills to choose from. Default: single actions.
         config: Settings; ``options`` change single ones.
+        explainer: The model that explains instructions; None for no explanations.
 
     Raises:
         HunchError: if two skills have the same name.
@@ -82,10 +103,19 @@ class SayCan(Planner):
     config_class: ClassVar[type[Any]] = SayCanConfig
 
     def __init__(
-        self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
+        self,
+        prior: ActionPrior,
+        skills: Sequence[Skill] = (),
+        config: Any = None,
+        explainer: LanguageModel | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(skills, config, **options)
         self.prior = prior
+        self.explainer = explainer
+        if explainer is not None:
+            asks = AskConfig(temperature=0.0)
+            self.explaining = Asking(explainer, asks, tokens=THOUGHT, role="planner")
         if self.config.done_at is not None:
             if not isinstance(prior, DecisionPrior):
                 raise UsageError(
@@ -93,20 +123,24 @@ class SayCan(Planner):
                 )
             prior.ask_beside((DONE,))
         self.models = models_of(lm=prior)
+        if explainer is not None:
+            self.models["explainer"] = explainer
 
     @classmethod
     def build(cls, config: Any, models: Mapping[str, LanguageModel], skills: Sequence[Skill] = ()) -> SayCan:
         """Make the agent; the model ``lm`` becomes the planner."""
-        return cls(build_scorer(config.prior, models["lm"]), skills, config)
+        explainer = models.get("explainer") if config.explainer else None
+        return cls(build_scorer(config.prior, models["lm"]), skills, config, explainer)
 
     def twin(self) -> SayCan:
         """Return an agent with the same planner and skills, not begun."""
-        return type(self)(self.prior, tuple(self.skills.values()), self.config)
+        return type(self)(self.prior, tuple(self.skills.values()), self.config, self.explainer)
 
     @property
     def evidence(self) -> EvidenceLevel | None:
-        """The weakest evidence level of the planner and the skills; a rule without a model has one, too."""
-        return weakest((self.prior.evidence, super().evidence))
+        """The weakest evidence level of the models and the skills; a rule without a model has one, too."""
+        explains = self.explainer.evidence if self.explainer is not None else None
+        return weakest((self.prior.evidence, explains, super().evidence))
 
     def menu(self, state: State) -> dict[str, Skill]:
         """Return the skills that can be chosen in a state, by name."""
@@ -123,10 +157,13 @@ class SayCan(Planner):
     def choose(self, states: Sequence[State], rng: np.random.Generator) -> list[Choice]:
         """Choose the skill with the best score in each state."""
         menus = [self.menu(state) for state in states]
+        self._explain(states, menus)
         shown = [
             self.plan_of(state).state(state.stream, list(menu), self.examples)
             for state, menu in zip(states, menus, strict=True)
         ]
+        if self.config.blank:
+            shown = [replace(state, task="", raw=()) for state in shown]
         says, unread = self._say(shown, menus, rng)
         done = self._done(shown)
         choices = []
@@ -145,6 +182,21 @@ class SayCan(Planner):
                 name = list(menu)[best]
             choices.append(Choice(menu[name], {"say": say, "can": can, "score": score}, share))
         return choices
+
+    def _explain(self, states: Sequence[State], menus: Sequence[Mapping[str, Skill]]) -> None:
+        """Let the explainer explain each task that is new to its plan, with one call for all."""
+        if self.explainer is None:
+            return
+        plans = [self.plan_of(state) for state in states]
+        due = [i for i, plan in enumerate(plans) if plan.explained != plan.task]
+        prompts = [
+            EXPLAINING.format(skills="\n".join(f"- {name}" for name in menus[i]), task=plans[i].task)
+            for i in due
+        ]
+        for i, [answer] in zip(due, self.explaining.generate(prompts), strict=True):
+            lines = [line.strip() for line in answer.splitlines() if line.strip()]
+            plans[i].thought = lines[0] if lines else ""
+            plans[i].explained = plans[i].task
 
     def _done(self, shown: Sequence[State]) -> list[bool]:
         """Return whether the model says that the task of each of the planner's states is done."""
@@ -193,5 +245,5 @@ METHOD = Method(
     "choose a skill by its usefulness, from a language model, times its probability of success",
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
     **SCORED,
-    changeable=("score", "affordance", "pick", "prior"),
+    changeable=("score", "affordance", "pick", "blank", "prior"),
 )
