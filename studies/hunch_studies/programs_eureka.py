@@ -20,11 +20,11 @@ from hunch.envs.design.reward_grammar import damaged, evenly, listed, quantities
 from hunch.methods import find
 from hunch.methods.program.eureka import Eureka, EurekaConfig
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
-from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter, Writer
+from hunch.roles.writer.programs import Attempt, Feedback, ModelWriter, Writer, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.frontier import draw_frontier
-from hunch_studies.programs_funsearch import programs_of, tried, winner
+from hunch_studies.programs_funsearch import attempts_of, programs_of, tried, winner
 from hunch_studies.programs_rewards import (
     AGAIN,
     BATCH,
@@ -39,7 +39,7 @@ from hunch_studies.programs_rewards import (
     writer,
 )
 from hunch_studies.similarity_writer import SimilarityWriter
-from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
 from hunch_studies.worlds.rewards import WORLDS
 from hunch_studies.worlds.rewards.env import RewardDesign
 
@@ -80,6 +80,9 @@ FAULTS = 48
 PARENTS = {"0": (-1.0, 0.0), "above 0, at most 0.9": (0.0, 0.9)}
 GRADED_PARENTS = {"at most 0.5": (-1.0, 0.5), "above 0.5, at most 0.9": (0.5, 0.9)}
 """Ranges of the fitness of damaged copies that the tables distinguish."""
+REWARDS = ("sparse", "hand-written", "Eureka's winner")
+LESSONS = {"from scratch": 0.0, "half easy": 0.5, "easy only": 1.0}
+"""Shares of the generations of a training whose episodes begin in easy states."""
 RECORDED = {
     "GPT-4, ferry": (1.00, 0.00),
     "GPT-4, hiking": (0.64, 0.14),
@@ -265,6 +268,44 @@ def revision_table(
     return "\n".join(lines)
 
 
+# ---- a curriculum for the policy --------------------------------------------------------------------------
+
+
+def lessons_table(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Return the success of policies trained on rewards, from scratch and after easy first states.
+
+    The rewards are Eureka's winners of the scripted writer, one a seed, and those of the world. All trainings
+    have as many generations. ``easy only`` never sees the states of the task in training.
+    """
+    [arm] = listed
+    runs = dict(enumerate(runs_of(arm, seeds, folder.parent / place_name(SCRIPTED))))
+    keys = [(kind, share, seed) for kind in REWARDS for share in LESSONS.values() for seed in range(seeds)]
+    found = kept(folder / "lessons.jsonl", keys, partial(_taught, runs))
+    lines = [
+        f"| reward | {' | '.join(LESSONS)} | half easy less from scratch |",
+        "|---" * (len(LESSONS) + 2) + "|",
+    ]
+    for kind in REWARDS:
+        by_share = {
+            share: [row["success"] for row in found if row["key"][:2] == [kind, share]]
+            for share in LESSONS.values()
+        }
+        lead = over_pairs([a - b for a, b in zip(by_share[0.5], by_share[0.0], strict=True)])
+        cells = [over_seeds(values).short() for values in by_share.values()]
+        lines.append(f"| {kind} | {' | '.join(cells)} | {lead.short()} |")
+    return f"Success at the end of {AGAIN} trainings a seed.\n\n" + "\n".join(lines)
+
+
+def _taught(runs: Mapping[int, Path], kind: str, share: float, seed: int) -> Row:
+    env = RewardDesign(**WORLD, curriculum=share, trials="")
+    if kind == "Eureka's winner":
+        top = best(attempts_of(runs[seed]))
+        program = top.program if top else ""
+    else:
+        program = env.world.sparse if kind == "sparse" else env.world.dense
+    return {"success": again(env, program, first=2_000 + AGAIN * seed)}
+
+
 # ---- a model of the user's --------------------------------------------------------------------------------
 
 
@@ -324,6 +365,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         ),
         Part(
             "At which rates the loop pays", rates(steps), beside=partial(frontier_table, scale.seeds, steps)
+        ),
+        Part(
+            "A curriculum for the policy",
+            (),
+            beside=partial(lessons_table, scripted(WORLD, BATCH, steps)[:1], scale.seeds),
         ),
         *(Part(model, arms(steps, model), beside=trained_again) for model in scale.lms),
     ]

@@ -11,6 +11,7 @@ import hunch
 from hunch.core import UsageError
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.rewards import WORLDS, MountainCar, Reacher
+from hunch_studies.worlds.rewards.docking import Docking
 from hunch_studies.worlds.rewards.env import RewardDesign
 
 
@@ -130,3 +131,40 @@ def test_a_reward_that_fails_says_why(body, said):
 )
 def test_they_keep_the_contract(id, options):
     keeps_the_contract(id, options)
+
+
+class Recorded(Docking):
+    """Docking that notes from which states episodes began."""
+
+    def __init__(self):
+        self.noted = []
+
+    def begin(self, n, rng):
+        self.noted.append("task")
+        return super().begin(n, rng)
+
+    def begin_easily(self, n, rng):
+        self.noted.append("easy")
+        return super().begin_easily(n, rng)
+
+
+def test_a_curriculum_begins_in_easy_states_and_ends_in_those_of_the_task():
+    env = RewardDesign(world="docking", generations=4, curriculum=0.5, trials="")
+    env.world = Recorded()
+    assert tried(env, Docking.dense, seed=1).fitness is not None
+    training = [noted for noted in env.world.noted if noted]
+    assert training[:4] == ["easy", "easy", "task", "task"]
+    assert set(training[4:]) == {"task"}, "it is judged in the task's own states"
+
+
+def test_easy_states_are_at_rest_near_the_dock():
+    begun = Docking().begin_easily(200, np.random.default_rng(0))
+    assert np.linalg.norm(begun["position"] - begun["dock"], axis=1).max() <= 0.4
+    assert not begun["velocity"].any()
+
+
+def test_a_curriculum_is_another_problem_and_none_is_the_one_of_before():
+    plain, easy = (RewardDesign(world="docking", curriculum=c, trials="") for c in (0.0, 0.5))
+    assert easy.identity() == f"{plain.identity()} curriculum 0.5"
+    with pytest.raises(UsageError, match="no easy states"):
+        RewardDesign(world="crane", curriculum=0.5)

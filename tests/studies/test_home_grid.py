@@ -7,7 +7,7 @@ from tests.contrib.test_goal_methods import WORDS
 
 import hunch
 from hunch import lm, methods
-from hunch.core import UsageError, World
+from hunch.core import State, UsageError, World
 from hunch.envs.craft import RULES
 from hunch.lm.backends.bag_of_words import BagOfWords
 from hunch.rl.episodes import evaluate
@@ -67,6 +67,30 @@ def test_the_target_is_learnt_as_without_auxiliary_tasks():
         result = hunch.train(begun(TaskExplore(encoder=Alike(), tasks=tasks)), hunch.make(HOME), 600, seed=1)
         runs.append([e.actions for e in result.episodes])
     assert runs[0] == runs[1]
+
+
+def test_a_curriculum_pursues_auxiliary_tasks_first_and_then_the_target():
+    agent = begun(TaskExplore(encoder=Alike(), tasks=3, behaviour="curriculum", lessons=0.5))
+    agent.begin(World(task="F (kettle & F mug)", things=THINGS, steps=60), 0)
+    target, *others = agent.tasks
+    state = State("", target, ("go north",), raw=(3, 3))
+    pursued = []
+    for step in range(60):
+        agent.steps = step
+        pursued.append(agent._pursuing(state).task)
+    assert pursued[:30] == [task for task in others[::-1] for _ in range(10)], "the most similar task last"
+    assert set(pursued[30:]) == {target}
+
+
+def test_a_run_with_a_curriculum_learns_its_lessons(tmp_path):
+    agent = begun(TaskExplore(encoder=Alike(), tasks=1, behaviour="curriculum", lessons=1.0))
+    hunch.train(agent, hunch.make(HOME, goal="F (kettle & F mug)"), 8_000, seed=0)
+    [_, auxiliary] = agent.tasks
+    ended = evaluate(agent.player, [hunch.make(HOME, goal=auxiliary)], 2, 0)
+    assert all(e.success for e in ended)
+    again = begun(TaskExplore(encoder=Alike(), tasks=1, behaviour="curriculum", lessons=1.0))
+    again.load_state_dict(agent.state_dict())
+    assert again.steps == agent.steps > 0
 
 
 def test_task_explore_keeps_the_contract():

@@ -13,15 +13,16 @@ Algorithm (Quartey, Shah and Konidaris, "Exploiting Contextual Structure to Gene
     so each auxiliary task gets a policy without extra steps
 
 The model fills one role, the goal source: the tasks that it suggests are learnt alongside the target, not
-pursued. Departures: only names are embedded, by a sentence encoder; the curriculum over auxiliary tasks is
-left out. With ``counterfactual=all``, a step updates every formula that a task may reach, as in learning with
-reward machines (Toro Icarte et al., JAIR 73, 2022).
+pursued, unless ``behaviour=curriculum`` pursues them first, in the order of their similarity. That order and
+its length are ours. Departure: only names are embedded, by a sentence encoder. With ``counterfactual=all``, a
+step updates every formula that a task may reach, as in learning with reward machines (Toro Icarte et al.,
+JAIR 73, 2022).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -32,7 +33,7 @@ from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import LATER, NonNegativeInt, PositiveFloat, PositiveInt, Share, stated
 from hunch.rl.tabular import QTable
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.similarity import cosines
@@ -52,8 +53,11 @@ class TaskExploreConfig:
     """Number of candidates that may replace each object of the target (our choice)."""
     swaps: Literal["alike", "random"] = "alike"
     """Candidates: objects with the most similar names (alike), or random objects (random, a control)."""
-    behaviour: Literal["target", "random"] = "target"
-    """Act for the target task, or at random (a control)."""
+    behaviour: Literal["target", "curriculum", "random"] = "target"
+    """Act for the target task; for one auxiliary task after the other, the least similar first, and then for
+    the target (curriculum); or at random (a control)."""
+    lessons: Share = field(default=0.5, metadata=LATER)
+    """With curriculum: share of the steps in which auxiliary tasks are pursued (ours)."""
     counterfactual: Literal["each", "all"] = "each"
     """Update, for each task, the formula reached in this episode (each, paper), or all formulas (all)."""
     encoder: str = "minilm"
@@ -95,7 +99,7 @@ class TaskExplore(Agent):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, and the name of the encoder."""
-        return {**asdict(self.config), "encoder": self.names.lm.name}
+        return {**stated(self.config), "encoder": self.names.lm.name}
 
     def begin(self, world: World, seed: int) -> None:
         """Make the tasks, and forget everything learnt.
@@ -108,10 +112,13 @@ class TaskExplore(Agent):
         self.tasks: dict[str, Automaton] = {}  # the target first
         self.things = world.things
         self.left: Lefts = {}
+        self.steps = 0  # of all streams
+        self.all_steps = world.steps
         if world.task:
             self._draw_up(parse(world.task), seed)
         for episode in world.data:
             self.observe(episode)
+        self.steps = 0
         self.left = {}
 
     # ---- tasks ----------------------------------------------------------------------------------------
@@ -142,8 +149,19 @@ class TaskExplore(Agent):
     # ---- acting ---------------------------------------------------------------------------------------
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Act epsilon-greedily for the target, or at random."""
-        return [self._explore(state) for state in states]
+        """Act epsilon-greedily for the target or the task of the lesson, or at random."""
+        return [self._explore(self._pursuing(state)) for state in states]
+
+    def _pursuing(self, state: State) -> State:
+        """Return the state with the task that is pursued: in a curriculum that of the lesson."""
+        lesson_steps = self.config.lessons * self.all_steps
+        if self.config.behaviour != "curriculum" or self.steps >= lesson_steps:
+            return state
+        lessons = list(self.tasks)[:0:-1]  # the target is the first; the least similar task is the last
+        if not lessons:
+            return state
+        number = int(self.steps / lesson_steps * len(lessons))
+        return replace(state, task=lessons[number])
 
     def _explore(self, state: State) -> str:
         if self.config.behaviour == "random" or self.rng.random() < self.config.epsilon:
@@ -166,6 +184,7 @@ class TaskExplore(Agent):
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Update Q of all tasks with each step."""
+        self.steps += len(transitions)
         for t in transitions:
             for name, automaton in self.tasks.items():
                 self._learn(name, automaton, t)
@@ -220,6 +239,7 @@ class TaskExplore(Agent):
             "tasks": list(self.tasks),
             "rng": self.rng.bit_generator.state,
             "left": left,
+            "steps": self.steps,
             "table": self.table.state_dict(),
         }
 
@@ -228,6 +248,7 @@ class TaskExplore(Agent):
         self.tasks = {name: Automaton.of(parse(name)) for name in state["tasks"]}
         self.table.load_state_dict(state["table"])
         self.rng.bit_generator.state = state["rng"]
+        self.steps = state.get("steps", 0)  # a checkpoint of before, which had no curriculum
         self.left = {}
         for stream, texts in state["left"].items():
             self.left[stream] = {name: parse(text) for name, text in texts.items()}

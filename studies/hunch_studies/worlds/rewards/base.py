@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,15 @@ class World(Protocol):
 
     def degree(self, state: Variables) -> FloatArray:
         """Return how far the task is solved, from 0 to 1, shape (n,)."""
+        ...
+
+
+@runtime_checkable
+class HasEasy(Protocol):
+    """A world with states from which its task is easier, for a curriculum."""
+
+    def begin_easily(self, n: int, rng: np.random.Generator) -> Variables:
+        """Draw n easy first states."""
         ...
 
 

@@ -61,6 +61,15 @@ def reward(position, velocity, dock, action):
             "dock": rng.uniform([-0.6, 0.4], [0.6, 0.9], (n, 2)),
         }
 
+    def begin_easily(self, n: int, rng: np.random.Generator) -> Variables:
+        """At rest, and within 0.4 metres of the dock, which is anywhere."""
+        dock = rng.uniform(-0.6, 0.6, (n, 2))
+        return {
+            "position": dock + rng.uniform(-0.4, 0.4, (n, 2)) / np.sqrt(2),
+            "velocity": np.zeros((n, 2)),
+            "dock": dock,
+        }
+
     def step(self, state: Variables, action: FloatArray) -> Variables:
         """Force and friction; the walls hold the craft, and not its speed."""
         velocity = state["velocity"] + 0.2 * (2.0 * action - state["velocity"])

@@ -14,9 +14,10 @@ from hunch.core import FloatArray, UsageError
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.reward import SECONDS, Reward, table
 from hunch.envs.design.running import TOTAL, box
-from hunch.ranges import PositiveInt
+from hunch.ranges import PositiveInt, Share
 from hunch.rl import cem
 from hunch_studies.worlds.rewards import WORLDS, Variables, World
+from hunch_studies.worlds.rewards.base import HasEasy
 
 POINTS = 10
 """Number of points of a training in the feedback."""
@@ -40,6 +41,8 @@ class RewardDesign(DesignProblem):
         generations: Number of generations of a training. Default: the world's own.
         metric: ``success`` for the success rate, ``degree`` for the mean degree of success.
         fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
+        curriculum: Share of the generations in which episodes begin in easy states, before those of the task,
+            as in Eureka's pen spinning; 0 for none. Only in worlds that know easy states: docking.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -53,6 +56,7 @@ class RewardDesign(DesignProblem):
         generations: PositiveInt | None = None,
         metric: Literal["success", "degree"] = "success",
         fitness: Literal["final", "max"] = "final",
+        curriculum: Share = 0.0,
         trials: str = "user",
         render_mode: str | None = None,
     ) -> None:
@@ -62,6 +66,9 @@ class RewardDesign(DesignProblem):
                 f"fitness final or max, not {world!r}, {metric!r} and {fitness!r}."
             )
         self.world: World = WORLDS[world]()
+        if curriculum and not isinstance(self.world, HasEasy):
+            raise UsageError(f"The world {world} has no easy states for a curriculum; docking has.")
+        self.curriculum = curriculum
         self.learner, self.metric, self.judged_by = self.world.learner, metric, fitness
         if generations is not None:
             self.learner = replace(self.learner, generations=generations)
@@ -79,8 +86,10 @@ class RewardDesign(DesignProblem):
 
     def identity(self) -> str:
         """Version of the world and its trials, world and training."""
+        lessons = f" curriculum {self.curriculum:g}" if self.curriculum else ""
         return (
             f"{self.world.version} {type(self.world).__name__} {self.learner} {self.metric} {self.judged_by}"
+            f"{lessons}"
         )
 
     def ready(self) -> None:
@@ -90,7 +99,9 @@ class RewardDesign(DesignProblem):
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and evaluate it on the task."""
         with box(SECONDS).load(program, "reward", tuple, state="fresh", total=TOTAL) as written:
-            training = _Training(self.world, Reward(written, tuple(self.world.variables)), seed)
+            reward = Reward(written, tuple(self.world.variables))
+            lessons = round(self.curriculum * self.learner.generations)
+            training = _Training(self.world, reward, seed, lessons)
             means = list(self.learner.search(training.scores, training.size, training.rng))
         points = np.unique(np.linspace(0, len(means) - 1, POINTS).round().astype(int))
         curves = training.judged([means[i] for i in points], JUDGED)
@@ -130,9 +141,17 @@ def _interface(world: World) -> str:
 
 
 class _Training:
-    """The training of a policy on a reward, with the episodes of all candidates at once."""
+    """The training of a policy on a reward, with the episodes of all candidates at once.
 
-    def __init__(self, world: World, reward: Reward, seed: int) -> None:
+    Args:
+        world: The world.
+        reward: The reward.
+        seed: Seed of the training.
+        lessons: Number of first generations whose episodes begin in easy states.
+    """
+
+    def __init__(self, world: World, reward: Reward, seed: int, lessons: int = 0) -> None:
+        self.lessons = lessons
         self.world, self.reward, self.episodes = world, reward, world.episodes
         self.rng, self.judge_seed = np.random.default_rng([seed, 0]), [seed, 1]
         self.size = cem.policy_size(*world.sizes)
@@ -142,7 +161,11 @@ class _Training:
         """Return the mean return of each candidate over some episodes, shape (population,)."""
         n = len(candidates) * self.episodes
         parameters = np.repeat(candidates, self.episodes, axis=0)
-        begun = self.world.begin(self.episodes, self.rng)
+        easy = len(self.components) < self.lessons  # one entry for each generation so far
+        if easy and isinstance(self.world, HasEasy):
+            begun = self.world.begin_easily(self.episodes, self.rng)
+        else:
+            begun = self.world.begin(self.episodes, self.rng)
         alike = {name: np.concatenate([values] * len(candidates)) for name, values in begun.items()}
         steps, _ = self._play(parameters, alike)
         total, components = self.reward(steps)
