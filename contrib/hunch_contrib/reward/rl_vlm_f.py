@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -36,7 +36,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.learners import LearnerConfig, Relearning, learner
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, PositiveInt, stated
 from hunch.roles.reward.comparer import TARGETS
 from hunch.roles.reward.picture_judge import PictureAsking, PictureJudge
 from hunch.roles.reward.rewarded import Rewarded, RewardSource
@@ -69,13 +69,16 @@ class PicturesConfig(PictureAsking):
     zero: Literal["best", "mean"] = "best"
     """Picture whose reward is 0: the best so far (best), so that all rewards are at most 0 and early success
     is best; or the mean of all pictures (mean), for episodes of fixed length."""
+    scaled: bool = field(default=True, metadata=LATER)
+    """Subtract ``zero`` and divide by the standard deviation. If off, the reward is the mean of the networks
+    as it is (released code, for episodes of fixed length)."""
 
 
 class PicturePreference(RewardSource):
     """Rewards the picture after a step with networks fitted to a model's comparisons.
 
-    Rewards have standard deviation 1 over the pictures seen until the last fit. An answer without a verdict
-    is requested once more, and then the pair is dropped.
+    Rewards have standard deviation 1 over the pictures seen until the last fit, unless ``scaled`` is off. An
+    answer without a verdict is requested once more, and then the pair is dropped.
 
     Args:
         lm: A model that reads pictures, and generates or embeds.
@@ -100,7 +103,7 @@ class PicturePreference(RewardSource):
     @property
     def settings(self) -> dict[str, Any]:
         """The config, the name of the judge, and the version of the questions."""
-        return {**asdict(self.config), "judge": self.judge.lm.name, "wording": self.judge.wording}
+        return {**stated(self.config), "judge": self.judge.lm.name, "wording": self.judge.wording}
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all pictures and rewards."""
@@ -151,6 +154,8 @@ class PicturePreference(RewardSource):
         new = [digest for digest in dict.fromkeys(digests) if digest not in self.values]
         if new:
             self.values.update(zip(new, self.fitted(self._pixels(new)).tolist(), strict=True))
+        if not self.config.scaled:
+            return [self.values[digest] for digest in digests]
         zero, deviation = self.scale
         ceiling = 0.0 if self.config.zero == "best" else np.inf
         return [min(ceiling, (self.values[digest] - zero) / deviation) for digest in digests]
