@@ -43,9 +43,10 @@ HERE: Final = "docs/assets/studies"
 """That folder in the repository."""
 MODELS: Final = ("smollm2", "qwen-coder-0.5b", "qwen-coder-1.5b")
 LARGEST: Final = "qwen-coder-1.5b"
-"""It is slow, so that it is asked four options by letters only."""
+"""It is slow, so that it is asked about the first pools only, with four options, by letters."""
 POOLS: Final = 10
 """Sets of games."""
+POOLS_OF_LARGEST: Final = 5
 STATES: Final = 5
 """States of each pool."""
 SHOWN: Final = 3
@@ -179,7 +180,11 @@ def by_words(asked: Asked) -> int:
 def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
     """Return accuracy, position bias and calibration of each model, with the controls."""
     asked_by = [(label, way) for label in specs for way in ways_of(label)]
-    keys = [(label, way, pool) for label, way in asked_by for pool in range(pools)]
+    keys = [
+        (label, way, pool)
+        for label, way in asked_by
+        for pool in range(min(pools, POOLS_OF_LARGEST) if label == LARGEST else pools)
+    ]
     rows = kept(folder / "rows.jsonl", keys, partial(measured, specs))
     asked = [questions(pool, STATES, OPTIONS) for pool in range(pools)]
     by_rule = [float(np.mean([by_words(one) == one.right for one in own])) for own in asked]
@@ -191,9 +196,10 @@ def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
         right = [np.array(row["right"]) for row in own]
         first = [x[:, 0] for x in p]
         mean = [x.mean(1) for x in p]
-        over_rule = [share - rule for share, rule in zip(_shares(mean, right), by_rule, strict=True)]
+        theirs = by_rule[: len(own)]  # of the same pools
+        over_rule = [share - rule for share, rule in zip(_shares(mean, right), theirs, strict=True)]
         averaged = (_right(mean, right), _lead(mean, first, right)) if way == "label" else ("", "")
-        accuracy.append((label, way, _right(first, right), *averaged))
+        accuracy.append((label, way, str(STATES * len(own)), _right(first, right), *averaged))
         controls.append(
             (
                 label,
@@ -210,12 +216,14 @@ def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
             calibration += _calibration(label, way, "mean of four", mean, right)
             places.append((label, *_places(np.concatenate(p))))
     accuracy += [
-        ("words of the task (a rule)", "", over_seeds(by_rule), "", ""),
-        ("chance", "", f"{1 / OPTIONS:.2f}", "", ""),
+        ("words of the task (a rule)", "", str(STATES * pools), over_seeds(by_rule), "", ""),
+        ("chance", "", "", f"{1 / OPTIONS:.2f}", "", ""),
     ]
     return "\n\n".join(
         (
-            table("model | asked by | right | right, mean of four orders | lead of the mean", accuracy),
+            table(
+                "model | asked by | states | right | right, mean of four orders | lead of the mean", accuracy
+            ),
             "Controls: the blank prompt (the question without the task), the model's own probabilities in a "
             "shuffled order, and the rule. The lead is that of the model's probabilities, by letters the "
             "mean of four orders:",

@@ -37,7 +37,7 @@ import numpy as np
 
 from hunch.audition import submission
 from hunch.audition.hearing import UNINFORMED, put
-from hunch.audition.own import placed_in
+from hunch.audition.placing import placed_in
 from hunch.audition.question import RESAMPLES, Bed, Manner, Role, Scores
 from hunch.audition.roles import ROLES, role_named
 from hunch.audition.submission import Submission

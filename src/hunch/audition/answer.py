@@ -167,11 +167,11 @@ def _interval(interval: Interval | None) -> str:
     return f"[{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
 
 
-def advice(found: Audition, model: str) -> str:
+def advice(audition: Audition, model: str) -> str:
     """Return the best role of a model in a sentence, with the command that runs it."""
-    best = found.best(model)
+    best = audition.best(model)
     if best is None or best.frontier is None or best.gain is None:
-        tried = [line for line in found.lines if line.heard.model == model and line.frontier]
+        tried = [line for line in audition.lines if line.heard.model == model and line.frontier]
         may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
         more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
         return f"{model}: no role in which it surely pays.{more}"
@@ -224,29 +224,32 @@ def _narrowed(heard: Heard, factor: float) -> Interval:
     return heard.ability - factor * (heard.ability - low), heard.ability + factor * (high - heard.ability)
 
 
-def brief(found: Audition) -> list[str]:
+def brief(audition: Audition) -> list[str]:
     """Return a line for each model and role: verdict, way of asking, cost and what to do next.
 
     Of several environments, the one with the best verdict counts.
     """
     lines: list[str] = []
-    for model in found.models:
-        rows = [_brief(found, model, role) for role in dict.fromkeys(line.heard.role for line in found.lines)]
-        lines += ["", model] if len(found.models) > 1 else []
+    for model in audition.models:
+        rows = [
+            _brief(audition, model, role)
+            for role in dict.fromkeys(line.heard.role for line in audition.lines)
+        ]
+        lines += ["", model] if len(audition.models) > 1 else []
         lines += [row if len(row) <= WIDTH else f"{row[: WIDTH - 1]}…" for row in _columns(BRIEF, rows)]
     return lines[1:] if lines[:1] == [""] else lines
 
 
-def _brief(found: Audition, model: str, role: str) -> tuple[str, ...]:
+def _brief(audition: Audition, model: str, role: str) -> tuple[str, ...]:
     """Return the cells of the line of a model in a role."""
-    own = [line for line in found.lines if (line.heard.model, line.heard.role) == (model, role)]
-    line = min(own, key=lambda one: (ORDER.index(one.verdict), -(one.gain or (0.0, 0.0))[0]))
-    asked = {one.heard.env: one.heard for one in own}
+    lines_of_role = [line for line in audition.lines if (line.heard.model, line.heard.role) == (model, role)]
+    line = min(lines_of_role, key=lambda line: (ORDER.index(line.verdict), -(line.gain or (0.0, 0.0))[0]))
+    asked = {line.heard.env: line.heard for line in lines_of_role}
     seconds = sum(heard.usage.get("seconds", 0.0) for heard in asked.values())
     cost = sum(heard.usage.get("cost", 0.0) for heard in asked.values())
     spent = f"{cost:.4f}" if cost else f"{seconds:,.0f} s"
     ability = f"{line.heard.ability:.2f}" if line.heard.has_score else ""
-    return role, line.verdict, line.heard.way, ability, spent, _next(line, found.worth, len(asked))
+    return role, line.verdict, line.heard.way, ability, spent, _next(line, audition.worth, len(asked))
 
 
 def _next(line: Line, worth: float, places: int) -> str:
@@ -264,18 +267,18 @@ def _next(line: Line, worth: float, places: int) -> str:
 COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "seconds")
 
 
-def costs(found: Audition) -> list[tuple[str, ...]]:
+def costs(audition: Audition) -> list[tuple[str, ...]]:
     """Return the cost of each model in each role in which it was asked, the most expensive first."""
     spent: dict[str, dict[str, list[float]]] = {}
-    asked = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines if x.heard.usage}
+    asked = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in audition.lines if x.heard.usage}
     for heard in asked.values():
         figures = spent.setdefault(heard.model, {}).setdefault(heard.role, [0.0] * 6)
         for i, figure in enumerate(_figures(heard)):
             figures[i] += figure
     rows = []
     for model, roles in spent.items():
-        for role, own in sorted(roles.items(), key=lambda item: (-item[1][4], -item[1][3], -item[1][5])):
-            shown = (*(f"{x:,.0f}" for x in own[:4]), f"{own[4]:,.4f}", f"{own[5]:,.1f}")
+        for role, total in sorted(roles.items(), key=lambda item: (-item[1][4], -item[1][3], -item[1][5])):
+            shown = (*(f"{x:,.0f}" for x in total[:4]), f"{total[4]:,.4f}", f"{total[5]:,.1f}")
             rows.append((model, role, *shown))
     return rows
 
@@ -292,11 +295,13 @@ _TOKENS = ("prompt_tokens", "completion_tokens")
 CALIBRATION = ("model", "role", "environment", "calibration error", "by chance", "stated: came true (of)")
 
 
-def calibrations(found: Audition) -> list[tuple[str, ...]]:
+def calibrations(audition: Audition) -> list[tuple[str, ...]]:
     """Return the calibration of each model in each role in which it stated probabilities."""
     rows: list[tuple[str, ...]] = []
-    for heard in stating(found):
-        curve = "  ".join(f"{own.predicted:.2f}: {own.observed:.2f} ({own.n})" for own in heard.calibration)
+    for heard in stating(audition):
+        curve = "  ".join(
+            f"{tenth.predicted:.2f}: {tenth.observed:.2f} ({tenth.n})" for tenth in heard.calibration
+        )
         error = heard.columns[CALIBRATION_ERROR]
         chance = heard.columns[BY_CHANCE]
         env = heard.env.removeprefix("hunch/")
@@ -304,43 +309,45 @@ def calibrations(found: Audition) -> list[tuple[str, ...]]:
     return rows
 
 
-def stating(found: Audition) -> list[Heard]:
+def stating(audition: Audition) -> list[Heard]:
     """Return the scores with stated probabilities, each once."""
-    heard = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in found.lines if x.heard.calibration}
+    heard = {
+        (x.heard.model, x.heard.role, x.heard.env): x.heard for x in audition.lines if x.heard.calibration
+    }
     return list(heard.values())
 
 
-def notes(found: Audition) -> list[str]:
+def notes(audition: Audition) -> list[str]:
     """Return the sentences below the table, which explain it."""
     ended = (
-        [f"Ended early: {found.stopped} The same command with a larger budget goes on."]
-        if found.stopped
+        [f"Ended early: {audition.stopped} The same command with a larger budget goes on."]
+        if audition.stopped
         else []
     )
-    return [*ended, *_unheard(found), *(advice(found, model) for model in found.models)]
+    return [*ended, *_unheard(audition), *(advice(audition, model) for model in audition.models)]
 
 
-def _unheard(found: Audition) -> list[str]:
+def _unheard(audition: Audition) -> list[str]:
     """Return a sentence on each model whose answers in a role could not be read."""
     roles: dict[str, dict[str, None]] = {}
-    for line in found.lines:
+    for line in audition.lines:
         if line.heard.unread and not line.heard.has_score:
             roles.setdefault(line.heard.model, {})[line.heard.role] = None
     return [
-        f"{model} could not be asked as {', '.join(own)}, which says nothing of its ability: the way of "
+        f"{model} could not be asked as {', '.join(unasked)}, which says nothing of its ability: the way of "
         "asking failed. Try another one, as in --way structured."
-        for model, own in roles.items()
+        for model, unasked in roles.items()
     ]
 
 
-def text(found: Audition) -> str:
+def text(audition: Audition) -> str:
     """Return the tables as text."""
-    verdicts = [cells(line, found.worth) for line in found.lines]
-    lines = [*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(found))]
-    stated = calibrations(found)
+    verdicts = [cells(line, audition.worth) for line in audition.lines]
+    lines = [*_columns(HEADS, verdicts), "", *_columns(COSTS, costs(audition))]
+    stated = calibrations(audition)
     if stated:
         lines += ["", *_columns(CALIBRATION, stated)]
-    return "\n".join([*lines, "", *notes(found)])
+    return "\n".join([*lines, "", *notes(audition)])
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -351,10 +358,10 @@ def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def plain(found: Audition) -> dict[str, Any]:
+def plain(audition: Audition) -> dict[str, Any]:
     """Return the whole result as JSON values; nan becomes None."""
-    said = {"best": {model: advice(found, model) for model in found.models}}
-    return dict(_finite(asdict(found) | said))
+    said = {"best": {model: advice(audition, model) for model in audition.models}}
+    return dict(_finite(asdict(audition) | said))
 
 
 def _finite(value: Any) -> Any:
@@ -365,13 +372,13 @@ def _finite(value: Any) -> Any:
     return [_finite(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def table(found: Audition) -> str:
+def table(audition: Audition) -> str:
     """Return the tables and their notes as HTML."""
-    said = "".join(f"<p>{escape(note)}</p>" for note in notes(found))
-    verdicts = [cells(line, found.worth) for line in found.lines]
-    stated = calibrations(found)
+    said = "".join(f"<p>{escape(note)}</p>" for note in notes(audition))
+    verdicts = [cells(line, audition.worth) for line in audition.lines]
+    stated = calibrations(audition)
     calibrated = _html(CALIBRATION, stated) if stated else ""
-    return f"{said}{_html(HEADS, verdicts)}{_html(COSTS, costs(found))}{calibrated}"
+    return f"{said}{_html(HEADS, verdicts)}{_html(COSTS, costs(audition))}{calibrated}"
 
 
 def _html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -39,13 +39,13 @@ _SYMBOLS: Final = {
 
 def statements(bed: Bed, n: int, seed: int) -> list[Goal]:
     """Draw n different statements."""
-    rng, found = np.random.default_rng([POOL, seed]), dict[Goal, None]()
-    while len(found) < n:
+    rng, formulas = np.random.default_rng([POOL, seed]), dict[Goal, None]()
+    while len(formulas) < n:
         known = read(_KNOWN[int(rng.integers(len(_KNOWN)))])
         for goal in (again for first in variants(known, 1, rng) for again in variants(first, 1, rng)):
             if counter_model(goal) is None:
-                found[goal] = None
-    return list(found)[:n]
+                formulas[goal] = None
+    return list(formulas)[:n]
 
 
 def readings(lm: LanguageModel, drawn: Sequence[Goal], seed: int, manner: Manner = USUAL) -> Scores:
@@ -67,9 +67,9 @@ def replaced(text: str) -> Goal | None:
     return parsed(text.replace(".", "").strip(" ,"))
 
 
-def _scored(drawn: Sequence[Goal], found: Sequence[Goal | None]) -> Scores:
-    right = np.array([own == goal for own, goal in zip(found, drawn, strict=True)], float)
-    none = float(np.mean([own is None for own in found]))
+def _scored(drawn: Sequence[Goal], stated: Sequence[Goal | None]) -> Scores:
+    right = np.array([formula == goal for formula, goal in zip(stated, drawn, strict=True)], float)
+    none = float(np.mean([formula is None for formula in stated]))
     return Scores(right, list(range(len(drawn))), {"no reading": none}, unread=none)
 
 

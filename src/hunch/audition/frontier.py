@@ -135,16 +135,16 @@ def elsewhere(role: str) -> str:
     return f"frontier of {', '.join(envs)}: none here" if envs else "no frontier of this role"
 
 
-def likeliest(found: Sequence[Frontier], lasting: float) -> list[Frontier]:
+def likeliest(frontiers: Sequence[Frontier], lasting: float) -> list[Frontier]:
     """Return one frontier per method: the one with recurring errors if most of the model's errors recur.
 
     If this share is unknown, it is the frontier with the lower upper bound of the gain.
     """
     wanted: Errors | None = None if np.isnan(lasting) else "lasting" if lasting > 0.5 else "independent"
     by_method: dict[tuple[str, str], list[Frontier]] = {}
-    for frontier in found:
+    for frontier in frontiers:
         by_method.setdefault((frontier.method, frontier.env), []).append(frontier)
     return [
-        min([f for f in own if f.errors == wanted] or own, key=lambda f: f.points[-1].low)
-        for own in by_method.values()
+        min([f for f in alike if f.errors == wanted] or alike, key=lambda f: f.points[-1].low)
+        for alike in by_method.values()
     ]

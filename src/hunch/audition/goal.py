@@ -37,19 +37,19 @@ def suggestions(lm: LanguageModel, drawn: Sequence[Offered], seed: int, manner: 
     """Return for each state the share of suggested goals that are right; 0 if there are none."""
     source = Suggestions(lm, settings_of(manner))
     source.begin(World(), seed)
-    found = source.suggest([state for state, _, _ in drawn])
+    suggested = source.suggest([state for state, _, _ in drawn])
     right = [
         float(np.mean([goal in good for goal in goals])) if goals else 0.0
-        for goals, (_, good, _) in zip(found, drawn, strict=True)
+        for goals, (_, good, _) in zip(suggested, drawn, strict=True)
     ]
-    named = [len(goals) for goals in found]
-    reach = [len(set(goals) & good) / len(good) for goals, (_, good, _) in zip(found, drawn, strict=True)]
+    named = [len(goals) for goals in suggested]
+    reach = [len(set(goals) & good) / len(good) for goals, (_, good, _) in zip(suggested, drawn, strict=True)]
     return Scores(
         np.array(right),
         [episode for _, _, episode in drawn],
         {"goals per state": float(np.mean(named)), "useful goals named": float(np.mean(reach))},
         # Answers of one word, yes or no, may approve of nothing; a list without a candidate is unreadable.
-        unread=float(np.mean([not goals for goals in found])) if source.how == "list" else 0.0,
+        unread=float(np.mean([not goals for goals in suggested])) if source.how == "list" else 0.0,
     )
 
 
@@ -80,13 +80,13 @@ def settings_of(manner: Manner) -> SuggestionConfig:
 def states(bed: Bed, n: int, seed: int) -> list[Offered]:
     """Draw states from episodes in which about half of the actions have a useful effect."""
     env, rng = bed.make(seed), np.random.default_rng(seed)
-    found: list[Offered] = []
+    offered: list[Offered] = []
     for episode in range(n):
         seen = list(_walk(env, rng, episode_seed(seed, 3, episode)))
-        found += [(*seen[i], episode) for i in sorted(rng.permutation(len(seen))[:EACH])]
-        if len(found) >= n:
+        offered += [(*seen[i], episode) for i in sorted(rng.permutation(len(seen))[:EACH])]
+        if len(offered) >= n:
             break
-    return found[:n]
+    return offered[:n]
 
 
 def _walk(

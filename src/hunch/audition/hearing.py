@@ -13,7 +13,7 @@ from hunch.audition import frontier as frontiers
 from hunch.audition import playing
 from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard, Line, deciding
 from hunch.audition.frontier import Frontier, over, verdict
-from hunch.audition.own import check_env, placed_in, read_data
+from hunch.audition.placing import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
 from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
 from hunch.audition.roles import ROLES, role_named
@@ -129,9 +129,9 @@ def audition(
                     lines[role.name] += _judged(role, Line(heard, *stand_ins), worth)
             questions *= 2
             more = most is not None and questions <= most and not stopped
-            due = [own for own in due if more and _undecided(lines[own[0].name], worth)]
-    told = [line for role, _, _ in placed for line in lines[role.name]]
-    return Audition(tuple(told), worth, seed, ledger.by_name(), stopped)
+            due = [place for place in due if more and _undecided(lines[place[0].name], worth)]
+    judged = [line for role, _, _ in placed for line in lines[role.name]]
+    return Audition(tuple(judged), worth, seed, ledger.by_name(), stopped)
 
 
 class Pace:
@@ -246,13 +246,13 @@ def hear(
 ) -> Heard:
     """Put questions to a model as :func:`put` does, and return its scores under the name ``spec``."""
     answered = put(role, bed, model, drawn, seed, manner)
-    told = {"columns": answered.columns} if answered.scores is None else _told(answered.scores)
+    scores = {"columns": answered.columns} if answered.scores is None else _values_of(answered.scores)
     return Heard(
         role.name,
         bed.env,
         spec,
         model.evidence,
-        **told,
+        **scores,
         usage=answered.usage,
         why=answered.why,
         way=answered.way,
@@ -271,7 +271,7 @@ def unable(role: Role, model: LanguageModel, manner: Manner) -> str:
     return f"it cannot be asked by {manner.way}"
 
 
-def _told(scores: Scores) -> dict[str, Any]:
+def _values_of(scores: Scores) -> dict[str, Any]:
     columns = dict(scores.columns)
     curve: tuple[Bin, ...] = ()
     if scores.stated is not None and scores.came is not None and len(scores.stated):
@@ -300,8 +300,8 @@ def _models(
     if len({model.name for model in whole}) < len(whole):
         raise UsageError("Two of the models have the same name: give them different names.")
     metered = {model.name: model if hasattr(model, "usage") else Cached(model) for model in whole}
-    found = {**load_models(specs, join), **metered}
-    return {name: found[name] for name in (m if isinstance(m, str) else m.name for m in named)}
+    loaded = {**load_models(specs, join), **metered}
+    return {name: loaded[name] for name in (m if isinstance(m, str) else m.name for m in named)}
 
 
 def _places(
@@ -320,7 +320,7 @@ def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, He
     uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed)
     if isinstance(role.lexical, str):
         return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), drawn, seed)
-    return uninformed, Heard(role.name, bed.env, "words", "L0", **_told(role.lexical(drawn, seed)))
+    return uninformed, Heard(role.name, bed.env, "words", "L0", **_values_of(role.lexical(drawn, seed)))
 
 
 def _judged(role: Role, line: Line, worth: float) -> list[Line]:

@@ -10,16 +10,16 @@ from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard,
 from hunch.audition.frontier import Frontier
 
 
-def page(found: Audition) -> str:
+def page(audition: Audition) -> str:
     """Return the page as HTML: the table, a picture of each frontier with the models, and calibrations."""
     drawn: dict[tuple[str, str, str], list[Line]] = {}
-    for line in found.lines:
+    for line in audition.lines:
         if line.frontier:
             f = line.frontier
             drawn.setdefault((f.method, f.env, f.errors), []).append(line)
-    pictures = "".join(_figure(lines, found.worth) for lines in drawn.values())
-    pictures += "".join(_calibration_figure(heard) for heard in stating(found))
-    return _PAGE.format(table=table(found), pictures=pictures)
+    pictures = "".join(_figure(lines, audition.worth) for lines in drawn.values())
+    pictures += "".join(_calibration_figure(heard) for heard in stating(audition))
+    return _PAGE.format(table=table(audition), pictures=pictures)
 
 
 def _figure(lines: Sequence[Line], worth: float) -> str:
@@ -82,16 +82,16 @@ def curve(heard: Heard) -> str:
     def at(predicted: float, observed: float) -> tuple[float, float]:
         return MARGIN + predicted * span, SIDE - MARGIN - observed * span
 
-    most = max(own.n for own in heard.calibration)
-    points = [at(own.predicted, own.observed) for own in heard.calibration]
+    most = max(tenth.n for tenth in heard.calibration)
+    points = [at(tenth.predicted, tenth.observed) for tenth in heard.calibration]
     parts = [
         _rule(at(0, 0), at(1, 1), "4 4"),
         *(_label(at(x, 0), f"{x:g}", 16) for x in (0, 0.5, 1)),
         *(_label((MARGIN / 2, at(0, y)[1]), f"{y:g}", 4) for y in (0, 0.5, 1)),
         f'<polyline points="{_points(points)}" fill="none" stroke="#4477aa" stroke-width="2"/>',
     ]
-    for (x, y), own in zip(points, heard.calibration, strict=True):
-        radius = 2 + 6 * (own.n / most) ** 0.5  # its area grows with the number of answers
+    for (x, y), tenth in zip(points, heard.calibration, strict=True):
+        radius = 2 + 6 * (tenth.n / most) ** 0.5  # its area grows with the number of answers
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#4477aa"/>')
     return (
         f'<svg viewBox="0 0 {SIDE} {SIDE}" width="{SIDE}" role="img" font-family="sans-serif" font-size="12">'

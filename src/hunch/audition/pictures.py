@@ -57,7 +57,7 @@ def stored() -> Stored:
     fields = stored["schema"]
     names = list(fields)
     seen = (
-        Seen(b64decode(own["png"]), dict(zip(names, own["facts"], strict=True)), own["left"])
-        for own in stored["seen"]
+        Seen(b64decode(entry["png"]), dict(zip(names, entry["facts"], strict=True)), entry["left"])
+        for entry in stored["seen"]
     )
     return Stored(stored["task"], stored["near"], Schema(fields, str), tuple(seen))

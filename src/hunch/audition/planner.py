@@ -60,16 +60,16 @@ def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int, manner: Manner = 
 def transcripts(bed: Bed, n: int, seed: int) -> list[Due]:
     """Draw n beginnings of plans that succeed; all errands occur equally often."""
     rng = np.random.default_rng(seed)
-    found: list[Due] = []
-    while len(found) < n:
+    choices: list[Due] = []
+    while len(choices) < n:
         for number in rng.permutation(len(ERRANDS)).tolist():
             known = plans(ERRANDS[number].goal)
             plan = known[rng.integers(len(known))]
             done = plan[: rng.integers(len(plan))]
             due = frozenset(p[len(done)] for p in known if p[: len(done)] == done)
             history = tuple(("", skill) for skill in done)
-            found.append(Due(_state(ERRANDS[number].text, history), due, number))
-    return found[:n]
+            choices.append(Due(_state(ERRANDS[number].text, history), due, number))
+    return choices[:n]
 
 
 def _state(task: str, history: Any) -> State:

@@ -51,29 +51,33 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     episodes: dict[int, list[Moment]] = {}
     for moment in moments(bed, 8 * n, seed, skill=0.7, each=50):
         episodes.setdefault(moment.episode, []).append(moment)
-    found: list[Compared] = []
-    for own in episodes.values():
-        found += _of_one(own, rng)
-    return [found[i] for i in sorted(rng.permutation(len(found))[: -(-n // 2)])]
+    possible: list[Compared] = []
+    for episode in episodes.values():
+        possible += _of_episode(episode, rng)
+    chosen = rng.permutation(len(possible))[: -(-n // 2)]
+    return [possible[i] for i in sorted(chosen)]
 
 
-def _of_one(own: Sequence[Moment], rng: np.random.Generator) -> list[Compared]:
+def _of_episode(episode: Sequence[Moment], rng: np.random.Generator) -> list[Compared]:
     """Pairs of an episode: what was left after each step is what was left before the next one."""
-    told = [(m.step.event, after.left) for m, after in pairwise(own) if m.step.event]
-    found = []
-    for _ in range(PER_EPISODE if len(told) > 1 else 0):
-        (one, left), (other, right) = (told[i] for i in rng.permutation(len(told))[:2])
-        if one != other and left != right:
-            better, worse = (one, other) if left < right else (other, one)
-            found.append(Compared(own[0].state.task, better, worse, abs(left - right), own[0].episode))
-    return found
+    captions = [(m.step.event, after.left) for m, after in pairwise(episode) if m.step.event]
+    task, number = episode[0].state.task, episode[0].episode
+    compared = []
+    for _ in range(PER_EPISODE if len(captions) > 1 else 0):
+        first, second = rng.permutation(len(captions))[:2]
+        (one, steps_of_one), (other, steps_of_other) = captions[first], captions[second]
+        if one != other and steps_of_one != steps_of_other:
+            better, worse = (one, other) if steps_of_one < steps_of_other else (other, one)
+            compared.append(Compared(task, better, worse, abs(steps_of_one - steps_of_other), number))
+    return compared
 
 
 def _drawn_pictures(n: int, seed: int) -> list[Compared]:
     known = pictures.stored()
     seen = known.draw(len(known.seen), seed)
-    apart = [sorted(two, key=lambda own: own.left) for two in zip(seen[::2], seen[1::2], strict=True)]
-    differ = [(near, far) for near, far in apart if near.left < far.left]
+    pairs_of_two = zip(seen[::2], seen[1::2], strict=True)
+    ordered = [sorted(pair, key=lambda picture: picture.left) for pair in pairs_of_two]
+    differ = [(near, far) for near, far in ordered if near.left < far.left]
     return [
         Compared(known.task, near.picture, far.picture, far.left - near.left, i)
         for i, (near, far) in enumerate(differ[:n])
@@ -123,10 +127,10 @@ def _of_captions(
     unread = 0
     for task in dict.fromkeys(pair.task for pair in drawn):
         asked.begin(World(task=task, steps=10**9), seed)
-        own = [i for i, pair in enumerate(drawn) if pair.task == task]
-        forward = [(drawn[i].better, drawn[i].worse) for i in own]
+        places = [i for i, pair in enumerate(drawn) if pair.task == task]
+        forward = [(drawn[i].better, drawn[i].worse) for i in places]
         for order, shown in enumerate((forward, [pair[::-1] for pair in forward])):
-            points[order, own] = [_point(pair.verdict, order + 1) for pair in asked.judged(shown)]
+            points[order, places] = [_point(pair.verdict, order + 1) for pair in asked.judged(shown)]
             unread += asked.unread
     return points, unread
 
@@ -143,9 +147,12 @@ def _of_pictures(
     goal = known.task if judge.writes else known.near
     forward = [(pair.better, pair.worse) for pair in drawn]
     orders = (forward, [pair[::-1] for pair in forward])
-    told = [judge.verdicts(goal, shown) for shown in orders]
-    points = np.array([[_point(said or 0, i) for said in own] for i, own in enumerate(told, 1)])
-    return points, sum(said is None for own in told for said in own)
+    verdicts = [judge.verdicts(goal, shown) for shown in orders]  # by order, for each pair
+    points = [
+        [_point(verdict or 0, order) for verdict in of_order] for order, of_order in enumerate(verdicts, 1)
+    ]
+    unread = sum(verdict is None for of_order in verdicts for verdict in of_order)
+    return np.array(points), unread
 
 
 def _point(verdict: float, right: int) -> float:

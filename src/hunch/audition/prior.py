@@ -52,7 +52,7 @@ def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL
     """Return for each state the total weight of the proposals that are right."""
     proposals = _proposed(lm, drawn, seed, manner)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
-    weight = np.array([own.sum() for own in right])
+    weight = np.array([weights.sum() for weights in right])
     stated, came = _stated((lm, manner), drawn)
     episodes = [m.episode for m in drawn.moments]
     columns = _columns(proposals, right)
@@ -114,12 +114,12 @@ def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
 def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, float]:
     """Return recall@k, Brier score of the favourite, whether errors last, and the share of unread answers."""
     sure = np.array([p.weights.max() for p in proposals])
-    hit = np.array([own[p.weights.argmax()] > 0 for p, own in zip(proposals, right, strict=True)])
+    hit = np.array([shares[p.weights.argmax()] > 0 for p, shares in zip(proposals, right, strict=True)])
     unread = [p.fallbacks for p in proposals if p.fallbacks == p.fallbacks]
     return {
-        "recall": float(np.mean([own.sum() > 0 for own in right])),
+        "recall": float(np.mean([shares.sum() > 0 for shares in right])),
         "brier": float(((sure - hit) ** 2).mean()),
-        "lasting errors": lasting(1 - np.array([own.sum() for own in right])),
+        "lasting errors": lasting(1 - np.array([shares.sum() for shares in right])),
         **({"unread": float(np.mean(unread))} if unread else {}),
     }
 

@@ -59,8 +59,8 @@ class Bed:
         """Make the environment, with a different pool of games for each seed."""
         if self.given is not None:
             return copy.deepcopy(self.given)
-        own = {self.pool: POOL + seed} if self.pool else {}
-        return make(self.env, **{**self.options, **own})
+        pool = {self.pool: POOL + seed} if self.pool else {}
+        return make(self.env, **{**self.options, **pool})
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Scores:
         sums, sizes = np.bincount(numbers, self.values), np.bincount(numbers)
         alike = sizes.max() == 1 or np.ptp(self.values) == 0
         if alike and np.isin(self.values, (0, 1)).all():
-            own = over_episodes([bool(total) for total in sums])
-            return own.low, own.high
+            interval = over_episodes([bool(total) for total in sums])
+            return interval.low, interval.high
         drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
         shares = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
         low, high = np.quantile(shares, (0.025, 0.975))
@@ -218,12 +218,12 @@ def moments(bed: Bed, n: int, seed: int, *, skill: float = 0.5, each: int = 4) -
         skill: Share of the steps in which the player follows the solver.
         each: Maximum number of states per episode.
     """
-    rng, found = np.random.default_rng(seed), list[Moment]()
+    rng, drawn = np.random.default_rng(seed), list[Moment]()
     for seen in _episodes(bed, n, seed, rng, skill):
-        found += [seen[i] for i in sorted(rng.permutation(len(seen))[:each])]
-        if len(found) >= n:
+        drawn += [seen[i] for i in sorted(rng.permutation(len(seen))[:each])]
+        if len(drawn) >= n:
             break
-    return found[:n]
+    return drawn[:n]
 
 
 def _episodes(bed: Bed, n: int, seed: int, rng: np.random.Generator, skill: float) -> Iterator[list[Moment]]:
@@ -234,10 +234,10 @@ def _episodes(bed: Bed, n: int, seed: int, rng: np.random.Generator, skill: floa
         return
     env = bed.make(seed)
     for number in range(n):
-        own = episode_seed(seed, 1, number)
+        seed_of_episode = episode_seed(seed, 1, number)
         if hasattr(env.unwrapped, "oracle"):
-            yield list(_solved(env, rng, own, number, skill))
-        elif steps := won_by_search(env, own):
+            yield list(_solved(env, rng, seed_of_episode, number, skill))
+        elif steps := won_by_search(env, seed_of_episode):
             yield _followed(steps, number)
 
 

@@ -28,36 +28,44 @@ def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int, manner: Manner
     schema = stored().schema
     if "see" not in lm.verbs:  # the uninformed stand-in
         rng = np.random.default_rng(seed)
-        values = {name: list(own) for name, own in schema.fields.items()}
-        return _scored(drawn, [{name: str(rng.choice(own)) for name, own in values.items()} for _ in drawn])
+        values = {name: list(known) for name, known in schema.fields.items()}
+        guesses = [{name: str(rng.choice(known)) for name, known in values.items()} for _ in drawn]
+        return _scored(drawn, guesses)
     reader = Reader(lm, schema, AskConfig(max_tokens=manner.max_tokens, patience=None))
-    return _scored(drawn, [reader.facts(own.picture) for own in drawn])
+    return _scored(drawn, [reader.facts(seen.picture) for seen in drawn])
 
 
 def by_frequency(drawn: Sequence[Seen], seed: int) -> Scores:
     """Return the scores of the stand-in: the most frequent values of pictures that were not drawn."""
-    shown = {own.picture for own in drawn}
-    rest = [own.facts for own in stored().seen if own.picture not in shown]
-    known = {name: Counter(own[name] for own in rest).most_common(1)[0][0] for name in stored().schema.fields}
-    return _scored(drawn, [known for _ in drawn])
+    shown = {seen.picture for seen in drawn}
+    others = [seen.facts for seen in stored().seen if seen.picture not in shown]
+    frequent = {}
+    for name in stored().schema.fields:
+        [(value, _)] = Counter(facts[name] for facts in others).most_common(1)
+        frequent[name] = value
+    return _scored(drawn, [frequent for _ in drawn])
 
 
-def _scored(drawn: Sequence[Seen], found: Sequence[Mapping[str, str]]) -> Scores:
+def _scored(drawn: Sequence[Seen], readings: Sequence[Mapping[str, str]]) -> Scores:
     names = list(stored().schema.fields)
     right = np.array(
-        [[own.get(n) == one.facts[n] for n in names] for own, one in zip(found, drawn, strict=True)]
+        [
+            [reading.get(name) == seen.facts[name] for name in names]
+            for reading, seen in zip(readings, drawn, strict=True)
+        ]
     )
     columns = {name: float(share) for name, share in zip(names, right.mean(0), strict=True)}
+    empty = float(np.mean([not reading for reading in readings]))
     return Scores(
         right.mean(1),
         list(range(len(drawn))),
         {
             **columns,
             "whole pictures": float(right.all(1).mean()),
-            "no reading": float(np.mean([not f for f in found])),
+            "no reading": empty,
         },
         each=len(names),
-        unread=float(np.mean([not f for f in found])),
+        unread=empty,
     )
 
 

@@ -35,9 +35,9 @@ class Answered(NamedTuple):
 
 def pairs(bed: Bed, n: int, seed: int) -> list[Answered]:
     """Draw stored pairs: n questions in two orders."""
-    found = json.loads((resources.files("hunch.audition") / "texts.json").read_text(encoding="utf-8"))
-    order = np.random.default_rng(seed).permutation(len(found))
-    return [Answered(*found[i]) for i in order[: -(-n // 2)]]
+    texts = json.loads((resources.files("hunch.audition") / "texts.json").read_text(encoding="utf-8"))
+    order = np.random.default_rng(seed).permutation(len(texts))
+    return [Answered(*texts[i]) for i in order[: -(-n // 2)]]
 
 
 def verdicts(lm: LanguageModel, drawn: Sequence[Answered], seed: int, manner: Manner = USUAL) -> Scores:
@@ -81,8 +81,8 @@ def by_words(drawn: Sequence[Answered], seed: int) -> Scores:
     """Return the scores of the lexical stand-in: the answer with more words of the request."""
     asked = [set(words(pair.request)) for pair in drawn]
     lead = [
-        len(own & set(words(pair.better))) - len(own & set(words(pair.worse)))
-        for own, pair in zip(asked, drawn, strict=True)
+        len(wanted & set(words(pair.better))) - len(wanted & set(words(pair.worse)))
+        for wanted, pair in zip(asked, drawn, strict=True)
     ]
     return Scores((np.sign(lead) + 1) / 2, list(range(len(drawn))))
 

@@ -36,9 +36,9 @@ def steps(bed: Bed, n: int, seed: int) -> Asked:
     """Record random play: example steps, and steps of other episodes with n fields to predict."""
     config = Foretelling(env=bed.env, examples=SHOWN, episodes=max(2, n), seed=POOL + seed)
     recording = recorded(config, dict(bed.options))
-    told = [(step, i) for i, episode in enumerate(recording.held) for step in text_steps(episode)]
-    told = told[: -(-n // FIELDS)]
-    return Asked(recording, [step for step, _ in told], [i for _, i in told])
+    steps = [(step, i) for i, episode in enumerate(recording.held) for step in text_steps(episode)]
+    steps = steps[: -(-n // FIELDS)]
+    return Asked(recording, [step for step, _ in steps], [i for _, i in steps])
 
 
 def predictions(lm: LanguageModel, drawn: Asked, seed: int, manner: Manner = USUAL) -> Scores:
@@ -56,19 +56,19 @@ def by_look_up(drawn: Asked, seed: int) -> Scores:
 def _scored(model: WorldModel, drawn: Asked, seed: int) -> Scores:
     recording, asked, groups = drawn
     rngs = [np.random.default_rng([seed, i]) for i in range(len(asked))]
-    found = model.step([s.state for s in asked], [s.action for s in asked], rngs)
+    predicted = model.step([s.state for s in asked], [s.action for s in asked], rngs)
     known = {(t.state.observation, t.action) for t in recording.shown}
-    values = np.array([float(right(p, s)) for p, s in zip(found, asked, strict=True)])
+    values = np.array([float(right(p, s)) for p, s in zip(predicted, asked, strict=True)])
     new = values[[(s.state, s.action) not in known for s in asked]]
     unseen = float(new.mean()) if len(new) else float("nan")
-    columns = {**_fields(found, asked), "unseen steps": unseen}
-    unread = float(np.mean([p.done is None for p in found]))
+    columns = {**_fields(predicted, asked), "unseen steps": unseen}
+    unread = float(np.mean([p.done is None for p in predicted]))
     return Scores(values, groups, columns, each=FIELDS, unread=unread)
 
 
-def _fields(found: Sequence[Prediction], steps: Sequence[Step]) -> dict[str, float]:
+def _fields(predicted: Sequence[Prediction], steps: Sequence[Step]) -> dict[str, float]:
     """Return the share of ends, rewards and next states that are right, each where it was predicted."""
-    pairs = list(zip(found, steps, strict=True))
+    pairs = list(zip(predicted, steps, strict=True))
     ends = [p.done is s.done for p, s in pairs]
     rewards = [p.reward is not None and alike(p.reward, s.reward) for p, s in pairs]
     states = [p.next_state is not None and alike(p.next_state, s.next_state) for p, s in pairs if not s.done]

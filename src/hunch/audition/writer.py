@@ -66,7 +66,7 @@ def by_chance(drawn: Tasks, seed: int) -> Scores:
     problem = drawn.env.problem
     given = [[a.program for a in shown] or [problem.start] for _, shown, _ in drawn.requests]
     rngs = [np.random.default_rng([seed, number]) for number in range(len(given))]
-    changed = [mutate(own, problem.function, rng) for own, rng in zip(given, rngs, strict=True)]
+    changed = [mutate(program, problem.function, rng) for program, rng in zip(given, rngs, strict=True)]
     return _scored(changed, drawn)
 
 

@@ -48,7 +48,7 @@ def placed_in(
         return role, there, "" if there else f"{role.beds[0].env} comes with the studies"
     bed = _bed(env, options, data)
     changed = bool(options or data or bed.given)
-    known = () if changed else tuple(own for own in role.beds if own.env == env)
+    known = () if changed else tuple(bed_of_role for bed_of_role in role.beds if bed_of_role.env == env)
     if role is POLICY and (changed or env not in {f.bed for f in frontiers() if f.role == role.name}):
         role = PLAYING
     why = "" if known and role is not PLAYING else _lacking(role, bed)
@@ -67,8 +67,8 @@ def read_data(data: Any) -> Sequence[Episode]:
     """Return recorded episodes, which are given as such or as a folder."""
     if data is None:
         return ()
-    found = dataset.load(data) if isinstance(data, (str, Path)) else data
-    return dataset.as_episodes(found)
+    recorded = dataset.load(data) if isinstance(data, (str, Path)) else data
+    return dataset.as_episodes(recorded)
 
 
 def _bed(env: str | TextEnvironment, options: Mapping[str, Any], data: Sequence[Episode]) -> Bed:
@@ -105,11 +105,13 @@ def _no_way(bed: Bed) -> str:
         env = bed.make(0)
         if hasattr(env.unwrapped, "oracle"):
             return ""
-        found = won_by_search(env, seed=0)
+        winning = won_by_search(env, seed=0)
     except Exception as error:  # an environment of the user's may raise anything
         return f"there is no solver, no data, and it cannot be searched ({type(error).__name__}: {error})"
     return (
-        "" if found else f"there is no solver, no data, and a search of {SEARCHED:,} states finds no success"
+        ""
+        if winning
+        else f"there is no solver, no data, and a search of {SEARCHED:,} states finds no success"
     )
 
 
@@ -135,7 +137,7 @@ def _no_programs(bed: Bed) -> str:
 
 
 def _only(role: Role) -> Callable[[Bed], str]:
-    return lambda bed: f"the truth is known in {', '.join(own.env for own in role.beds)} only"
+    return lambda bed: f"the truth is known in {', '.join(bed_of_role.env for bed_of_role in role.beds)} only"
 
 
 _LACKS: Final[Mapping[str, Callable[[Bed], str]]] = {
