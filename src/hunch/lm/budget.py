@@ -107,8 +107,8 @@ class Ledger(Tally):
         if self.budget is None and self.journal is None:
             yield
             return
-        for name, own in self.models.items():
-            for model in own:
+        for name, models in self.models.items():
+            for model in models:
                 model.gate = partial(self._pass, name)
         try:
             yield
@@ -123,7 +123,8 @@ class Ledger(Tally):
         """Check requests to a model against the budget, and record them before they are made."""
         # Read first, so that an answer counted in between counts twice rather than not at all.
         under_way = {
-            name: sum(getattr(model, "in_flight", 0) for model in own) for name, own in self.models.items()
+            name: sum(getattr(model, "in_flight", 0) for model in models)
+            for name, models in self.models.items()
         }
         if self.budget is not None and requests:
             total = self.total()

@@ -61,8 +61,8 @@ class Limits:
 
 def ask_config(config: AskConfig, **changed: Any) -> AskConfig:
     """Return only the request settings of a config, with some of them changed."""
-    own = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
-    return AskConfig(**(own | changed))
+    settings = {entry.name: getattr(config, entry.name) for entry in fields(AskConfig)}
+    return AskConfig(**(settings | changed))
 
 
 def check_prompts(config: Any) -> None:

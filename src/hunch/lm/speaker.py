@@ -115,11 +115,11 @@ def without_reply(action: str, observation: str) -> str:
     TextArena's games mark who speaks, as in ``[GAME] Enter your guess.``. A line of the action, but for the
     first, that begins with such a mark of the observation is no part of it, and neither is what follows.
     """
-    marks = {found[0] for found in map(_SPEAKER.match, observation.splitlines()) if found}
+    marks = {match[0] for match in map(_SPEAKER.match, observation.splitlines()) if match}
     lines = action.splitlines(keepends=True)
     for number, line in enumerate(lines[1:], 1):
-        found = _SPEAKER.match(line)
-        if found and found[0] in marks:
+        match = _SPEAKER.match(line)
+        if match and match[0] in marks:
             return "".join(lines[:number]).rstrip()
     return action
 

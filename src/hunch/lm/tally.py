@@ -64,11 +64,11 @@ class Tally:
 
     def answered(self) -> dict[str, dict[str, Any]]:
         """Return how usable the answers of each model were, for a checkpoint."""
-        found: dict[str, dict[str, Any]] = {}
+        counts: dict[str, dict[str, Any]] = {}
         for name, figures in self.by_name().items():
             rows = [asdict(model.heard) for model in self.models.get(name, ()) if isinstance(model, Metered)]
-            found[name] = {"rows": rows, **{figure: figures[figure] for figure in AGAIN}}
-        return found
+            counts[name] = {"rows": rows, **{figure: figures[figure] for figure in AGAIN}}
+        return counts
 
     @contextmanager
     def enforced(self) -> Iterator[None]:

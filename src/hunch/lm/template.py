@@ -41,19 +41,19 @@ class Template(NamedTuple):
         """
         path, _, digest = named.rpartition("#") if PINNED.search(named) else (named, "", "")
         text = _text(path)
-        found = _digest(text)
-        if digest not in ("", found):
+        digest_of_text = _digest(text)
+        if digest not in ("", digest_of_text):
             raise UsageError(f"The prompt {path} has changed since the run began: restore it, or begin anew.")
         known, used = [*FIELDS, *fields], FIELD.findall(text)
         if not used or (unknown := [name for name in used if name not in known]):
             listed = ", ".join(f"{{{name}}}" for name in known)
             has = f"a field {{{unknown[0]}}}" if used else "no field, so every question would be the same"
             raise UsageError(f"The prompt {path} has {has}; there are {listed}.")
-        return cls(text, found)
+        return cls(text, digest_of_text)
 
     def fill(self, **values: str) -> str:
         """Return the text with its fields filled in; fields without a value become empty."""
-        return FIELD.sub(lambda found: values.get(found[1], ""), self.text)
+        return FIELD.sub(lambda field: values.get(field[1], ""), self.text)
 
 
 def pinned(named: str) -> str:

@@ -45,8 +45,8 @@ def trainable(spec: str, **options: Any) -> Trainable:
     elif head in shelf.SHELF:
         kind, name = "hf", str(shelf.file_of(head))
     if kind != "hf":
-        own = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
-        name = "" if name else str(called(kind, own, check=True)[1] or "")
+        loading = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
+        name = "" if name else str(called(kind, loading, check=True)[1] or "")
     if not name:
         raise UsageError(f"A model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}.")
     check_options(f"{kind} to train", load, chosen)

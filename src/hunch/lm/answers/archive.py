@@ -185,12 +185,12 @@ class Archive:
 
 def _line(row: tuple[Any, ...]) -> tuple[str, str]:
     """Return an answer as a line, empty if it is left out, with the name of its count in Export."""
-    key, sample, stored, told, *origin, value = row
+    key, sample, stored, question, *origin, value = row
     record = dict(zip(PROVENANCE, origin, strict=True)) | {"sample": sample}
-    if told is None:
+    if question is None:
         return "", "without_request"
     try:
-        record |= json.loads(told) | {"value": json.loads(value)}
+        record |= json.loads(question) | {"value": json.loads(value)}
         asked = json.dumps([record.get(name) for name in ("model", "revision", "verb", "request")])
     except (ValueError, TypeError, RecursionError):
         return "", "damaged"

@@ -97,11 +97,11 @@ class Cached(Answering, Metered):
             new = self._asked(missing)
             known, fresh = known | new, fresh + len(new)
             others = [question for question in missing if question not in new]
-            found = self._stored(others)
-            known |= found
-            if others and not (new or found):
+            stored = self._stored(others)
+            known |= stored
+            if others and not (new or stored):
                 time.sleep(pause)
-            pause = SHORTEST_WAIT if new or found else min(2 * pause, LONGEST_WAIT)
+            pause = SHORTEST_WAIT if new or stored else min(2 * pause, LONGEST_WAIT)
         self._count(Usage(cache_hits=len(asked) - fresh))
         return known
 
@@ -223,8 +223,8 @@ class Cached(Answering, Metered):
             answers = {asked: answer for asked, answer in answers.items() if answer is not None}
         if self.store is not None and answers:
             keys = {self._key(question): question for question in answers}
-            told = getattr(self.model, "told", "")
-            source = Source(next(iter(answers)).verb, self.name, self.revision, told)
+            origin = getattr(self.model, "told", "")
+            source = Source(next(iter(answers)).verb, self.name, self.revision, origin)
             values = {key: encode(question.verb, answers[question]) for key, question in keys.items()}
             # in full for exports, since the key is only a hash
             full = {k: json.dumps({"request": q.request, "evidence": self.evidence}) for k, q in keys.items()}

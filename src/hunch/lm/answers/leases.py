@@ -67,8 +67,8 @@ class Leases:
     def answered(self, keys: Iterable[Key]) -> None:
         """Forget leases whose answers have been stored; storing has removed them from the file."""
         answered = set(keys)
-        for own in list(self._held.values()):
-            own -= answered
+        for keys_of_holder in list(self._held.values()):
+            keys_of_holder -= answered
 
     def release(self, holder: str) -> None:
         """Release the leases that a holder still has."""
@@ -84,7 +84,7 @@ class Leases:
         """Renew the leases for as long as there are any."""
         while True:
             time.sleep(BEAT)
-            holders = [holder for holder, own in list(self._held.items()) if own]
+            holders = [holder for holder, keys_of_holder in list(self._held.items()) if keys_of_holder]
             if not holders:
                 return
             self._work(partial(_renew, holders))

@@ -114,7 +114,7 @@ class ReplayModel(Answering, Model):
     def _with_more_room(self, request: tuple[Any, ...], sample: int) -> str | None:
         """Return an answer that was recorded with more room, after one with little room was cut."""
         prompt, (room, *how) = request
-        for larger in (own for own in self._rooms if own > room):
+        for larger in (known_room for known_room in self._rooms if known_room > room):
             value = self._values.get(_key("generate", (prompt, (larger, *how)), sample))
             if value is not None:
                 return value
@@ -226,11 +226,11 @@ def _is_prompt(prompt: Any) -> bool:
     )
 
 
-def _ambiguous(path: Path, found: list[tuple[str, str]]) -> str:
-    if not found:
+def _ambiguous(path: Path, models: list[tuple[str, str]]) -> str:
+    if not models:
         return f"{path} holds no answers of a model that matches."
-    listed = ", ".join(f"{model} (revision {revision})" for model, revision in found)
-    return f"{path} holds the answers of {len(found)} models; choose one by model and revision: {listed}."
+    listed = ", ".join(f"{model} (revision {revision})" for model, revision in models)
+    return f"{path} holds the answers of {len(models)} models; choose one by model and revision: {listed}."
 
 
 def _key(verb: str, request: Sequence[Any], sample: int) -> str:

@@ -89,15 +89,15 @@ class StandIn(Model):
         self.tokens_read += k * sum(map(tokens, map(text_of, prompts)))
         most = min(sampling.max_tokens, BRIEF) if self.brief else sampling.max_tokens
         ends = self.brief or sampling.stop
-        self.tokens_written += sum(tokens(t) if t and ends else most for own in answers for t in own)
+        self.tokens_written += sum(tokens(t) if t and ends else most for texts in answers for t in texts)
         return answers
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return equal scores for all options; the prompt is counted once per option."""
         self.tokens_read += sum(
             tokens(text_of(prompt) + option)
-            for prompt, own in zip(prompts, options, strict=True)
-            for option in own
+            for prompt, listed in zip(prompts, options, strict=True)
+            for option in listed
         )
         return self._answers.score(prompts, options)
 
@@ -111,9 +111,11 @@ class StandIn(Model):
         self, states: Sequence[Prompt], questions: Sequence[Sequence[DecisionQuestion]]
     ) -> list[list[FloatArray | None]]:
         """Return equal probabilities; state and questions are counted once per state, as in one request."""
-        for state, own in zip(states, questions, strict=True):
+        for state, questions_of_state in zip(states, questions, strict=True):
             asked = [
-                text for q in own for text in (q.instructions, *q.options, *filter(None, q.descriptions))
+                text
+                for question in questions_of_state
+                for text in (question.instructions, *question.options, *filter(None, question.descriptions))
             ]
             self.tokens_read += tokens(text_of(state)) + sum(map(tokens, asked))
         return self._answers.decide(states, questions)
@@ -142,9 +144,9 @@ class Shadow(Store):
 
     def read(self, keys: Sequence[Key]) -> dict[Key, str]:
         """Return the new answers, and those of the file."""
-        found = {key: self._new[key] for key in keys if key in self._new}
-        rest = [key for key in keys if key not in found]
-        return found | (super().read(rest) if self.path.exists() else {})
+        known = {key: self._new[key] for key in keys if key in self._new}
+        rest = [key for key in keys if key not in known]
+        return known | (super().read(rest) if self.path.exists() else {})
 
     def write(
         self, answers: dict[Key, str], source: Source, questions: Mapping[Key, str] | None = None
@@ -179,18 +181,18 @@ class Rehearsal:
         except HunchError as error:
             if not getattr(error, "unreached", False):
                 raise
-            told = f"{error} The dry run treats it as a chat model that only writes."
-            warnings.warn(told, HunchWarning, stacklevel=2)
+            warning = f"{error} The dry run treats it as a chat model that only writes."
+            warnings.warn(warning, HunchWarning, stacklevel=2)
             return backend_of(spec.partition("?")[0]), unasked(spec)
 
     @contextmanager
     def replacing(self, models: Iterable[Cached]) -> Iterator[None]:
         """Let models inside other objects, such as environments, answer as stand-ins in a ``with`` block."""
         before = {id(model): (model, vars(model).copy()) for model in models}.values()
-        for model, own in before:
-            vars(model).update(vars(self(model.model, model.store)) | {"usage": own["usage"]})
+        for model, attributes in before:
+            vars(model).update(vars(self(model.model, model.store)) | {"usage": attributes["usage"]})
         try:
             yield
         finally:
-            for model, own in before:
-                vars(model).update(own)
+            for model, attributes in before:
+                vars(model).update(attributes)

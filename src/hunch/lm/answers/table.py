@@ -42,7 +42,7 @@ def checksum(key: Key, value: str) -> int:
 
 def among(keys: Sequence[Key], table: str, columns: str, link: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """Return the rows of a table that have one of the keys, found by its index."""
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for start in range(0, len(keys), KEYS_A_QUERY):
         part = keys[start : start + KEYS_A_QUERY]
         marks = ",".join(["(?,?)"] * len(part))
@@ -50,8 +50,8 @@ def among(keys: Sequence[Key], table: str, columns: str, link: sqlite3.Connectio
             f"WITH asked (r, s) AS (VALUES {marks}) SELECT {columns} FROM asked "
             f"CROSS JOIN {table} ON request = r AND sample = s"
         )
-        found += link.execute(query, [value for key in part for value in key]).fetchall()
-    return found
+        rows += link.execute(query, [value for key in part for value in key]).fetchall()
+    return rows
 
 
 def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:

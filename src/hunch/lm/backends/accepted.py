@@ -188,7 +188,8 @@ class Accepted:
                 self.without = full
         for field in ("temperature", "top_p"):
             if field in self.without:
-                self.without = frozenset(own for own in self.without if not own.startswith(f"{field}="))
+                taken = f"{field}="
+                self.without = frozenset(name for name in self.without if not name.startswith(taken))
         return answer
 
     async def _try_other_values(self, ask: Ask) -> None:

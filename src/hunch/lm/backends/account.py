@@ -109,8 +109,8 @@ class Account(NamedTuple):
         """The source of the key, for messages."""
         if self.variable:
             return f"the key comes from {self.variable}"
-        own = f"{self.sdk.upper()}_API_KEY"
-        why = f"{own} goes to {self.sdk}.com only; " if secret.key_in(own) else ""
+        variable_of_sdk = f"{self.sdk.upper()}_API_KEY"
+        why = f"{variable_of_sdk} goes to {self.sdk}.com only; " if secret.key_in(variable_of_sdk) else ""
         return f"no key was sent: {why}name the variable of this server's key by key_env="
 
     @property

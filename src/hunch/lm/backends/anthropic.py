@@ -68,12 +68,12 @@ def load(
     """
     server = account("anthropic", base_url, key_env, HOSTED)
     line = Line(server, concurrency=concurrency, timeout=timeout, retries=retries, patience=patience)
-    found = AnthropicModel(
+    loaded = AnthropicModel(
         model, line, evidence=evidence, price_in=price_in, price_out=price_out, without=without
     )
-    wait_for(found.probe())
-    found.verbs |= {"see"} if see else set()
-    return found
+    wait_for(loaded.probe())
+    loaded.verbs |= {"see"} if see else set()
+    return loaded
 
 
 def sent(message: Message) -> dict[str, Any]:
@@ -132,10 +132,10 @@ class AnthropicModel(RemoteModel):
         """Return the request for a question."""
         sampling, prompt = Sampling(*question.request[1]), question.request[0]
         asked = self._messages(prompt)
-        told = "\n\n".join(message.content for message in asked if message.role == "system")
+        instructions = "\n\n".join(message.content for message in asked if message.role == "system")
         body = {
             "model": self.model,
-            **({"system": told} if told else {}),
+            **({"system": instructions} if instructions else {}),
             "messages": [sent(message) for message in asked if message.role != "system"],
             "max_tokens": sampling.max_tokens,
             "temperature": sampling.temperature,

@@ -282,23 +282,23 @@ class DecisionModel(RemoteModel):
         ]
         # First round: each question whole, or each of its groups.
         heats = [
-            question if len(own) == 1 else question.only(indices)
-            for question, own in zip(questions, groups, strict=True)
-            for indices in own
+            question if len(heats_of_question) == 1 else question.only(indices)
+            for question, heats_of_question in zip(questions, groups, strict=True)
+            for indices in heats_of_question
         ]
         answers = await self._sent(state, heats, skip)
         if answers is None:
             return None
         remaining = iter(answers)
-        by_question = [[next(remaining) for _ in own] for own in groups]
+        by_question = [[next(remaining) for _ in heats_of_question] for heats_of_question in groups]
 
         # Final: the favourites of each question's groups, all finals together.
         finals: dict[int, DecisionQuestion] = {}
-        for i, (own, heat_answers) in enumerate(zip(groups, by_question, strict=True)):
-            if len(own) > 1 and all(answer is not None for answer in heat_answers):
+        for i, (heats_of_question, heat_answers) in enumerate(zip(groups, by_question, strict=True)):
+            if len(heats_of_question) > 1 and all(answer is not None for answer in heat_answers):
                 favourites = [
                     indices[int(np.argmax(answer))]
-                    for indices, answer in zip(own, heat_answers, strict=True)
+                    for indices, answer in zip(heats_of_question, heat_answers, strict=True)
                     if answer is not None
                 ]
                 finals[i] = questions[i].only(favourites)
@@ -306,11 +306,11 @@ class DecisionModel(RemoteModel):
         by_final = dict(zip(finals, final_answers or [], strict=True))
 
         decided: list[Distribution] = []
-        for i, (own, heat_answers) in enumerate(zip(groups, by_question, strict=True)):
+        for i, (heats_of_question, heat_answers) in enumerate(zip(groups, by_question, strict=True)):
             answered = [answer for answer in heat_answers if answer is not None]
-            if len(own) == 1:
+            if len(heats_of_question) == 1:
                 decided.append(heat_answers[0])
-            elif (final := by_final.get(i)) is None or len(answered) < len(own):
+            elif (final := by_final.get(i)) is None or len(answered) < len(heats_of_question):
                 decided.append(None)
             else:
                 decided.append(joined(answered, final))
@@ -519,11 +519,11 @@ def _systemone_answer(question: DecisionQuestion, answer: Any) -> FloatArray:
         raise DoubtfulError(f"answers a question of the type {kind} with the type {answer.get('type')!r}")
     if kind == "noul":
         return _yes_no(answer["noul"])
-    told = answer["probabilities"]
-    if not isinstance(told, dict):
+    stated = answer["probabilities"]
+    if not isinstance(stated, dict):
         raise DoubtfulError("sends probabilities that are no object")
     names = question.options if kind == "choice" else tuple(map(str, range(len(question.options))))
-    probabilities = _distribution([_probability(value) for value in _in_order(names, told.items())])
+    probabilities = _distribution([_probability(value) for value in _in_order(names, stated.items())])
     if kind == "choice":
         _check_favourite(names, probabilities, answer.get("choice"))
     else:
@@ -577,8 +577,8 @@ def _decisions_answer(place: int, question: DecisionQuestion, answer: Any) -> Di
     if kind == "predicate":
         return _yes_no(answer["probability"])
     key = "value" if kind == "choice" else "label"
-    told = [(entry[key], entry["probability"]) for entry in answer["probabilities"]]
-    probabilities = _distribution([_probability(value) for value in _in_order(question.options, told)])
+    stated = [(entry[key], entry["probability"]) for entry in answer["probabilities"]]
+    probabilities = _distribution([_probability(value) for value in _in_order(question.options, stated)])
     if kind == "choice":
         _check_favourite(question.options, probabilities, answer.get("choice"))
     return probabilities
@@ -602,14 +602,14 @@ def _yes_no(value: Any) -> FloatArray:
     return np.array([yes, 1 - yes])
 
 
-def _in_order(names: Sequence[str], told: Any) -> list[Any]:
+def _in_order(names: Sequence[str], stated: Any) -> list[Any]:
     """Return the values of the named options, in their order.
 
     A server may write an option in another Unicode form. Any other difference is refused, as it is not known
     which option was meant.
     """
     values: dict[str, Any] = {}
-    for option, value in told:
+    for option, value in stated:
         normal = unicodedata.normalize("NFC", str(option))
         if normal in values:
             raise DoubtfulError(f"gives two probabilities for the option {normal[:60]!r}")

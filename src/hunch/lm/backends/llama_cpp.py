@@ -473,8 +473,8 @@ def _read_first(number: int, reply: Any) -> float:
 def _read_listed(number: int, reply: Any) -> float:
     """Return the log-probability of a token from a reply that lists all tokens."""
     (sampled,) = one(reply["choices"])["logprobs"]["content"]
-    (found,) = [entry for entry in sampled["top_logprobs"] if entry["id"] == number]
-    return min(0.0, float(found["logprob"]))
+    (entry_of_token,) = [entry for entry in sampled["top_logprobs"] if entry["id"] == number]
+    return min(0.0, float(entry_of_token["logprob"]))
 
 
 def grammar(options: Sequence[str]) -> str:

@@ -103,17 +103,17 @@ def place() -> Path:
         )
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     where = Path(runtime) if runtime and os.access(runtime, os.W_OK) else Path("/tmp")
-    found = where / f"hunch-llama-{os.getuid()}"
+    folder = where / f"hunch-llama-{os.getuid()}"
     try:
-        found.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise HunchError(
-            f"The folder {found}, by which processes share llama.cpp, cannot be made ({error.strerror}): set "
-            "XDG_RUNTIME_DIR to a folder of yours."
+            f"The folder {folder}, by which processes share llama.cpp, cannot be made ({error.strerror}): "
+            "set XDG_RUNTIME_DIR to a folder of yours."
         ) from error
-    if found.stat().st_uid != os.getuid():
-        raise HunchError(f"{found} belongs to another user, so no llama.cpp server can be shared there.")
-    return found
+    if folder.stat().st_uid != os.getuid():
+        raise HunchError(f"{folder} belongs to another user, so no llama.cpp server can be shared there.")
+    return folder
 
 
 def check_file(file: Path) -> Header:
@@ -240,8 +240,8 @@ def running_server() -> Served | None:
         if _free(alive):
             return None
     try:
-        told = json.loads((folder / "server.json").read_text(encoding="utf-8"))
-        return Served(**{**told, "settings": Settings(**told["settings"])})
+        stored = json.loads((folder / "server.json").read_text(encoding="utf-8"))
+        return Served(**{**stored, "settings": Settings(**stored["settings"])})
     except (OSError, ValueError, TypeError, LookupError):
         return None
 

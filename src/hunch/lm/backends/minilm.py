@@ -84,9 +84,9 @@ def verify(folder: Path) -> None:
     Raises:
         HunchError: if they are missing or differ.
     """
-    found = weights.sha256(file := _weights(folder))
-    if found != WEIGHTS_SHA256:
-        sums = f"sha256 {found[:12]}... instead of {WEIGHTS_SHA256[:12]}..."
+    digest = weights.sha256(file := _weights(folder))
+    if digest != WEIGHTS_SHA256:
+        sums = f"sha256 {digest[:12]}... instead of {WEIGHTS_SHA256[:12]}..."
         raise HunchError(f"{file} is not the published all-MiniLM-L6-v2 ({sums}), so it was not loaded.")
 
 

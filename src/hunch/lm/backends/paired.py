@@ -49,8 +49,8 @@ class PairedModel(TransformerModel):
             UsageError: for a message that is not one picture, or a text with words that the model lacks.
         """
         with self._turn, torch.inference_mode():
-            found = [self._read(each) if isinstance(each, str) else self._seen(each) for each in texts]
-        vectors = [unit(each.pooler_output[0].float().cpu().numpy()) for each in found]
+            outputs = [self._read(each) if isinstance(each, str) else self._seen(each) for each in texts]
+        vectors = [unit(each.pooler_output[0].float().cpu().numpy()) for each in outputs]
         return np.stack(vectors) if vectors else np.zeros((0, self.dim), dtype=np.float32)
 
     def _read(self, text: str) -> Any:

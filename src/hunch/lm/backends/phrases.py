@@ -50,11 +50,11 @@ def phrases(text: str) -> list[tuple[str, float]]:
     """Return the runs of a text with their entries: 1, or ln(1 + number) if the last word is a number."""
     pieces = _PIECE.findall(text.lower())
     masked = ["#" if piece[0].isdigit() else piece for piece in pieces]
-    found: list[tuple[str, float]] = []
+    phrases: list[tuple[str, float]] = []
     for end, piece in enumerate(pieces):
         amount = math.log1p(float(piece)) if masked[end] == "#" else 1.0
         starts = range(max(0, end + 1 - LONGEST), end + 1)
-        found += [(" ".join(masked[start : end + 1]), amount) for start in starts]
+        phrases += [(" ".join(masked[start : end + 1]), amount) for start in starts]
         if piece.isdigit():
-            found += [(" ".join([*masked[start:end], piece]), 1.0) for start in starts]
-    return found
+            phrases += [(" ".join([*masked[start:end], piece]), 1.0) for start in starts]
+    return phrases

@@ -300,10 +300,10 @@ class RemoteModel(Answering, Model):
 
     def _check_origin(self, request: Request, reply: dict[str, Any]) -> None:
         """Keep what a reply says of its origin, and warn if it belongs to another model or request."""
-        told = {name: reply[name] for name in ("model", "system_fingerprint") if reply.get(name)}
-        self.told = self.line.clean(" ".join(f"{name}={value}" for name, value in told.items()))
-        if "model" in told and not same_model(self.model, str(told["model"])):
-            self._warn(f"answers as another model, {self.line.clean(str(told['model']))!r}")
+        origin = {name: reply[name] for name in ("model", "system_fingerprint") if reply.get(name)}
+        self.told = self.line.clean(" ".join(f"{name}={value}" for name, value in origin.items()))
+        if "model" in origin and not same_model(self.model, str(origin["model"])):
+            self._warn(f"answers as another model, {self.line.clean(str(origin['model']))!r}")
         number = zlib.crc32(repr((request.path, request.body)).encode())
         if reply.get("id") and self._ids.setdefault(str(reply["id"]), number) != number:
             self._warn("gives answers to different requests the same id, so they may be mixed up")
@@ -316,12 +316,12 @@ class RemoteModel(Answering, Model):
 
     def _warn_of_fields(self) -> None:
         """Say once what the server refused at load, so that requests leave it out."""
-        found = self.accepted.found
-        if SYSTEM in found:
+        refused = self.accepted.found
+        if SYSTEM in refused:
             self._warn("refuses a system message, so instructions stand in the user's message")
-        if RESTRICTED in found:
+        if RESTRICTED in refused:
             self._warn(f"refuses {RESTRICTED}, so answers cannot be restricted to given texts")
-        fields = [field for field in found if field not in (SYSTEM, RESTRICTED, EFFORT, TOOLS)]
+        fields = [field for field in refused if field not in (SYSTEM, RESTRICTED, EFFORT, TOOLS)]
         if fields:
             names = ", ".join(fields)
             self._warn(f"refuses {names}, so requests leave that out and the server's own setting holds")
@@ -418,7 +418,7 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         UsageError: for an invalid address, one that contains a secret, or a missing key.
         HunchError: if the package is missing; the message names the extra to install.
     """
-    own = f"{sdk.upper()}_API_KEY"
+    variable_of_sdk = f"{sdk.upper()}_API_KEY"
     url = (base_url or os.environ.get(f"{sdk.upper()}_BASE_URL") or hosted).rstrip("/")
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -427,7 +427,7 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
-    names = [key_env] if key_env else ["HUNCH_API_KEY", *([own] if is_provider(sdk, url) else [])]
+    names = [key_env] if key_env else ["HUNCH_API_KEY", *([variable_of_sdk] if is_provider(sdk, url) else [])]
     variable = next((name for name in names if key_in(name)), "")
     if not variable and (key_env or is_provider(sdk, url)):
         # If the key itself was given instead of the variable's name, it must not be shown.
@@ -436,12 +436,12 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         raise MissingKeyError(f"{url} needs a key in the environment {where}.")
     if not is_provider(sdk, url):
         require_server(url, "Prompts")
-    found = Account(sdk, url, variable)
-    found.check_key()
-    if found.holds_key(url):
+    account = Account(sdk, url, variable)
+    account.check_key()
+    if account.holds_key(url):
         raise UsageError("base_url must not contain the key: the address is stored with the answers.")
-    found.library()
-    return found
+    account.library()
+    return account
 
 
 def messages_of(prompt: Prompt) -> Sequence[Message]:

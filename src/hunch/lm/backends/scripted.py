@@ -184,7 +184,7 @@ class ScriptedModel(Model):
 
     def score(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probabilities stated above for each prompt's options."""
-        return [self._score(prompt, own) for prompt, own in choices(prompts, options)]
+        return [self._score(prompt, listed) for prompt, listed in choices(prompts, options)]
 
     def _score(self, prompt: str, options: tuple[str, ...]) -> OptionScores:
         n, words = len(options), count_words(options)
@@ -198,8 +198,8 @@ class ScriptedModel(Model):
     def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Return the log-probabilities stated above for each prompt's labels."""
         return [
-            self._score(prompt, behind_letters(prompt, own)).logprobs
-            for prompt, own in choices(prompts, labels)
+            self._score(prompt, behind_letters(prompt, listed)).logprobs
+            for prompt, listed in choices(prompts, labels)
         ]
 
     def _best(self, prompt: str, options: tuple[str, ...]) -> str:
@@ -256,8 +256,8 @@ class ScriptedWriter(Model):
 
 def behind_letters(prompt: str, labels: Sequence[str]) -> tuple[str, ...]:
     """Return the options that the prompt lists behind letters, or the labels if it lists none."""
-    found = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
-    return tuple(texts[-1] for texts in found) if all(found) else tuple(labels)
+    texts_by_label = [re.findall(rf"(?m)^{re.escape(label)}\) (.*)$", prompt) for label in labels]
+    return tuple(texts[-1] for texts in texts_by_label) if all(texts_by_label) else tuple(labels)
 
 
 def situation(prompt: str) -> str:

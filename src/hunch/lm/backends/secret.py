@@ -50,8 +50,8 @@ def hidden(key: str, text: str) -> str:
 
 def keys() -> list[str]:
     """Return the values of environment variables that are named like keys, and are long enough for one."""
-    found = (key_in(name) for name in os.environ if NAMES.search(name.upper()))
-    return [key for key in found if len(key) >= SHORT and re.search(r"\d", key) and not os.path.exists(key)]
+    keys = (key_in(name) for name in os.environ if NAMES.search(name.upper()))
+    return [key for key in keys if len(key) >= SHORT and re.search(r"\d", key) and not os.path.exists(key)]
 
 
 def without_keys(text: str) -> str:
@@ -113,8 +113,8 @@ def _letters(text: str) -> str:
 def _unescaped(text: str) -> str:
     """Return a text with the escapes of JSON, URLs, HTML and programs resolved, also if done twice."""
 
-    def sign(found: re.Match[str]) -> str:
-        *codes, decimal = found.groups()
+    def sign(match: re.Match[str]) -> str:
+        *codes, decimal = match.groups()
         code = next((int(code, 16) for code in codes if code), int(decimal or 32))
         return chr(code) if code < 0x110000 else " "
 

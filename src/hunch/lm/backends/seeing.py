@@ -88,7 +88,7 @@ class SeeingModel(TransformerModel):
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return the log-probability of each option after its prompt, summed over the option's tokens."""
         with self._turn:
-            return [self._scores(prompt, own) for prompt, own in choices(prompts, options)]
+            return [self._scores(prompt, listed) for prompt, listed in choices(prompts, options)]
 
     def _scores(self, prompt: Prompt, options: tuple[str, ...]) -> OptionScores:
         inputs, joint = self._inputs(prompt), "" if self._text(prompt)[-1:].isspace() else " "

@@ -51,17 +51,17 @@ class UniformModel(Model):
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[OptionScores]:
         """Return -log n for each of a prompt's n options."""
-        return [self._equal(own) for _, own in choices(prompts, options)]
+        return [self._equal(listed) for _, listed in choices(prompts, options)]
 
     def label(self, prompts: Sequence[Prompt], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Return -log n for each of a prompt's n labels."""
-        return [np.full(len(own), -np.log(len(own))) for _, own in choices(prompts, labels)]
+        return [np.full(len(listed), -np.log(len(listed))) for _, listed in choices(prompts, labels)]
 
     def decide(
         self, states: Sequence[Prompt], questions: Sequence[Sequence[DecisionQuestion]]
     ) -> list[list[FloatArray | None]]:
         """Return 1/n for each of a question's n options."""
-        return [[np.full(len(q.options), 1 / len(q.options)) for q in own] for own in questions]
+        return [[np.full(len(q.options), 1 / len(q.options)) for q in listed] for listed in questions]
 
     @staticmethod
     def _equal(options: Sequence[str]) -> OptionScores:

@@ -206,8 +206,8 @@ def _plain(network: Any, torch: Any) -> Any:
         plain = type(network)(config)
     plain.load_state_dict(network.state_dict(), assign=True)
     for name, buffer in network.named_buffers():  # those that no state holds, such as frequencies
-        owner, _, own = name.rpartition(".")
-        plain.get_submodule(owner)._buffers[own] = buffer
+        owner, _, buffer_name = name.rpartition(".")
+        plain.get_submodule(owner)._buffers[buffer_name] = buffer
     plain.tie_weights()
     plain.generation_config = network.generation_config
     return plain
