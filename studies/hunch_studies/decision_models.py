@@ -46,7 +46,8 @@ LARGEST: Final = "qwen-coder-1.5b"
 """It is slow, so that it is asked about the first pools only, with four options, by letters."""
 POOLS: Final = 10
 """Sets of games."""
-POOLS_OF_LARGEST: Final = 5
+FEW_POOLS: Final = 5
+"""Pools of the largest model, and of questions with many options."""
 STATES: Final = 5
 """States of each pool."""
 SHOWN: Final = 3
@@ -171,10 +172,16 @@ def ways_of(label: str) -> tuple[Way, ...]:
     return ("label",) if label == LARGEST else ("label", "structured")
 
 
-def by_words(asked: Asked) -> int:
-    """Return the option with the most words of the task; the control that needs no model."""
-    wanted = set(words(asked.task))
-    return int(np.argmax([len(wanted & set(words(option))) for option in asked.options]))
+def by_words(text: str, asked: Asked) -> float:
+    """Return how often the option with the most words of a text is the right one; options that tie share.
+
+    With the words of the task it is the control that needs no model. With those of the last observation it
+    says how much an option alone tells, which the blank prompt has, too.
+    """
+    wanted = set(words(text))
+    shared = np.array([len(wanted & set(words(option))) for option in asked.options])
+    best = shared == shared.max()
+    return float(best[asked.right] / best.sum())
 
 
 def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
@@ -183,11 +190,12 @@ def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
     keys = [
         (label, way, pool)
         for label, way in asked_by
-        for pool in range(min(pools, POOLS_OF_LARGEST) if label == LARGEST else pools)
+        for pool in range(min(pools, FEW_POOLS) if label == LARGEST else pools)
     ]
     rows = kept(folder / "rows.jsonl", keys, partial(measured, specs))
     asked = [questions(pool, STATES, OPTIONS) for pool in range(pools)]
-    by_rule = [float(np.mean([by_words(one) == one.right for one in own])) for own in asked]
+    by_rule = [float(np.mean([by_words(one.task, one) for one in pool])) for pool in asked]
+    by_sight = [float(np.mean([by_words(one.blank.splitlines()[-1], one) for one in pool])) for pool in asked]
     accuracy, controls, places, calibration = [], [], [], []
     for label, way in asked_by:
         own = [row for row in rows if row["key"][:2] == [label, way]]
@@ -217,6 +225,7 @@ def position_tables(specs: dict[str, str], pools: int, folder: Path) -> str:
             places.append((label, *_places(np.concatenate(p))))
     accuracy += [
         ("words of the task (a rule)", "", str(STATES * pools), over_seeds(by_rule), "", ""),
+        ("words of the last observation (a rule)", "", str(STATES * pools), over_seeds(by_sight), "", ""),
         ("chance", "", "", f"{1 / OPTIONS:.2f}", "", ""),
     ]
     return "\n\n".join(
@@ -416,7 +425,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     pools = max(2, round(POOLS * scale.share))
     return [
         Part("Four options", (), beside=partial(position_tables, specs, pools)),
-        Part("Twelve options", (), beside=partial(group_tables, small, pools)),
+        Part("Twelve options", (), beside=partial(group_tables, small, min(pools, FEW_POOLS))),
         Part(
             "Hand-over",
             lake_arms(known, scale.steps(LAKE_STEPS), scale.lms),

@@ -62,6 +62,16 @@ def test_threads_that_share_a_model_get_their_own_answers(model: lm.Cached) -> N
     assert [[len(samples) for samples in both] for both in texts] == [[n, n] for _, n in asked]
 
 
+def test_labels_are_read_where_a_part_of_a_character_comes_next(model: lm.Cached) -> None:
+    """llama.cpp lists no log-probabilities of such a token, and small models draw one now and then."""
+    bare = model.model
+    faces = "😀 😃 😄 😁 😆 🥹 😅 😂 🤣 🥲 "
+    for repeated in range(1, 25):
+        [log_probs] = bare.label([faces * repeated], [("Yes", "No")])
+        assert np.exp(log_probs).sum() <= 1
+    assert bare.line.retries == 0
+
+
 def test_a_control_token_in_a_prompt_is_a_text(model: lm.Cached) -> None:
     """As one token each, the marks would be 20 tokens; as texts they are several times as many."""
     bare = model.model

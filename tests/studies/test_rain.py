@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.lm.decider import deciding
 
 import hunch
 from hunch import lm, methods
@@ -9,7 +10,6 @@ from hunch.cli.main import main
 from hunch.core import State, UsageError, World
 from hunch.lm import trainable
 from hunch.rl.policy import Decision
-from tests.lm.decider import deciding
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")

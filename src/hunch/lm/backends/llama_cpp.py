@@ -66,6 +66,8 @@ EVERY_SETTING: Final[dict[str, float]] = {
     "frequency_penalty": 0.0,
 }
 """Sampling settings that are off; those of a request come besides."""
+ANY_LETTER: Final = 'root ::= "a"'
+"""Grammar of requests that only read the log-probabilities of the next token."""
 ALL_TOKENS: Final = 10**6
 """More tokens than any model has."""
 Token: TypeAlias = tuple[int, bool]
@@ -342,7 +344,7 @@ class LlamaModel(OpenAIModel):
         if is_whole:
             return self._forced(before, (token,))._replace(read=partial(_read_first, number))
         body = {"model": self.model, "prompt": before, "max_tokens": 1, "temperature": 1.0, **EVERY_SETTING}
-        body |= {"grammar": 'root ::= "a"', "logprobs": ALL_TOKENS}
+        body |= {"grammar": ANY_LETTER, "logprobs": ALL_TOKENS}
         return Request("/completions", body, partial(_read_listed, number))
 
     # ---- asking -------------------------------------------------------------------------------------------
@@ -409,6 +411,15 @@ class LlamaModel(OpenAIModel):
             body.pop("stop", None)  # the grammar ends the text
         body.setdefault("max_tokens", sampling.max_tokens)
         return path, body
+
+    def _labelled(self, prompt: Prompt, labels: Sequence[str]) -> Request:
+        """Return the request for the log-probabilities of the next token.
+
+        llama.cpp lists none if the token that it draws is only a part of a character, so a grammar forces a
+        letter. The log-probabilities are those before the grammar.
+        """
+        request = super()._labelled(prompt, labels)
+        return request._replace(body={**(request.body or {}), "grammar": ANY_LETTER})
 
     def _quoted(self, prompt: Prompt) -> Prompt:
         """Return a prompt with a space in each text of a control token.

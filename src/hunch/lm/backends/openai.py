@@ -326,7 +326,11 @@ class OpenAIModel(RemoteModel):
         Raises:
             RequestError: if the reply has no log-probabilities.
         """
-        log_probs = one(reply["choices"]).get("logprobs")
+        choice = one(reply["choices"])
+        log_probs = choice.get("logprobs")
+        if not log_probs and "\ufffd" in (self._said(choice)[0] or ""):
+            # llama.cpp lists nothing if the drawn token is only a part of a character: draw another one.
+            raise RequestError(f"{self.line.account.host} drew a part of a character in place of a label.")
         if not log_probs or not (log_probs.get("content") or log_probs.get("top_logprobs")):
             raise self._cannot("returns no log-probabilities of the next token")
         if log_probs.get("content"):  # of the chat route
