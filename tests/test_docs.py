@@ -294,47 +294,6 @@ def test_the_log_is_out_of_search():
     assert all(month.read_text().startswith("---\nsearch:\n  exclude: true\n---\n") for month in months)
 
 
-def sections():
-    """The sections of the search index: page, title of the page, heading, text; without pages left out."""
-    for page in PAGES:
-        text = page.read_text()
-        if text.startswith("---\nsearch:\n  exclude: true\n---\n"):
-            continue
-        title = re.search(r"^# (.+)$", text, re.MULTILINE)
-        for part in re.split(r"^(?=#{1,3} )", text, flags=re.MULTILINE):
-            heading, _, body = part.partition("\n")
-            if heading.startswith("#"):
-                yield name(page), title[1].lower(), heading.lstrip("# ").lower(), body.lower()
-
-
-def first_hit(query):
-    """The page of the best section: words in its heading count most, then in the title of the page."""
-    words = re.split(r"[\s-]+", query)
-
-    def score(section):
-        _, title, heading, body = section
-        weights = [4 * (word in heading) + 3 * (word in title) + (word in body) for word in words]
-        return min(weights), sum(weights), sum(body.count(word) for word in words) / (20 + len(body.split()))
-
-    return max(sections(), key=score)[0]
-
-
-@pytest.mark.parametrize(
-    ("query", "page"),
-    [
-        ("custom environment", "docs/guides/your_environment.md"),
-        ("save model", "docs/guides/save_and_share.md"),
-        ("lora", "docs/training.md"),
-        ("slurm", "docs/guides/scaling.md"),
-        ("stable-baselines", "docs/guides/other_trainers.md"),
-        ("which method", "docs/guides/choosing.md"),
-        ("fallback", "docs/guides/my_model_in_my_game.md"),
-    ],
-)
-def test_search_finds_the_guide_first(query, page):
-    assert first_hit(query) == page
-
-
 def test_the_navigation_has_eight_entries():
     nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
     assert len(re.findall(r"^  - ", nav, re.MULTILINE)) == 8

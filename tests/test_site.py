@@ -1,0 +1,98 @@
+"""The site as a reader meets it: built, with its search asked by the site's own script and index.
+
+Skipped where zensical or node is missing: ``make docs`` installs the first. Building takes about a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ZENSICAL = Path(sys.executable).with_name("zensical")
+NODE = shutil.which("node")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not ZENSICAL.exists(), reason="zensical is not installed: make docs"),
+]
+
+FIRST_HITS = {
+    # the issue's own words
+    "custom environment": "guides/your_environment.html",
+    "save model": "guides/save_and_share.html",
+    "lora": "guides/model_sizes.html#lora-when-and-how",
+    "slurm": "guides/scaling.html#slurm",
+    "stable-baselines": "guides/other_trainers.html",
+    # words of users, tried on 27 November 2026
+    "which method": "guides/choosing.html",
+    "fallback": "guides/my_model_in_my_game.html",
+    "gymnasium": "environments/gymnasium.html",
+    "ollama": "guides/your_model.html#a-server",
+    "gguf": "guides/your_model.html#a-gguf-file",
+    "hugging face": "guides/your_model.html",
+    "openai": "guides/your_model.html#a-server",
+    "api key": "guides/served_models.html#api-key",
+    "rate limit": "guides/served_models.html#api-key",
+    "vllm": "guides/served_models.html",
+    "budget": "costs.html#budgets",
+    "cost": "costs.html",
+    "dry run": "costs.html#before-a-run",
+    "resume": "guides/python.html#resume",
+    "reward shaping": "guides/worked_examples.html",
+    "custom reward": "guides/worked_examples.html",
+    "custom method": "guides/your_method.html",
+    "checkpoint": "guides/runs.html",
+    "config": "guides/runs.html",
+    "yaml": "guides/runs.html",
+    "wandb": "guides/runs.html#boards",
+    "plot": "guides/report.html",
+    "confidence interval": "guides/report.html",
+    "gpu": "guides/",
+    "install": "getting_started.html#install",
+    "compare": "getting_started.html#compare",
+    "hyperparameters": "guides/tuning.html",
+    "share": "guides/save_and_share.html",
+    "export": "guides/save_and_share.html",
+    "evaluate": "guides/my_model_in_my_game.html",
+    "docker": "guides/scaling.html",
+    "mcp": "guides/your_environment.html#tools-as-actions",
+    "ray": "guides/scaling.html",
+}
+"""The page, or the beginning of its address, that the first hit of a search leads to."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site, from a copy of the sources, so that the one in ``site/`` stays."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", folder / "docs")  # the site's sources must lie in its folder
+    for name in ("src", "contrib", "studies"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    built = subprocess.run(
+        [ZENSICAL, "build", "--clean", "--strict"], cwd=folder, capture_output=True, text=True, timeout=1500
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder / "site"
+
+
+@pytest.mark.skipif(not NODE, reason="there is no node to run the site's search")
+def test_search_leads_to_the_guide_at_the_first_hit(site):
+    asked = [NODE, str(ROOT / "tests" / "search.js"), str(site), *FIRST_HITS]
+    hits = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+    first = {query: found[0] if found else "nothing" for query, found in hits.items()}
+    wrong = {query: hit for query, hit in first.items() if not hit.startswith(FIRST_HITS[query])}
+    assert not wrong
+
+
+def test_the_reference_and_the_log_are_out_of_search(site):
+    """Members of classes would come before guides: "share" is a field of an agent."""
+    items = json.loads((site / "search.json").read_text())["items"]
+    assert not [item["location"] for item in items if item["location"].startswith(("api/", "log/2"))]
