@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import groupby
+from pathlib import Path
 
+import pytest
+from tests.started import run
+
+import hunch
 from hunch.core import UsageError
 
 torch = pytest.importorskip("torch")
@@ -15,6 +20,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast 
 from trl.chat_template_utils import qwen3_chat_template  # noqa: E402
 
 from hunch.ext import trl as ours  # noqa: E402
+from hunch.ext.turns import Turns  # noqa: E402
 
 pytestmark = pytest.mark.trl
 WORDS = [
@@ -46,7 +52,7 @@ def network(tokenizer, context=1024):
 
 def trained(folder, tokenizer, rows, steps=3, **how):
     """Train for some steps; return the trainer, and whether all weights are finite and some have moved."""
-    net = network(tokenizer, how.pop("context", 1024))
+    net = how.pop("net", None) or network(tokenizer, how.pop("context", 1024))
     before = [weight.clone() for weight in net.parameters()]
     config = trl.GRPOConfig(
         str(folder),
@@ -97,6 +103,73 @@ def test_a_trainer_plays_our_environment_for_three_steps(tmp_path, tokenizer):
             assert 1 <= len(turns) <= 3  # what the model wrote, between observations
             assert all(p < 0 for p, own in zip(logprobs, mask, strict=True) if own)
             assert all(p == 0 for p, own in zip(logprobs, mask, strict=True) if not own)
+
+
+def taught(tokenizer, line, env, options):
+    """A model that has learnt to write a line wherever it is its turn in an environment."""
+    net = network(tokenizer, 4096)
+    turns = Turns(env, **options)
+    turn = turns.reset(0)
+    texts = [ours.PROMPT.format(task=turn.task, text=ours._shown(turn))]
+    while not turn.done:
+        turn = turns.step(line)
+        texts += [f"{line}\n", f"{ours._shown(turn)}\n>"]
+    parts = [tokenizer.encode(text) for text in texts]
+    # Only its own lines are learnt: -100 is what the loss leaves out.
+    labels = [token if number % 2 else -100 for number, part in enumerate(parts) for token in part]
+    tokens = torch.tensor([[token for part in parts for token in part]])
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-2)
+    for _ in range(60):
+        optimiser.zero_grad()
+        net(input_ids=tokens, labels=torch.tensor([labels])).loss.backward()
+        optimiser.step()
+    return net
+
+
+def test_lines_that_are_admissible_are_counted(tmp_path, tokenizer):
+    """Played again, the lines that the model wrote give the shares; the listed actions stand in the text."""
+    options = {"games": 2, "max_steps": 3}
+    play = ours.rollout("hunch/Household-Pick-v0", turn_tokens=8, listed=True, **options)
+    seen = []
+
+    def watched(prompts, trainer):
+        found = play(prompts, trainer)
+        seen.append((prompts, found))
+        return found
+
+    funcs = [ours.returns, ours.admissible]
+    net = taught(tokenizer, "look", "hunch/Household-Pick-v0", options)
+    how = {"net": net, "reward_funcs": funcs, "rollout_func": watched, "most": 3_000}
+    trained(tmp_path, tokenizer, ours.episodes(4), steps=1, **how)
+    shares = []
+    for prompts, found in seen:
+        assert "Admissible actions: " in tokenizer.decode(found["prompt_ids"][0])
+        for row, prompt in enumerate(prompts):
+            env = hunch.make("hunch/Household-Pick-v0", written=True, **options)
+            env.reset(seed=int(prompt))
+            counted = []
+            tokens = zip(found["completion_ids"][row], found["env_mask"][row], strict=True)
+            for mine, group in groupby(tokens, lambda token: token[1]):
+                if mine:
+                    line = tokenizer.decode([token for token, _ in group], skip_special_tokens=True).strip()
+                    counted.append(line in env.get_wrapper_attr("listed"))
+                    env.step(line)
+            assert found["admissible_share"][row] == sum(counted) / len(counted)
+            shares.append(found["admissible_share"][row])
+    assert max(shares) > 0
+    assert ours.admissible([], shares) == shares
+
+
+def test_the_example_trains(tmp_path, tokenizer, monkeypatch):
+    """The script of the page, with a model of one layer and two steps."""
+    network(tokenizer, 4096).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    script = Path(__file__).parents[2] / "examples" / "trl_household.py"
+    (tmp_path / "example.py").write_text(script.read_text().replace("max_steps=10,", "max_steps=2,"))
+    done = run(tmp_path, "example.py", str(tmp_path / "model"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "step 2: " in done.stdout
+    assert (tmp_path / "runs/trl-household/model/model.safetensors").exists()
 
 
 def test_a_chat_model_acts_by_a_tool_for_three_steps(tmp_path, tokenizer):

@@ -363,6 +363,31 @@ def test_a_learner_that_was_saved_goes_on_in_another_environment(tmp_path):
     assert loaded.learn(20, reset_num_timesteps=False).num_timesteps == 80
 
 
+def test_gymnasium_makes_a_judged_environment_again_from_its_spec():
+    env = JudgeReward(gymnasium.make("CartPole-v1"), "scripted:judge", "the pole stays upright")
+    again = gymnasium.make(env.spec)
+    assert isinstance(again, JudgeReward)
+    for one in (env, again):
+        one.reset(seed=1)
+    rewards = [[one.step(0)[1] for _ in range(8)] for one in (env, again)]
+    assert rewards[0] == rewards[1]
+
+
+def test_environments_in_processes_show_what_those_in_this_process_show():
+    """Gymnasium's own vectorised environments, each with a wrapper of its own."""
+    made = [lambda: Proposals(pick(), "bag-of-words")] * 2
+    apart, here = gymnasium.vector.AsyncVectorEnv(made), gymnasium.vector.SyncVectorEnv(made)
+    try:
+        np.testing.assert_array_equal(apart.reset(seed=5)[0], here.reset(seed=5)[0])
+        for step in range(12):
+            far, near = (envs.step(np.array([step % 5, 0])) for envs in (apart, here))
+            for index in range(4):
+                np.testing.assert_array_equal(far[index], near[index])
+    finally:
+        apart.close()
+        here.close()
+
+
 # ---- bad input --------------------------------------------------------------------------------------------
 
 
@@ -370,6 +395,22 @@ def test_a_learner_that_was_saved_goes_on_in_another_environment(tmp_path):
 def test_an_environment_without_actions_is_refused(wrap):
     with pytest.raises(UsageError, match="accepts any text"):
         wrap(hunch.make("hunch/Prompts-v0"), "bag-of-words").reset(seed=0)
+
+
+@pytest.mark.parametrize("action", [None, "look", 2.5, float("nan"), np.array([0, 1]), 5, -1])
+def test_what_is_no_number_of_an_action_is_one_sentence(action):
+    env = Proposals(pick(), "bag-of-words", k=5)
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match=r"An action is a whole number here|There is no action"):
+        env.step(action)
+    for admissible in (0, np.int64(4), np.array(1), np.array([1]), 2.0):
+        env.step(admissible)
+
+
+@pytest.mark.parametrize("wrap", [Goals, SourceReward])
+def test_a_source_that_is_none_is_one_sentence(wrap):
+    with pytest.raises(UsageError, match="source"):
+        wrap(pick(), "bag-of-words")
 
 
 def test_a_mask_that_is_all_false_is_refused():

@@ -38,16 +38,28 @@ def returns(completions: Sequence[Any], episode_return: Sequence[float], **_: An
     return list(episode_return)
 
 
+def admissible(completions: Sequence[Any], admissible_share: Sequence[float], **_: Any) -> list[float]:
+    """Return the share of each episode's lines that were admissible: a reward function for :func:`rollout`.
+
+    A small model first has to learn to write actions: until one of a group's episodes is solved, their
+    returns are all equal and teach nothing.
+    """
+    return list(admissible_share)
+
+
 @dataclass
 class _Played:
     """An episode as tokens; ``mask`` is 1 for those that the model wrote."""
 
     turns: Turns
     prompt: list[int]
+    actions: tuple[str, ...] | None  # what is admissible now
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     total: float = 0.0
+    lines: int = 0
+    admissible: int = 0
     done: bool = False
 
     def add(self, tokens: Sequence[int], logprobs: Sequence[float], written: bool) -> None:
@@ -56,7 +68,9 @@ class _Played:
         self.mask += [int(written)] * len(tokens)
 
 
-def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[list[str], Any], dict[str, Any]]:
+def rollout(
+    env: str, *, turn_tokens: int = 32, listed: bool = False, **options: Any
+) -> Callable[[list[str], Any], dict[str, Any]]:
     """Return a ``rollout_func`` that plays one episode per prompt; the prompt is the episode's seed.
 
     The model reads task, observations and its own lines as one text; it writes one line per turn. An episode
@@ -65,6 +79,7 @@ def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[lis
     Args:
         env: Id of a text environment; where actions are listed, an inadmissible text costs a step.
         turn_tokens: Maximum tokens per turn.
+        listed: Whether each observation names the admissible actions, where they are listed.
         options: Options of the environment.
 
     Raises:
@@ -72,15 +87,22 @@ def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[lis
     """
     first = Turns(env, **options)
 
+    def text_of(turn: Turn) -> str:
+        return _shown(turn) if listed else turn.text
+
     def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
         tokenizer, most = trainer.processing_class, trainer.args.max_completion_length
-        played = [_begun(first.fork(), prompt, tokenizer) for prompt in prompts]
+        played = [_begun(first.fork(), prompt, tokenizer, text_of) for prompt in prompts]
         while live := [episode for episode in played if not episode.done]:
             for episode, (tokens, logprobs) in zip(live, _write(live, trainer, turn_tokens), strict=True):
                 episode.add(tokens, logprobs, True)
-                turn = episode.turns.step(tokenizer.decode(tokens, skip_special_tokens=True).strip())
+                action = tokenizer.decode(tokens, skip_special_tokens=True).strip()
+                episode.lines += 1
+                episode.admissible += episode.actions is None or action in episode.actions
+                turn = episode.turns.step(action)
                 episode.total += turn.reward
-                shown = tokenizer.encode(f"{turn.text}\n>", add_special_tokens=False)
+                episode.actions = turn.actions
+                shown = tokenizer.encode(f"{text_of(turn)}\n>", add_special_tokens=False)
                 episode.done = turn.done or len(episode.tokens) + len(shown) + turn_tokens > most
                 if not episode.done:
                     episode.add(shown, [0.0] * len(shown), False)
@@ -90,18 +112,20 @@ def rollout(env: str, *, turn_tokens: int = 32, **options: Any) -> Callable[[lis
             "logprobs": [episode.logprobs for episode in played],
             "env_mask": [episode.mask for episode in played],
             "episode_return": [episode.total for episode in played],
+            "admissible_share": [episode.admissible / episode.lines for episode in played],
         }
 
     return play
 
 
-def _begun(turns: Turns, prompt: str, tokenizer: Any) -> _Played:
+def _begun(turns: Turns, prompt: str, tokenizer: Any, text_of: Callable[[Turn], str]) -> _Played:
     if not (isinstance(prompt, str) and prompt.isdecimal()):
         raise UsageError(
             f"A prompt of the data set is the seed of an episode, not {prompt!r}: use episodes(n)."
         )
     turn = turns.reset(int(prompt))
-    return _Played(turns, tokenizer.encode(PROMPT.format(task=turn.task, text=turn.text)))
+    first_text = PROMPT.format(task=turn.task, text=text_of(turn))
+    return _Played(turns, tokenizer.encode(first_text), turn.actions)
 
 
 def _write(live: Sequence[_Played], trainer: Any, most: int) -> list[tuple[list[int], list[float]]]:

@@ -184,13 +184,27 @@ class Seen:
         Raises:
             UsageError: if there is none.
         """
-        number = int(action)
-        if not 0 <= number < len(self.actions):
+        number = _whole(action)
+        if not 0 <= number < len(self.mask):
+            raise UsageError(f"There is no action {number}: the numbers go from 0 to {len(self.mask) - 1}.")
+        if number >= len(self.actions):
             raise UsageError(
                 f"Action {number} is not offered here, only {len(self.actions)} are; pass the mask of "
                 "action_masks() to the learner, or wrap with Proposals, where every number is an action."
             )
         return self.actions[number]
+
+
+def _whole(action: Any) -> int:
+    """Return the number that a learner gives, also as an array with one entry."""
+    try:
+        given = np.asarray(action).item()
+        number = int(given)
+        if number == float(given):
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass  # not a number, which the message says
+    raise UsageError(f"An action is a whole number here, not {action!r}.")
 
 
 class ShownEnv(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -47,6 +47,8 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gymnasium.Wrapper.__init__(self, env)
         if not isinstance(env.observation_space, gymnasium.spaces.Text):
             raise UsageError(f"Goals needs a text environment; observations are of {env.observation_space}.")
+        if not isinstance(source, GoalSource):
+            raise UsageError(f"Goals needs a goal source, such as Suggestions, not {source!r}.")
         self.in_words = InWords(env)
         self.source = source
         self.reward = reward

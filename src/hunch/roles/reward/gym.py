@@ -92,6 +92,10 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         gymnasium.Wrapper.__init__(self, env)
         if shaping is not None and shaping.recall:
             raise UsageError("recall changes the states of an agent; an environment wrapper cannot use it.")
+        if not isinstance(source, RewardSource):
+            raise UsageError(
+                f"A reward source is needed, and {source!r} is none; for a model use JudgeReward."
+            )
         self.in_words = InWords(env, **read)
         kept = _Kept()
         self.kept = kept
@@ -145,9 +149,10 @@ class JudgeReward(SourceReward):
         config: JudgeConfig | None = None,
         **options: Any,
     ) -> None:
+        # Gymnasium keeps the arguments that are recorded first, so not those of the base class.
+        RecordConstructorArgs.__init__(self, lm=lm, objective=objective, config=config, **options)
         settings = replace(config or JudgeConfig(), objective=objective)
         super().__init__(env, Judge(loaded(lm), settings), **options)
-        RecordConstructorArgs.__init__(self, lm=lm, objective=objective, config=config, **options)
 
 
 class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
