@@ -76,6 +76,30 @@ def test_errors_of_an_environment_leave_the_session(served):
         assert one.step({"text": "go"}).observation["text"] == "2 characters."
 
 
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("interrupt", "KeyboardInterrupt"),
+        ("mute", "MuteError"),
+        ("long", f"ValueError: {'x' * 988}..."),
+        ("number", "The environment's observation is no text: 42."),
+    ],
+)
+def test_whatever_an_environment_raises_or_shows_leaves_the_session(served, action, message):
+    with client(served) as one:
+        one.reset(seed=0)
+        with pytest.raises(RuntimeError) as raised:
+            one.step({"text": action})
+        assert message in str(raised.value)
+        assert one.step({"text": "go"}).observation["text"] == "2 characters."
+
+
+def test_half_of_a_character_is_a_question_mark(served):
+    with client(served) as one:
+        one.reset(seed=0)
+        assert one.step({"text": "half"}).observation["text"] == "a ? b"
+
+
 def test_a_long_text_is_an_invalid_action(served):
     with client(served) as one:
         one.reset(seed=0)

@@ -7,6 +7,7 @@ costs a step.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import socket
@@ -172,6 +173,7 @@ class Server(uvicorn.Server):  # type: ignore[misc]
             "timeout_graceful_shutdown": SHUTDOWN,
             "log_level": "critical",  # clients that break off are no news
         }
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # clients that break off are no news
         guarded = Guard(app, limits.hosts, limits.origins, limits.idle)
         super().__init__(uvicorn.Config(guarded, **how))
         self.requests_since = WeakKeyDictionary[

@@ -19,6 +19,8 @@ from hunch.ext.turns import Turn, Turns
 
 STARTED = 60.0
 """Seconds that the first reset may take besides its limit; the process imports the environment."""
+LONGEST_ERROR = 1_000
+"""Characters of an error of an environment that the client is told."""
 CLOSED = 1.0
 """Seconds that an environment may take to close."""
 
@@ -129,14 +131,25 @@ def _work(pipe: Connection, name: str, options: dict[str, Any]) -> None:
         try:
             turns = turns or Turns(name, **options)
             answer: tuple[Any, str] = tuple(getattr(turns, method)(*arguments, **named)), ""
-        except Exception as error:  # whatever the environment raises, the client is told
-            answer = None, str(error) if isinstance(error, HunchError) else f"{type(error).__name__}: {error}"
+        except BaseException as error:  # whatever the environment raises, the client is told
+            answer = None, _told(error)
         try:
             pipe.send(answer)
         except OSError:
             break  # nobody is there
     if turns is not None:
         turns.env.close()
+
+
+def _told(error: BaseException) -> str:
+    """Return what the client is told of an error; its text is a stranger's, and may be long or fail."""
+    try:
+        text = str(error)
+    except Exception:  # an error without a text
+        text = ""
+    if not isinstance(error, HunchError):
+        text = f"{type(error).__name__}: {text}".removesuffix(": ")
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}..."
 
 
 def _end_with_server() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import hunch.envs
 from hunch.core import HunchError, UsageError
 from hunch.envs.invalid import INVALID
@@ -13,6 +15,9 @@ from hunch.envs.wrappers import REFUSED
 
 LONGEST = 8_192
 """Characters of the longest text that an environment gets to read; a longer one is an invalid action."""
+
+BRIEF = 100
+"""Characters of a wrong value that an error shows."""
 
 
 class Turn(NamedTuple):
@@ -82,12 +87,28 @@ class Turns:
         """Take a text as the action."""
         too_long = len(text) > LONGEST
         observation, reward, terminated, truncated, info = self.env.step("" if too_long else text)
+        if not isinstance(reward, int | float | np.number):
+            raise HunchError(f"The environment's reward is no number: {_brief(reward)}.")
         turn = self._turn(observation, info)
         if too_long and REFUSED not in turn.event.splitlines() and INVALID not in turn.event:
             turn = turn._replace(event=f"{INVALID}\n{turn.event}".rstrip())
         return turn._replace(reward=float(reward), done=terminated or truncated, truncated=truncated)
 
-    def _turn(self, observation: str, info: dict[str, Any]) -> Turn:
+    def _turn(self, observation: Any, info: dict[str, Any]) -> Turn:
         listed = self.env.get_wrapper_attr("listed") if self.env.has_wrapper_attr("listed") else None
-        success, event = bool(info.get("success", False)), info.get("event", "")
-        return Turn(observation, info.get("task", ""), listed, success=success, event=event)
+        task, event = info.get("task", ""), info.get("event", "")
+        for name, text in {"observation": observation, "task": task, "event": event}.items():
+            if not isinstance(text, str):
+                raise HunchError(f"The environment's {name} is no text: {_brief(text)}.")
+        success = bool(info.get("success", False))
+        return Turn(_whole(observation), _whole(task), listed, success=success, event=_whole(event))
+
+
+def _whole(text: str) -> str:
+    """Return a text in which halves of characters, which no message can hold, are question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= BRIEF else f"{text[:BRIEF]}..."
