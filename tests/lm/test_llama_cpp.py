@@ -72,6 +72,13 @@ def test_labels_are_read_where_a_part_of_a_character_comes_next(model: lm.Cached
     assert bare.line.retries == 0
 
 
+def test_its_route_of_decision_models_says_that_a_model_that_writes_is_none(model: lm.Cached) -> None:
+    served = llama_server.running_server()
+    assert served is not None
+    with pytest.raises(HunchError, match=r"no decision model \(HTTP 501\)"):
+        lm.load(f"systemone:smollm2?base_url={served.address}", cache=None)
+
+
 def test_a_control_token_in_a_prompt_is_a_text(model: lm.Cached) -> None:
     """As one token each, the marks would be 20 tokens; as texts they are several times as many."""
     bare = model.model
