@@ -40,6 +40,8 @@ ERRORS = (0.0, 0.1, 0.2, 0.3, 0.4)
 LASTING = (0.1, 0.3)
 """Error rates at which the same outcome is always judged in the same way."""
 SUPERVISED = "hunch_studies.laboratory.supervised"
+WORDED = "hunch_studies.laboratory.worded:Worded"
+"""The lexical control of a language model."""
 PLACES: Mapping[str, tuple[str, Mapping[str, Any], int]] = {
     "Matrix games": ("hunch/MatrixGame-v0", {}, 8_000),
     "Ultimatum, share of the money": ("hunch/Ultimatum-v0", {"rule": "percentage", "threshold": 0.3}, 5_000),
@@ -72,6 +74,11 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
         run = replace(arm(label).config, method="rewarded")
         return Arm(label, replace(run, options=RewardedLearnerConfig(reward=reward, table=table)))
 
+    def judged_by(lm: str) -> tuple[Arm, Arm]:
+        """Return a language model as judge, and the control: its blank prompt, without the objective."""
+        name = lm.rpartition("model=")[2].partition("?")[0]
+        return arm(name, lm), arm(f"{name}, blank prompt", lm, objective="")
+
     rule = "scripted:judge"
     return (
         arm("true reward"),
@@ -80,7 +87,8 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
         arm("judge, blank prompt", rule, objective=""),
         arm("uninformed judge", "uniform", temperature=1.0),
         *(supervised(f"supervised, {n} labels", f"{SUPERVISED}:Labelled{n}") for n in (10, 30)),
-        *(arm(lm, lm) for lm in lms),
+        supervised("judge by words", WORDED),
+        *(judge for lm in lms for judge in judged_by(lm)),
     )
 
 
