@@ -62,20 +62,13 @@ def prepare(data: Path, seeds: int, share: float) -> None:
         _sft(writer, seed, updates, data=str(texts))
 
 
-def _sft(out: Path, seed: int, updates: int, **settings: Any) -> None:
+def _sft(out: Path, seed: int, updates: int, data: str = "") -> None:
+    """Train a writer from scratch unless it is there; with recorded texts, no environment is played."""
     if finished(out) is None:
-        steps = 16 * updates
-        run = RunConfig(
-            method="sft",
-            env=ENV,
-            lm=SCRATCH,
-            envs=16,
-            steps=steps,
-            seed=seed,
-            options=SFTConfig(),
-            **settings,
-        )
-        execute(replace(run, eval_every=steps, eval_episodes=64), out)
+        envs = 1 if data else 16
+        steps = envs * updates  # one update per step of all streams
+        run = RunConfig(method="sft", env=ENV, lm=SCRATCH, envs=envs, steps=steps, options=SFTConfig())
+        execute(replace(run, seed=seed, data=data, eval_every=steps, eval_episodes=64), out)
 
 
 def _levelled(writer: Path, texts: int, seed: int) -> dataset.Dataset:
