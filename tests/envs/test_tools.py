@@ -119,13 +119,29 @@ def test_a_tool_that_hangs_ends_the_call_and_not_the_run() -> None:
         '```\n{"name": "add", "parameters": {"a": 1}}\n```',
         '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
         '{"type": "function", "function": {"name": "add", "arguments": "{\\"a\\": 1}"}}',
+        'I will add them.\n\n{"name": "add", "arguments": {"a": 1}}\n\nThis gives the sum.',
+        'First:\n```json\n{\n  "name": "add",\n  "arguments": {"a": 1}\n}\n```\nThen I answer.',
+        'I add them.\n<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
     ],
 )
 def test_calls_as_models_write_them_are_read(text: str) -> None:
     assert read_calls(text) == [("add", {"a": 1})]
 
 
-@pytest.mark.parametrize("text", ["42", "", "[1, 2]", '{"answer": 42}', "{" * 50_000, '{"name": 3}', "null"])
+def test_several_calls_between_words_are_read_in_order() -> None:
+    one, two = '{"name": "add", "arguments": {"a": 1}}', '{"name": "colour", "arguments": {"name": "red"}}'
+    assert [name for name, _ in read_calls(f"First\n{one}\nand then\n  {two}\nDone.")] == ["add", "colour"]
+
+
+OTHER = ["42", "", "[1, 2]", '{"answer": 42}', "{" * 50_000, "[\n" * 20_000, '{"name": 3}', "null"]
+ANSWERS = [
+    'The person is\n{"name": "Ada"}',
+    'See {"name": "add", "arguments": {}} above.',
+    "<tool_call>later",
+]
+
+
+@pytest.mark.parametrize("text", [*OTHER, *ANSWERS])
 def test_other_texts_are_no_calls(text: str) -> None:
     assert read_calls(text) == []
 

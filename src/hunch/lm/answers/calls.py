@@ -13,12 +13,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 LONGEST_CALLS: Final = 64_000
 """Characters of the longest text that is read as calls."""
 _TAGGED: Final = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FENCED: Final = re.compile(r"\A```(?:json)?(.*?)(?:```|\Z)", re.DOTALL)
+
+
+_LINE_OF_JSON: Final = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+MOST_LINES: Final = 64
+"""Largest number of lines of a text with other words at which a call may begin."""
 
 
 class ToolCall(NamedTuple):
@@ -34,17 +40,19 @@ class ToolCall(NamedTuple):
 
 
 def read_calls(text: str) -> list[ToolCall]:
-    """Return the calls that a text is, in order; none if it is another text.
+    """Return the calls that a text makes, in order; none if it is another text.
 
     Understood are a JSON object or a list of them, alone or in a fenced block, with ``name`` and
     ``arguments`` (or ``parameters``), or with ``function`` that holds them, as in OpenAI's messages, whose
-    arguments are JSON again; also the tags of Qwen and Hermes, ``<tool_call>…</tool_call>``.
+    arguments are JSON again; also the tags of Qwen and Hermes, ``<tool_call>…</tool_call>``. Words before and
+    after are left alone, as small models explain what they do: then a call begins a line, and its arguments
+    are given.
     """
     body = text.strip()
     if len(body) > LONGEST_CALLS:
         return []
     bodies = [body]
-    if body.startswith("<tool_call>"):
+    if "<tool_call>" in body:
         bodies = _TAGGED.findall(body)
     elif fenced := _FENCED.match(body):
         bodies = [fenced[1]]
@@ -54,6 +62,26 @@ def read_calls(text: str) -> list[ToolCall]:
         for value in values if isinstance(values, list) else [values]:
             call = _call(value)
             if call is None:
+                return _calls_between_words(body)
+            calls.append(call)
+    return calls
+
+
+def _calls_between_words(text: str) -> list[ToolCall]:
+    """Return the calls that stand in a text on lines of their own; none if one of them is no call."""
+    decoder = json.JSONDecoder()
+    calls: list[ToolCall] = []
+    end = 0
+    for line in list(islice(_LINE_OF_JSON.finditer(text), MOST_LINES)):
+        if line.end() < end:
+            continue  # within the one before
+        try:
+            value, end = decoder.raw_decode(text, line.end())
+        except (ValueError, RecursionError):
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            call = _call(part)
+            if call is None or not part.keys() & {"arguments", "parameters", "function"}:
                 return []
             calls.append(call)
     return calls
