@@ -77,6 +77,8 @@ APART: Final[dict[str, str]] = {
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
     "Code policies, written by a small real model": _RECORDED,
     "GRPO on a small real model": "the model's last digits depend on the accelerator",
+    "Eureka's curriculum for the policy": _ABLATION,
+    "Inner Monologue, asking a person": _ABLATION,
     "DQN-Prior, number of proposals k": _ABLATION,
     "DQN-Prior, temperature alpha": _ABLATION,
     "DQN-Prior, cached answers": _ABLATION,

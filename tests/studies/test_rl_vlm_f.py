@@ -132,6 +132,22 @@ def test_the_learner_is_one_that_had_the_last_rewards_from_the_start() -> None:
     assert own == pytest.approx(again.table.entries)
 
 
+def test_a_reward_as_released_is_the_mean_of_the_networks() -> None:
+    model = lm.load("scripted:onlooker", cache=None)
+    rewards = {}
+    for scaled in (True, False):
+        agent = RLVLMF(model, pictures=PicturesConfig(every=100, pairs=10, zero="mean", scaled=scaled))
+        hunch.train(agent, BED, steps=110, streams=hunch.Streams(options=SHOWN))
+        source = agent.source
+        digests = list(source.pictures)[:20]
+        rewards[scaled] = np.array(source.given(digests))
+        assert source.fitted is not None
+        values = source.fitted(source._pixels(digests))
+    assert rewards[False] == pytest.approx(values)
+    zero, deviation = source.scale
+    assert rewards[True] == pytest.approx((rewards[False] - zero) / deviation, abs=1e-5)
+
+
 class Onlooking(Liar):
     """Describes, and then says that the second picture is better."""
 
