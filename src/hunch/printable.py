@@ -11,7 +11,8 @@ from typing import Any, Final
 
 _CONTROL = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 _UNPRINTABLE: Final = re.compile(_CONTROL)
-_OF_A_STREAM: Final = re.compile(r"\x1b\[[0-9;]*m|\r(?=\n)|" + _CONTROL)
+_OF_A_STREAM: Final = re.compile(r"(?P<kept>\x1b\[[0-9;]*m|\A\r|\r(?=\n))|" + _CONTROL)
+"""Colours and ends of lines go through, and a return at the beginning, which draws a bar again."""
 
 
 def printable(text: str) -> str:
@@ -58,4 +59,4 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _escape_alone(match: re.Match[str]) -> str:
-    return _escape(match) if len(match[0]) == 1 and match[0] != "\r" else match[0]
+    return match[0] if match["kept"] else _escape(match)

@@ -3,11 +3,14 @@
 import io
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 
+import hunch
 from hunch.cli.main import main
 from hunch.printable import PrintableStream, printable
+from hunch.runs.files import read_json, write_json
 
 CLEAR, TITLE = "\x1b[2J\x1b[H", "\x1b]0;owned\x07"
 ATTACKS = (CLEAR, TITLE, "\x9b2J", "\x08\x08", "\x7f", "\u202e", "\u2066", "\udc80", "a\rb", "\x00")
@@ -32,6 +35,33 @@ def test_a_stream_lets_colours_through():
     stream = PrintableStream(under)
     stream.write(f"\x1b[1;31mred\x1b[0m\r\n{CLEAR}{TITLE}")
     assert under.getvalue() == "\x1b[1;31mred\x1b[0m\r\n\\x1b[2J\\x1b[H\\x1b]0;owned\\x07"
+
+
+def test_a_return_inside_a_text_does_not_overwrite_the_line():
+    under = io.StringIO()
+    stream = PrintableStream(under)
+    stream.write("1 of 2: bad\rgood\n")
+    stream.write("\r50 %")  # a progress bar
+    assert under.getvalue() == "1 of 2: bad\\x0dgood\n\r50 %"
+
+
+def test_what_a_report_writes_is_printable(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hunch.train("q-learning", "hunch/FrozenLake-v0", 40, out="run")
+    config = read_json(Path("run/config.json"))
+    config["run"]["env"] = f"hunch/{TITLE}\ud800\u202e-v0 $^{{$"
+    write_json(Path("run/config.json"), config)
+    Path("mine.png").write_text("mine")
+    Path("page.png").symlink_to("mine.png")
+    main(["report", "run", "--out", "page.html"])
+    for name in ("page.html", "page.csv", "page.curves.csv"):
+        text = Path(name).read_text(encoding="utf-8")
+        named = "hunch/\\x1b]0;owned\\x07\\ud800\\u202e-v0" in text.replace("\\\\", "\\")
+        assert named or name == "page.curves.csv"  # so short a run has no curve
+        assert not any(unicodedata.category(c) in ("Cc", "Cs") for c in text if c not in "\n\r\t")
+        assert "\u202e" not in text
+    assert Path("mine.png").read_text() == "mine"
+    assert Path("page.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

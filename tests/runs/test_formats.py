@@ -119,6 +119,31 @@ OTHERS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("rollout", value) for value in ("x", [1], {})),
+        *(("updates", value) for value in ("many", None)),
+        *(("models", value) for value in ([1], "x")),
+        *(("offsets", value) for value in ([1], {"metrics.jsonl": "x"})),
+        ("pending", 3),
+        ("seconds", "x"),
+        ("agent", [1]),
+    ],
+)
+def test_a_whole_checkpoint_of_wrong_types_is_a_sentence(name, value, tmp_path):
+    """The checksum fits, as another program may write it."""
+    hunch.train("q-learning", LAKE, 20, out=tmp_path)
+    file = tmp_path / "checkpoint" / "state.pt"
+    state = read_checkpoint(tmp_path)
+    write_checkpoint(file, {**state, name: value})
+    with pytest.raises(UsageError, match="cannot be loaded: another version"):
+        hunch.train("q-learning", LAKE, 40, out=tmp_path)
+    write_checkpoint(file, {entry: value for entry, value in state.items() if entry != name})
+    with pytest.raises(UsageError, match="cannot be loaded: another version"):
+        hunch.train("q-learning", LAKE, 40, out=tmp_path)
+
+
 @pytest.mark.parametrize("what", OTHERS)
 def test_the_checkpoint_of_another_run_is_refused_everywhere(what, tmp_path):
     """By resuming, evaluating, loading and as skills, with the same check."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from hunch.core import FloatArray, HunchError
 from hunch.extras import library
+from hunch.printable import printable
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.result import Result
 
 # The palette of Okabe and Ito, whose colours can be told apart with any colour vision.
@@ -179,7 +180,9 @@ def draw(
         figure.subfigures(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
     ):
         _draw_panel(subfigure, arms, title, x, y)
-    figure.savefig(path, metadata={"Software": None})
+    data = io.BytesIO()
+    figure.savefig(data, format="png", metadata={"Software": None})
+    write_atomically(path, data.getvalue())  # not through a link to another file
     return path
 
 
@@ -204,7 +207,8 @@ def as_csv(panels: dict[str, dict[Arm, list[Points]]]) -> str:
                     at |= {y: value, f"{y}_low": low, f"{y}_high": high}
             for step, at in sorted(by_step.items()):
                 values = [f"{at[name]:.6g}" if np.isfinite(at.get(name, np.nan)) else "" for name in bounds]
-                writer.writerow([title, arm.label, arm.model, len(runs), f"{step:.6g}", *values])
+                whose = [printable(text) for text in (title, arm.label, arm.model)]
+                writer.writerow([*whose, len(runs), f"{step:.6g}", *values])
     return text.getvalue()
 
 
@@ -226,7 +230,13 @@ def blank(panels: int) -> Any:
 def _cut(label: str) -> str:
     """Keep both ends: the arm's name, and the end of a model's folder."""
     half = LONGEST // 2
+    label = _shown(label)
     return label if len(label) <= LONGEST else f"{label[:half]}…{label[1 - half :]}"
+
+
+def _shown(text: str) -> str:
+    """Return a text of others as a picture can show it: no control characters, and no formulas of TeX."""
+    return printable(text).replace("$", r"\$")
 
 
 def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, x: str, y: str) -> None:
@@ -243,7 +253,7 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, x: str, 
     axes.set(xlabel=LIFE.get(x) or unit(arms), ylabel=y if x in LIFE else Y.get(y, y))
     if y == "success":
         axes.set_ylim(-0.02, 1.02)
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_title(_shown(title), loc="left", fontsize=11)
     if x == "steps":
         axes.set_xlim(0, max(arm.config.steps for arm in arms))
     axes.grid(alpha=0.25)

@@ -15,6 +15,7 @@ import numpy as np
 from hunch import methods
 from hunch.lm.settings import SILENT
 from hunch.lm.usage import Usage
+from hunch.printable import printable, printable_values
 from hunch.rl.statistics import Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
@@ -172,7 +173,8 @@ def _median_reached(steps: Sequence[int | None]) -> int | None:
 def write(table: Sequence[Row], folder: Path) -> None:
     """Write ``table.csv``, ``table.json`` and ``verdict.txt`` to a folder, which is created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "verdict.txt", "".join(f"{line}\n" for line in verdict(table)).encode())
+    verdicts = "".join(f"{printable(line)}\n" for line in verdict(table))
+    write_atomically(folder / "verdict.txt", verdicts.encode())
     write_atomically(folder / "table.csv", as_csv(table).encode())
     write_atomically(folder / "table.json", json.dumps([row.as_dict() for row in table], indent=2).encode())
 
@@ -180,7 +182,7 @@ def write(table: Sequence[Row], folder: Path) -> None:
 def as_csv(table: Sequence[Row]) -> str:
     """Return the table as comma-separated values with a header."""
     text = io.StringIO()
-    records = [row.as_dict() for row in table]
+    records = [printable_values(row.as_dict()) for row in table]
     names = dict.fromkeys(name for record in records for name in record)
     writer = csv.DictWriter(text, fieldnames=list(names))
     writer.writeheader()

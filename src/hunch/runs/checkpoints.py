@@ -129,7 +129,7 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
 
 @contextmanager
 def restoring(path: Path) -> Iterator[None]:
-    """Turn errors of an agent that loads a checkpoint in this block into a UsageError of one sentence."""
+    """Turn errors of whatever loads a checkpoint in this block into a UsageError of one sentence."""
     try:
         yield
     except HunchError:

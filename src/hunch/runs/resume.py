@@ -39,19 +39,20 @@ def resume(training: Training, folder: RunFolder) -> None:
         return
     require_identity(folder.path, state, training.identity)  # before anything is cut
     metrics = read_lines(folder.path / "metrics.jsonl")
-    _cut_back(folder, state["offsets"])
-    with restoring(folder.path):
+    with restoring(folder.path):  # a whole file of another program may hold any types
         training.agent.load_state_dict(state["agent"])
-    if training.rollout:
-        training.rollout.load_state_dict(state["rollout"])
-    training.updates = state["updates"]
-    training.pending = state["pending"]
-    training.episodes, training.evaluations = read_episodes(read_lines(folder.path / "episodes.jsonl"))
-    training.recorded = len(read_lines(folder.path / training.agent.records_file))
-    # A killed session also spent what it asked after its last checkpoint, as its last line of metrics says.
-    clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])
-    training.earlier = clock["seconds"]
-    count_on(training.tally, clock["models"], state.get("answered", {}))
+        if training.rollout:
+            training.rollout.load_state_dict(state["rollout"])
+        training.updates = int(state["updates"])
+        training.pending = list(state["pending"])
+        _cut_back(folder, state["offsets"])
+        training.episodes, training.evaluations = read_episodes(read_lines(folder.path / "episodes.jsonl"))
+        training.recorded = len(read_lines(folder.path / training.agent.records_file))
+        # A killed session also spent what it asked after its last checkpoint; its last line of metrics
+        # says how much.
+        clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])
+        training.earlier = float(clock["seconds"])
+        count_on(training.tally, clock["models"], state.get("answered", {}))
 
 
 def _cut_back(folder: RunFolder, offsets: Mapping[str, int]) -> None:
