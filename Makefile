@@ -16,7 +16,7 @@ ifeq ($(TORCH),cpu)
 PIP_FLAGS += --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 
-.PHONY: setup demo demo-lm release test test-thorough test-engine test-proofs test-ray test-served test-decisions test-verifiers test-trl test-models lint check study docs bench clean
+.PHONY: setup demo demo-lm release test test-thorough test-engine test-proofs test-ray test-served test-decisions test-verifiers test-trl test-models lint check study docs docs-version bench clean
 
 $(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml studies/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -138,6 +138,11 @@ $(VENV)/.docs: $(VENV)/.ready
 
 docs: $(VENV)/.docs
 	$(BIN)/zensical build --clean --strict
+
+# The same beside earlier versions: PUBLISHED holds a folder for each, and a list from which a reader chooses.
+PUBLISHED ?= published
+docs-version: docs
+	$(BIN)/python docs/_ext/versions.py $(PUBLISHED)
 
 clean:
 	rm -rf $(VENV) $(ENGINE) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,8 @@
 """Methods that write programs: writers, searches, controls, resume, and what happens when all fail."""
 
 import dataclasses
+import subprocess
+import sys
 from contextlib import nullcontext
 from itertools import pairwise
 
@@ -16,11 +18,12 @@ from hunch.envs.design.mutator import programs, wanted
 from hunch.lm.answers.store import Store
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.methods.program.eureka import Eureka
-from hunch.methods.program.funsearch import FunSearch
+from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator
 from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::RuntimeWarning")
@@ -107,6 +110,30 @@ def test_searches_get_better_and_keep_their_records(tmp_path):
     assert near_three(winner[0]) == max(fitness)
     assert (tmp_path / "best.py").read_text().endswith(winner[0])
     assert winner[0] == winner[1]
+
+
+def test_the_best_program_scores_itself(tmp_path):
+    """In the sandbox: what it says when it is run here is never carried out."""
+    bins = {"items": 10, "instances": 2}
+    options = FunSearchConfig()
+    config = RunConfig(
+        method="funsearch",
+        env="hunch/Heuristic-BinPacking-v0",
+        env_options=bins,
+        lm="scripted:mutator",
+        steps=8,
+        options=options,
+    )
+    result = execute(config, tmp_path / "run")
+    best = tmp_path / "run" / "best.py"
+    best.write_text(best.read_text() + "\n\nprint('carried out')\n")
+    said = subprocess.run(
+        [sys.executable, best], capture_output=True, text=True, check=True, cwd=tmp_path
+    ).stdout
+    top = max(episode.episode_return for episode in result.episodes)
+    assert said.startswith(f"fitness {top:g} in hunch/Heuristic-BinPacking-v0")
+    assert "bins used" in said
+    assert "carried out" not in said
 
 
 def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path):

@@ -176,6 +176,33 @@ def test_more_metrics_and_downloads(opened):
     opened.js("document.querySelector('input[name=y][value=success]').click()")
 
 
+def test_curves_are_smoothed_and_arms_sorted(opened):
+    raw = opened.js("curvesText()")
+    choose(opened, "smooth", "25")
+    values = "current().arms.map(arm => curveOf(arm).value)"
+    smooth = opened.js(values)
+    assert opened.js("curvesText()") != raw
+    rough = opened.js("current().arms.map(arm => arm.curves['steps success'].value)")
+    spread = [max(line) - min(line) for line in smooth]
+    assert all(a <= b + 1e-9 for a, b in zip(spread, [max(line) - min(line) for line in rough], strict=True))
+    choose(opened, "smooth", "0")
+    assert opened.js("curvesText()") == raw
+    heads = "document.querySelectorAll('#costs .sort')"
+    names = "[...document.querySelectorAll('#costs tbody th')].map(e => e.textContent)"
+    before = opened.js(names)
+    opened.js(f"{heads}[0].click()")
+    assert opened.js(names) == sorted(before)
+    opened.js(f"{heads}[0].click()")
+    assert opened.js(names) == sorted(before, reverse=True)
+    assert opened.js("document.querySelector('#costs [aria-sort]').getAttribute('aria-sort')") == "descending"
+    opened.js(f"{heads}[0].click()")
+    assert opened.js(names) == before
+    choose(opened, "order", "score")
+    scores = opened.js("ordered().map(({arm}) => arm.final.success[0])")
+    assert scores == sorted(scores, reverse=True)
+    choose(opened, "order", "compared")
+
+
 def test_programs_and_diaries_are_shown(browser, programs, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(page(*collect([programs]), episodes=0))
@@ -183,10 +210,13 @@ def test_programs_and_diaries_are_shown(browser, programs, tmp_path):
     browser.complaints.clear()
     browser.open(path)
     choose(
-        browser, "comparison", str(browser.js("DATA.comparisons.findIndex(c => c.title.includes('CapSet'))"))
+        browser,
+        "comparison",
+        str(browser.js("DATA.comparisons.findIndex(c => c.title.includes('BinPacking'))")),
     )
     browser.wait("document.querySelectorAll('#family circle').length === 12")
     assert "fitness" in text(browser, "kept-body")
+    assert "best of n" in text(browser, "family-note")
     choose(browser, "kept-filter", "best")
     assert browser.js("keeping.listed.every(i => keeping.entries[i].best)")
     choose(

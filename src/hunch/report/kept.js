@@ -33,6 +33,7 @@ function showKept(entries) {
     : "What the agent wrote down, line by line, such as the transcript of each plan.";
   const kinds = programs ? { all: "all programs", best: "the best and its ancestors", worked: "that ran", failed: "that failed" } : { all: "all" };
   byId("kept-filter").replaceChildren(...Object.entries(kinds).map(([value, text]) => el("option", { value }, text)));
+  showImprovements();
   listEntries(entries.findLastIndex((entry) => entry.best));
 }
 
@@ -44,6 +45,33 @@ function listEntries(wanted) {
   byId("family").hidden = !keeping.entries.some(isProgram);
   if (!keeping.listed.length) byId("kept-body").replaceChildren(el("p", { class: "note" }, "There is none of that kind."));
   else chooseEntry(keeping.listed.includes(wanted) ? wanted : keeping.listed[0]);
+}
+
+// Programs that were better than all before them, with their gain over the program from which they were written, or
+// over the best so far where there is none, and the lines that changed.
+function showImprovements() {
+  const programs = keeping.entries.filter(isProgram), of = new Map(programs.map((entry) => [entry.number, entry]));
+  let best = null;
+  const better = programs.filter((entry) => {
+    if (failed(entry) || (best !== null && entry.fitness <= best)) return false;
+    entry.before = best;
+    best = entry.fitness;
+    return true;
+  });
+  const place = byId("improvements");
+  place.hidden = better.length < 2;
+  place.querySelector("summary").textContent = `${many(better.length - 1, "improvement")}, with what each changed`;
+  place.querySelector("div").replaceChildren(...better.slice(1).flatMap((entry) => improvementParts(entry, of.get(entry.parent))));
+}
+
+function improvementParts(entry, mother) {
+  const gain = (value) => `${value > 0 ? "+" : ""}${plain(+value.toPrecision(4))}`;
+  const over = !mother ? "written from nothing" : failed(mother) ? `from program ${mother.number}, which failed` : `from program ${mother.number} (${gain(entry.fitness - mother.fitness)})`;
+  const head = el("h4", {}, `Program ${entry.number}, ${over}: fitness ${plain(entry.fitness)}, ${gain(entry.fitness - entry.before)} over the best before`);
+  const changed = mother && entry.code ? entry.code.filter(([mark]) => mark !== " ") : [];
+  if (!changed.length) return [head];
+  const lines = changed.map(([mark, text]) => el("span", { class: mark === "+" ? "new" : "gone" }, `${mark} ${text}\n`));
+  return [head, el("pre", { tabindex: 0, role: "region", "aria-label": `Lines that program ${entry.number} changed` }, el("code", { class: "program" }, ...lines))];
 }
 
 function entryTitle(entry, i) {
@@ -87,13 +115,50 @@ function fieldParts(entry) {
 
 // ---- the family tree -----------------------------------------------------------------------------------
 
+// Where the axis of fitness begins: far outliers, such as programs that do nothing, would press the others into a line.
+function lowest(fitness, least, high) {
+  const quarter = [...fitness].sort((a, b) => a - b)[Math.floor(fitness.length / 4)] ?? least;
+  return quarter < high && quarter - least > 3 * (high - quarter) ? quarter - (high - quarter) : least;
+}
+
+// A line through the values that are known; null ends a piece of it.
+function polyline(values, px, py) {
+  let pen = "M";
+  return values.map((value, i) => {
+    if (value === null) { pen = "M"; return ""; }
+    const point = `${pen}${px(i).toFixed(1)},${py(value).toFixed(1)}`;
+    pen = "L";
+    return point;
+  }).join("");
+}
+
+// The band of best of n: at program m the best of m draws. Where its lower end is that all fail, it begins at the foot.
+function chanceParts(chance, px, py) {
+  const known = chance.high.map((_, i) => i).filter((i) => chance.high[i] !== null);
+  const foot = Math.min(...chance.high.filter((value) => value !== null), ...chance.low.filter((value) => value !== null));
+  const at = (value, i) => `${px(i).toFixed(1)},${py(value ?? foot).toFixed(1)}`;
+  const outline = [...known.map((i) => at(chance.high[i], i)), ...[...known].reverse().map((i) => at(chance.low[i], i))];
+  return [svg("path", { class: "chance", d: `M${outline.join("L")}Z` }), svg("path", { class: "chance-middle", d: polyline(chance.middle, px, py) })];
+}
+
 function drawFamily() {
   const programs = keeping.entries.filter(isProgram);
   if (!programs.length) return;
   const place = byId("family"), width = Math.max(260, place.clientWidth), height = 220, left = 52, right = width - 12, top = 16, foot = height - 26;
-  const [low, high] = extent(programs.map((entry) => entry.fitness));
-  const px = scale(0, Math.max(1, programs.length - 1), left, right), py = scale(low, high === low ? low + 1 : high, foot - 22, top);
+  const chance = DATA.chance[keeping.run], among = chance ? [...chance.low, ...chance.high] : [];
+  const [least, high] = extent([...programs.map((entry) => entry.fitness), ...among]);
+  const low = lowest(programs.filter((entry) => !failed(entry)).map((entry) => entry.fitness), least, high);
+  const px = scale(0, Math.max(1, programs.length - 1), left, right), linear = scale(low, high === low ? low + 1 : high, foot - 22, top), py = (value) => linear(Math.max(low, value));
   const spots = new Map(programs.map((entry, i) => [entry.number, [px(i), failed(entry) ? foot : py(entry.fitness)]]));
+  const under = chance ? chanceParts(chance, px, py) : [];
+  byId("family-note").textContent = chance ? `Green: the best of as many programs written without parents, drawn from ${chance.own ? "those of this run" : "the arm that writes afresh"} (${plain(chance.draws)}): median, and 95 % of the draws. Grey: the best of this run so far. A search pays where grey is above green.`
+    : "No band of best of n: it needs eight programs that were written without parents, in this run or in an arm with --feedback fresh.";
+  let best = null;
+  const soFar = programs.map((entry) => {
+    if (!failed(entry)) best = best === null ? entry.fitness : Math.max(best, entry.fitness);
+    return best;
+  });
+  under.push(svg("path", { class: "so-far", d: polyline(soFar, px, py) }));
   const own = keeping.entries[keeping.at];
   const joined = programs.filter((entry) => spots.has(entry.parent)).map((entry) => {
     const [[x1, y1], [x2, y2]] = [spots.get(entry.parent), spots.get(entry.number)];
@@ -106,10 +171,10 @@ function drawFamily() {
     dot.append(svg("title", {}, entryTitle(entry)));
     return dot;
   });
-  const axis = [...new Set([low, high])].map((value) => svg("text", { x: left - 8, y: py(value) + 4, "text-anchor": "end" }, plain(+value.toPrecision(4))));
+  const axis = [...new Set([low, high])].map((value) => svg("text", { x: left - 8, y: py(value) + 4, "text-anchor": "end" }, `${value === low && least < low ? "\u2264 " : ""}${plain(+value.toPrecision(4))}`));
   const words = [svg("text", { x: left - 8, y: foot + 4, "text-anchor": "end" }, "failed"), svg("text", { x: right, y: height - 4, "text-anchor": "end" }, "programs in the order in which they were tried")];
   const label = `Family tree of ${programs.length} programs by fitness; the list beside it has every one of them`;
-  place.replaceChildren(svg("svg", { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` }, ...axis, ...words, ...joined, ...dots));
+  place.replaceChildren(svg("svg", { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` }, ...axis, ...words, ...under, ...joined, ...dots));
 }
 
 function startKept() {

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from hunch.core import UsageError
+import numpy as np
+
+from hunch.core import FloatArray, UsageError
 from hunch.printable import printable_values
 from hunch.ranges import check_fields
 from hunch.report.gather import Run
@@ -24,7 +26,8 @@ def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) ->
         runs: The runs.
         plain: Do not compress the blocks: leave them as JSON.
         largest: Maximum characters of all blocks. If exceeded, only every second, fourth ... record is
-            complete, and the best program with its ancestors; of the others only the numbers remain.
+            complete, the best program with its ancestors, and what improved on all before it; of the others
+            only the numbers remain.
     """
     lines = [run.records for run in runs]
     every = 1
@@ -39,8 +42,9 @@ def kept(runs: Sequence[Run], *, plain: bool = False, largest: int = LARGEST) ->
 def _entries(lines: Sequence[dict[str, Any]], every: int) -> Iterator[dict[str, Any]]:
     programs = {line["number"]: line for line in lines if is_program(line)}
     line_of_best = set(ancestors(programs))
+    shown_whole = line_of_best | {line["number"] for line in improvements(list(programs.values()))}
     for i, line in enumerate(lines):
-        whole = i % every == 0 or (is_program(line) and line["number"] in line_of_best)
+        whole = i % every == 0 or (is_program(line) and line["number"] in shown_whole)
         yield _program(line, programs, line_of_best, whole) if is_program(line) else _other(line, whole)
 
 
@@ -55,6 +59,65 @@ def is_program(line: dict[str, Any]) -> bool:
 
 _PROGRAM = {"number": int, "program": str, "fitness": float | None, "parents": list[int]}
 """Types of a program's record."""
+
+
+def improvements(programs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the programs, in the order in which they were tried, that are better than all before them."""
+    better: list[dict[str, Any]] = []
+    for line in programs:
+        if line["fitness"] is None:
+            continue
+        if not better or line["fitness"] > better[-1]["fitness"]:
+            better.append(line)
+    return better
+
+
+FEWEST_DRAWS = 8
+"""Fewest programs written without parents from which best of n is computed."""
+
+
+def best_of_n(draws: Sequence[float | None], n: int) -> dict[str, FloatArray] | None:
+    """Return the distribution of the best of 1, 2 ... n programs that are drawn from some, with replacement.
+
+    The best of m draws is at most x with probability F(x)^m, where F is the distribution of one draw. So its
+    quantile q is that of a single draw at q^(1/m).
+
+    Args:
+        draws: Fitness of the programs; None for one that failed, which is worse than any.
+        n: The largest number of draws.
+
+    Returns:
+        ``low``, ``middle`` and ``high``: quantiles 0.025, 0.5 and 0.975 of the best of m, of shape (n,); nan
+        where all m draws fail. None if there are fewer than :data:`FEWEST_DRAWS`, or all failed.
+    """
+    if len(draws) < FEWEST_DRAWS or all(fitness is None for fitness in draws):
+        return None
+    one = np.sort([-np.inf if fitness is None else float(fitness) for fitness in draws])  # (draws,)
+    m = np.arange(1, n + 1)
+    quantiles = {}
+    for name, q in (("low", 0.025), ("middle", 0.5), ("high", 0.975)):
+        # The smallest x with F(x) >= q^(1/m); the subtraction guards against rounding at a step of F.
+        place = np.ceil(q ** (1 / m) * len(one) - 1e-9).astype(int) - 1
+        best = one[np.clip(place, 0, len(one) - 1)]
+        quantiles[name] = np.where(np.isfinite(best), best, np.nan)
+    return quantiles
+
+
+def chance(run: Run, comparison: Sequence[Run]) -> dict[str, Any] | None:
+    """Return the band of best of n for a run's programs; None if it wrote none, or too few to draw from.
+
+    The draws are the programs of the comparison's runs with ``feedback="fresh"``, each of which is written
+    without parents; without such runs, the run's own programs that were.
+    """
+    programs = [line for line in run.records if is_program(line)]
+    fresh = [each for each in comparison if getattr(each.config.options, "feedback", "") == "fresh"]
+    pool = [line for each in fresh or [run] for line in each.records if is_program(line)]
+    draws = [line["fitness"] for line in pool if not line["parents"]]
+    band = best_of_n(draws, len(programs)) if programs else None
+    if band is None:
+        return None
+    values = {name: [digits(float(value)) for value in column] for name, column in band.items()}
+    return {**values, "draws": len(draws), "own": not fresh}
 
 
 def ancestors(programs: dict[int, dict[str, Any]]) -> list[int]:

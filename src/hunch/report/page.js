@@ -2,7 +2,8 @@
 "use strict";
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const shown = { comparison: 0, x: "steps", y: "success", reading: 1, hidden: new Set() };
+const shown = { comparison: 0, x: "steps", y: "success", smooth: 0, order: "compared", reading: 1, hidden: new Set() };
+const sorting = {}; // of each table that can be sorted: its column, and whether the largest is first
 const byId = (id) => document.getElementById(id);
 
 function el(tag, attributes, ...children) {
@@ -40,11 +41,51 @@ const range = (low, high) => (low === high ? plain(low) : `${plain(low)} to ${pl
 
 // ---- tables ------------------------------------------------------------------------------------------
 
-// Rows of cells; a cell is text, a node or a list of these, and columns in `figures` are aligned as numbers.
-function table(heads, rows, { figures = [], caption, name = "" } = {}) {
+// A cell as what it is sorted by: its number, which may be followed by an interval, or else its text.
+function sortValue(content) {
+  const text = [content].flat().map((part) => part.textContent ?? String(part)).join(" ").trim();
+  const number = parseFloat(text.replaceAll(",", "").replace("\u2212", "-"));
+  return Number.isNaN(number) ? text : number;
+}
+
+// Numbers before texts, which have no size among them, such as "never".
+function bySize(a, b) {
+  if (typeof a === typeof b) return typeof a === "number" ? a - b : a.localeCompare(b);
+  return typeof a === "number" ? -1 : 1;
+}
+
+function sorted(rows, key) {
+  const { column, descending } = sorting[key] || {};
+  if (column === undefined) return rows;
+  const values = new Map(rows.map((cells) => [cells, sortValue(cells[column])]));
+  const isNumber = (cells) => typeof values.get(cells) === "number";
+  return [...rows].sort((a, b) => (descending && isNumber(a) === isNumber(b) ? -1 : 1) * bySize(values.get(a), values.get(b)));
+}
+
+// A head that sorts: ascending, descending, and as it was.
+function sorter(content, i, key, redraw) {
+  const { column, descending } = sorting[key] || {};
+  const next = column !== i ? { column: i, descending: false } : descending ? {} : { column: i, descending: true };
+  const mark = column !== i ? "" : descending ? " \u25be" : " \u25b4";
+  const press = () => {
+    sorting[key] = next;
+    redraw();
+    document.querySelector(`[data-sort="${key} ${i}"]`)?.focus();
+  };
+  return el("button", { type: "button", class: "sort", "data-sort": `${key} ${i}`, title: "Sort by this column", onclick: press }, ...[content].flat(), mark);
+}
+
+// Rows of cells; a cell is text, a node or a list of these, and columns in `figures` are aligned as numbers. With a
+// `key`, its heads sort the rows, and `redraw` draws it again.
+function table(heads, rows, { figures = [], caption, name = "", key, redraw } = {}) {
+  if (key) {
+    rows = sorted(rows, key);
+    heads = heads.map((content, i) => (typeof content === "string" ? sorter(content, i, key, redraw) : content));
+  }
   const cell = (content, i, head) => {
     const node = el(head ? "th" : "td", figures.includes(i) ? { class: "figure" } : {});
     if (head) node.setAttribute("scope", head);
+    if (head === "col" && key && sorting[key]?.column === i) node.setAttribute("aria-sort", sorting[key].descending ? "descending" : "ascending");
     node.append(...[content].flat());
     return node;
   };
@@ -59,6 +100,15 @@ function table(heads, rows, { figures = [], caption, name = "" } = {}) {
 const spread = (seeds) => (seeds > 1 && seeds < 5 ? "range" : "95 %");
 const spreads = () => [...new Set(current().arms.map((arm) => spread(arm.seeds)))].join(" or ");
 const current = () => DATA.comparisons[shown.comparison];
+
+// The arms with their place in the comparison, which their colour goes by, in the order that the reader chose.
+function ordered() {
+  const places = current().arms.map((arm, index) => ({ arm, index }));
+  const score = ({ arm }) => arm.final[scored()][0] ?? -Infinity;
+  if (shown.order === "score") places.sort((a, b) => score(b) - score(a));
+  if (shown.order === "name") places.sort((a, b) => a.arm.label.localeCompare(b.arm.label));
+  return places;
+}
 
 // ---- sections ----------------------------------------------------------------------------------------
 
@@ -91,14 +141,27 @@ let chart = null;
 
 function showCurves() {
   const { arms } = current(), { x, y } = shown;
-  const curves = arms.map((arm, index) => ({ index, points: arm.curves[`${x} ${y}`] })).filter(({ index }) => !shown.hidden.has(index));
+  const curves = arms.map((arm, index) => ({ index, points: curveOf(arm) })).filter(({ index }) => !shown.hidden.has(index));
   const label = `${titleOf(y)}, over ${unitOf(x)}; the values are in the table below`;
   chart = lineChart(byId("chart"), { curves, x, y, xTitle: unitOf(x), yTitle: titleOf(y), label, xLeast: x === "steps" ? current().steps : 1e-9 });
   const kept = x === "steps" ? "" : x === "episode" ? " Within a lifetime: means over the last evaluation, or the last quarter of the steps." : " Seeds differ in what they need: a run that ended keeps its last value." +
     (["calls", "tokens"].includes(x) ? " Answers from the cache cost nothing, so a later seed may need few; requests count them." : "");
   const empty = curves.length && !curves.some(({ points }) => points) ? "There is no curve yet. " : "";
-  byId("curves-note").textContent = `${empty}Curve: interquartile mean over seeds; band: its 95 % bootstrap interval, below five seeds their range. A curve begins once ten episodes have ended in every seed.${kept}`;
+  const smooth = shown.smooth ? `Smoothed: each point is the mean over ${shown.smooth} % of the axis around it. ` : "";
+  byId("curves-note").textContent = `${empty}${smooth}Curve: interquartile mean over seeds; band: its 95 % bootstrap interval, below five seeds their range. A curve begins once ten episodes have ended in every seed.${kept}`;
   showReading();
+}
+
+// The curve of an arm, smoothed as the reader chose. Its points lie at equal distances.
+function curveOf(arm) {
+  const points = arm.curves[`${shown.x} ${shown.y}`];
+  if (!points || !shown.smooth || points.x.length < 3) return points;
+  const half = Math.max(1, Math.round((points.x.length * shown.smooth) / 200));
+  const mean = (values) => values.map((value, i) => {
+    const near = values.slice(Math.max(0, i - half), i + half + 1).filter((each) => each !== null);
+    return value === null ? null : near.reduce((sum, each) => sum + each, 0) / near.length;
+  });
+  return { x: points.x, value: mean(points.value), low: mean(points.low), high: mean(points.high) };
 }
 
 function showReading() {
@@ -110,12 +173,12 @@ function showReading() {
   byId("reading").setAttribute("aria-valuetext", text);
   const heads = ["arm", `${shown.y} [${spreads()}]`, "seeds", "model", "evidence"];
   const focused = document.activeElement && document.activeElement.dataset.arm;
-  byId("legend").replaceChildren(table(heads, current().arms.map((arm, index) => {
+  byId("legend").replaceChildren(table(heads, ordered().map(({ arm, index }) => {
     const box = el("input", { type: "checkbox", "data-arm": index, onchange: () => toggle(index) });
     box.checked = !shown.hidden.has(index);
-    const value = readCurve(arm.curves[`${shown.x} ${shown.y}`], at);
+    const value = readCurve(curveOf(arm), at);
     return [el("label", { class: "arm" }, box, swatch(index), arm.label), value ? estimate(value) : "\u2013", plain(arm.seeds), arm.model, arm.evidence];
-  }), { figures: [1, 2], caption: "Legend and values" }));
+  }), { figures: [1, 2], caption: "Legend and values", key: "legend", redraw: showReading }));
   if (focused !== undefined) byId("legend").querySelector(`[data-arm="${focused}"]`)?.focus();
 }
 
@@ -133,7 +196,7 @@ function showFinal() {
   const span = scoreRange(y, arms.flatMap((arm) => arm.final[y]));
   const axis = el("span", { class: "ends" }, el("span", {}, plain(span[0])), el("span", {}, plain(span[1])));
   byId("final-title").textContent = y === "success" ? "Success rate" : "Mean return";
-  const rows = arms.map((arm, i) => [named(i, arm.label), interval(arm.final[y], span, i), estimate(arm.final[y])]);
+  const rows = ordered().map(({ arm, index }) => [named(index, arm.label), interval(arm.final[y], span, index), estimate(arm.final[y])]);
   const drawn = table(["arm", axis, `value [${spreads()}]`], rows, { figures: [2], name: "final" });
   byId("final").replaceChildren(drawn);
 }
@@ -169,12 +232,12 @@ function showScores() {
 function showCosts() {
   const { arms } = current();
   const costs = [...new Set(arms.flatMap((arm) => Object.keys(arm.costs)))];
-  const rows = arms.map((arm, i) => [
-    named(i, arm.label), arm.model, arm.evidence, plain(arm.seeds),
+  const rows = ordered().map(({ arm, index }) => [
+    named(index, arm.label), arm.model, arm.evidence, plain(arm.seeds),
     arm.stepsToHalf === null ? "never" : plain(arm.stepsToHalf), ...costs.map((name) => plain(arm.costs[name])),
   ]);
   const heads = ["arm", "model", "evidence", "seeds", "half at", ...costs];
-  byId("costs").replaceChildren(table(heads, rows, { figures: heads.map((_, i) => i).slice(3) }));
+  byId("costs").replaceChildren(table(heads, rows, { figures: heads.map((_, i) => i).slice(3), key: "costs", redraw: showCosts }));
 }
 
 function showSettings() {
@@ -226,7 +289,7 @@ function curvesText() {
   const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
   const rows = [["arm", shown.x, shown.y, "low", "high"]];
   for (const arm of current().arms) {
-    const points = arm.curves[`${shown.x} ${shown.y}`];
+    const points = curveOf(arm);
     if (points) points.x.forEach((x, i) => rows.push([quoted(arm.label), x, points.value[i], points.low[i] ?? "", points.high[i] ?? ""]));
   }
   return rows.map((row) => row.join(",")).join("\n") + "\n";
@@ -247,6 +310,8 @@ function showComparison() {
 
 function start() {
   radios("x-choice", "x", DATA.x);
+  byId("smooth").addEventListener("change", (event) => { shown.smooth = +event.target.value; showCurves(); });
+  byId("order").addEventListener("change", (event) => { shown.order = event.target.value; showScores(); showCosts(); });
   const choice = byId("comparison");
   choice.append(...DATA.comparisons.map(({ title }, i) => el("option", { value: i }, title)));
   choice.addEventListener("change", () => { shown.comparison = +choice.value; showComparison(); });

@@ -12,7 +12,7 @@ from hunch.printable import printable_values
 from hunch.report.curves import COLOURS, LIFE, Curve, Points, X, Y, learning_curve, unit, within
 from hunch.report.episodes import Told, tell
 from hunch.report.gather import Comparison, LeftOut, Run
-from hunch.report.kept import kept
+from hunch.report.kept import chance, kept
 from hunch.report.pack import digits, pack
 from hunch.report.table import Row, final_return, rows, verdict
 from hunch.rl.statistics import Estimate, contrast
@@ -60,8 +60,18 @@ def page(
         "words": words,
         "blocks": blocks,
         "kept": kept(runs, plain=plain),
+        "chance": [chance(run, members) for members, run in _placed(comparisons)],
     }
     return fill(data)
+
+
+def _placed(comparisons: Sequence[Comparison]) -> list[tuple[list[Run], Run]]:
+    """Return each run with all runs of its comparison, in the order of :func:`page`."""
+    placed = []
+    for comparison in comparisons:
+        members = [run for runs in comparison.arms.values() for run in runs]
+        placed += [(members, run) for run in members]
+    return placed
 
 
 def title(comparisons: Sequence[Comparison]) -> str:

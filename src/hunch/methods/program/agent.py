@@ -40,6 +40,27 @@ from hunch.roles.writer.search import RepairFirst
 
 PLAIN_WORDING: Final = "plain-1"
 """Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
+SCORES_ITSELF: Final = r"""# "python best.py" tries it again in the problem of its run, in the sandbox; it is never carried out here.
+if __name__ == "__main__":
+    import json
+    import pathlib
+    import sys
+
+    import hunch
+
+    sys.path.insert(0, "")  # where a problem of your own may lie
+    here = pathlib.Path(__file__)
+    run = json.loads(here.with_name("config.json").read_text())["run"]
+    problem = hunch.make(run["env"], **run["env_options"])
+    problem.reset(seed=run["seed"])
+    program = here.read_text().partition("raise SystemExit\n")[2]
+    _, fitness, _, _, info = problem.step(program)
+    print(f"fitness {fitness:g} in {run['env']}, tried again with seed {run['seed']}")
+    print(info["raw"].error or info.get("event", ""))
+    raise SystemExit
+
+"""
+"""The beginning of ``best.py``. It ends before the program: a model's code runs in the sandbox only."""
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
     **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
@@ -266,9 +287,12 @@ class ProgramAgent(WritingAgent):
         return [attempt.line() for attempt in self.attempts]
 
     def files(self) -> dict[str, str]:
-        """Return the best program so far, as ``best.py``."""
+        """Return the best program so far, as ``best.py``, which scores itself when it is run."""
         top = best(self.attempts)
-        return {"best.py": f"# Program {top.number}, fitness {top.fitness}\n{top.program}"} if top else {}
+        if top is None:
+            return {}
+        head = f"# Program {top.number}, fitness {top.fitness}\n"
+        return {"best.py": f"{head}{SCORES_ITSELF}{top.program}"}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the attempts, from which the search is rebuilt."""
