@@ -193,5 +193,8 @@ def _speed(per_second: float) -> str:
 
 def _one(arguments: Sequence[str], what: str, example: str) -> None:
     """Refuse arguments that are not one name."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
+    unknown = next((word for word in arguments if word.startswith("-")), "")
+    if unknown and len(arguments) > 1:
+        raise UsageError(f"There is no option {unknown} here: name one {what}, as in '{example}'.")
+    if len(arguments) != 1 or unknown:
         raise UsageError(f"Name one {what}, as in '{example}'.")

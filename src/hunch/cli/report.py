@@ -47,6 +47,11 @@ def report(arguments: Sequence[str]) -> None:
         raise UsageError(
             f"There is no folder {options.out.parent} for the page: create it, or choose another --out."
         )
+    for file in options.folders:
+        if file.is_file():
+            raise UsageError(
+                f"{file} is a file: name the folder of a run or a comparison, as in 'runs/demo'."
+            )
     comparisons, left_out = collect(options.folders)
     count = sum(len(runs) for comparison in comparisons for runs in comparison.arms.values())
     print(f"{count} runs: replaying their episodes, asking their agents ...", flush=True)

@@ -15,6 +15,9 @@ from hunch.cli.words import with_values
 WORDS = {int: "a whole number", float: "a number", str: "a text", Path: "a path", NoneType: "None"}
 """Types of option values, described in words for messages."""
 
+DASHES = ("-", "\u2013", "\u2014")
+"""The dash of a keyboard, and those that a text program makes of two."""
+
 
 @dataclass(frozen=True)
 class Known:
@@ -112,6 +115,10 @@ def _misfit(token: str, hint: Any, values: Sequence[str], loose: bool) -> str:
         return f"{token} needs a value"
     if get_origin(hint) is Literal:
         return f"{token} must be one of {', '.join(map(str, get_args(hint)))}, not {' '.join(values)!r}"
+    meant = next((value for value in values if len(value) > 2 and value[0] in DASHES), "")
+    if meant:
+        option = "--" + meant.lstrip("".join(DASHES))
+        return f"{meant!r} begins with another dash than an option does: write {option}"
     return f"{token} takes {_words(hint)}, not {' '.join(values)!r}"
 
 

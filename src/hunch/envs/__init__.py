@@ -18,7 +18,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from hunch import lazy, plugins
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.extras import of_studies
 from hunch.lm.rules import HOMES
 from hunch.ranges import NonNegativeInt, check_value
@@ -188,6 +188,10 @@ def make(
             raise
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
         raise UsageError(f"{id} cannot be made with {stated}: {error}.") from error
+    except HunchError:
+        raise
+    except Exception as error:  # a user's environment may raise anything
+        raise HunchError(f"{id} cannot be made: {type(error).__name__}: {error}.") from error
     if foreign and env.unwrapped.spec:
         env.unwrapped.spec.id = foreign
     require_text(env)
@@ -248,6 +252,12 @@ def _spec(id: str) -> EnvSpec:
             raise UsageError(f"{id} names nothing: say which, as in {_SUCH[kind]}.")
         return _foreign(kind, place)
     module, _, name = id.rpartition(":")
+    file = module or name
+    if file.endswith(".py") and file.count(".") == 1:
+        made = f"{file.removesuffix('.py')}:{name if module else 'NAME'}"
+        raise UsageError(
+            f"An environment in a file is named without .py: write {made}, a function or class in {file}."
+        )
     if module:
         try:
             importlib.import_module(module)

@@ -170,10 +170,16 @@ def _unknown(head: str) -> UsageError:
     kind, _, argument = head.partition(":")
     if kind in OF_STUDIES:
         return of_studies(f"The model {head!r}")
-    if "/" in head and not argument:
+    if head.endswith(".gguf"):
+        near = f"did you mean 'gguf:{head}'?"
+    elif Path(head).is_dir():
+        near = f"did you mean the folder, 'hf:{head}'?"
+    elif "/" in head and not argument:
         near = f"did you mean 'hf:{head}'?"
     else:
         near = suggest(kind, {name: backend.pattern for name, backend in kinds().items()})
+        if not near.startswith("did you mean") and not argument:
+            near += f" A served model is named as in 'openai:{head}', a folder of weights 'hf:FOLDER'."
     return UsageError(f"There is no model called {head!r}; {near}")
 
 

@@ -40,7 +40,7 @@ from hunch.roles.writer.search import RepairFirst
 
 PLAIN_WORDING: Final = "plain-1"
 """Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
-SCORES_ITSELF: Final = r"""# "python best.py" tries it again in the problem of its run, in the sandbox; it is never carried out here.
+SCORES_ITSELF: Final = r"""# "python best.py" tries it again in its problem, in the sandbox.
 if __name__ == "__main__":
     import json
     import pathlib
