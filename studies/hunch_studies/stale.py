@@ -115,6 +115,8 @@ APART: Final[dict[str, str]] = {
     "RAIN": "the model that writes is trained first, which takes minutes",
     "Decision Transformer, pretrained": _TRAINED,
     "Algorithm Distillation": "it learns from recorded lives, which take minutes to make",
+    "Decision-Pretrained Transformer": "it learns from recorded lives, which take minutes to make",
+    "SayCan with chain of thought": _ABLATION,
     "Plans of models": _RECORDED,
     "ADaPT's recorded decompositions": _RECORDED,
 }
