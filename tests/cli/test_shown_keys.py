@@ -7,7 +7,7 @@ import pytest
 import hunch
 from hunch.core import HunchWarning, UsageError
 from hunch.lm import load
-from hunch.lm.backends.secret import without_keys
+from hunch.lm.backends.secret import keys, without_keys
 from hunch.runs.boards import Boards
 from hunch.runs.compare import attempt
 
@@ -90,3 +90,13 @@ def test_output_of_the_command_shows_no_key(hunch_command):
 )
 def test_names_that_are_no_keys_stay(text):
     assert without_keys(text) == text
+
+
+def test_a_folder_of_the_keys_name_does_not_show_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    key = "sk-proj-Zx81kQ22mmpLt09a"
+    monkeypatch.setenv("SOME_API_KEY", key)
+    (tmp_path / key).mkdir()
+    assert keys() == [key]
+    monkeypatch.setenv("SOME_API_KEY", str(tmp_path / key))
+    assert keys() == []

@@ -51,7 +51,12 @@ def hidden(key: str, text: str) -> str:
 def keys() -> list[str]:
     """Return the values of environment variables that are named like keys, and are long enough for one."""
     keys = (key_in(name) for name in os.environ if NAMES.search(name.upper()))
-    return [key for key in keys if len(key) >= SHORT and re.search(r"\d", key) and not os.path.exists(key)]
+    return [key for key in keys if len(key) >= SHORT and re.search(r"\d", key) and not _is_path(key)]
+
+
+def _is_path(value: str) -> bool:
+    """Return whether a value names a file, as of a variable for a file with a key; a bare name is none."""
+    return os.path.dirname(value) != "" and os.path.exists(value)
 
 
 def without_keys(text: str) -> str:
