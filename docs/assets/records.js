@@ -9,6 +9,7 @@ function asRecords(table) {
   const rows = [...table.tBodies[0].rows];
   const isLong = (cell) => cell.textContent.length > LONG;
   table.classList.remove("records");
+  if (!table.className) table.removeAttribute("class"); // the theme styles tables without a class
   const fits = table.scrollWidth <= table.parentElement.clientWidth + 1;
   if (fits || heads.length < 3 || !rows.some((row) => [...row.cells].some(isLong))) return;
   table.classList.add("records");
