@@ -96,6 +96,7 @@ def test_the_teacher_alone_learns_nothing_and_writes_with_the_context(lm):
     agent = begun(lm, write="context")
     before = {name: weight.clone() for name, weight in lm.state_dict().items()}
     assert lesson(agent)[1] == {}
+    assert not agent.written, "nothing is kept that a checkpoint would need"
     assert all((before[name] == weight).all() for name, weight in lm.state_dict().items())
     assert written(agent).count("boil") >= 6
 

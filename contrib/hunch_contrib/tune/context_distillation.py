@@ -70,7 +70,7 @@ class ContextDistillation(TextAgent):
     """
 
     config_class: ClassVar[type[Any]] = ContextDistillationConfig
-    saved: ClassVar[tuple[str, ...]] = ("policy", "learner", "updates", "rng", "written")
+    saved: ClassVar[tuple[str, ...]] = ("policy", "learner", "updates", "rng")
 
     def __init__(self, config: Any = None, **options: Any) -> None:
         super().__init__(config, **options)
@@ -110,7 +110,8 @@ class ContextDistillation(TextAgent):
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the teacher write in each state, and keep its texts for the update."""
         texts = self.taught(states, self.rng, 1.0)
-        self.written = list(zip(states, texts, strict=True))
+        if self.config.write == "distilled":  # the update of this step uses them up
+            self.written = list(zip(states, texts, strict=True))
         return [text.text for text in texts]
 
     def taught(self, states: Sequence[State], rng: np.random.Generator, temperature: float) -> list[Written]:
@@ -138,7 +139,7 @@ class ContextDistillation(TextAgent):
         Raises:
             HunchError: if the loss is not finite, or memory runs out.
         """
-        if not self.written or self.config.write == "context":
+        if not self.written:
             return {}
         batch = self.written
         self.written = []
