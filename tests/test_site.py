@@ -26,7 +26,7 @@ FIRST_HITS = {
     "save model": "guides/save_and_share.html",
     "lora": "guides/model_sizes.html#lora-when-and-how",
     "slurm": "guides/scaling.html#slurm",
-    "stable-baselines": "guides/other_trainers.html",
+    "stable-baselines": ("guides/other_trainers.html", "notebooks/sb3_proposals.html"),
     # words of users, tried on 27 November 2026
     "which method": "guides/choosing.html",
     "fallback": "guides/my_model_in_my_game.html",
@@ -59,10 +59,10 @@ FIRST_HITS = {
     "export": "guides/save_and_share.html",
     "evaluate": "guides/my_model_in_my_game.html",
     "docker": "guides/scaling.html",
-    "mcp": "guides/your_environment.html#tools-as-actions",
+    "mcp": "guides/your_environment.html#mcp-tools-as-actions",
     "ray": "guides/scaling.html",
 }
-"""The page, or the beginning of its address, that the first hit of a search leads to."""
+"""The page, or the beginning of its address, that the first hit leads to; of several any may be first."""
 
 
 @pytest.fixture(scope="module")
