@@ -1,6 +1,7 @@
 """Planners over skills: SayCan and Inner Monologue."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
+from hunch.envs.kitchen import errands
 from hunch.envs.kitchen.skills import SKILLS, VERBS
-from hunch.methods.planner.examples import ExamplePrior, build_scorer
+from hunch.methods.planner.examples import ExamplePrior, build_scorer, spread, with_examples
 from hunch.methods.planner.inner_monologue import InnerMonologue
 from hunch.methods.planner.saycan import SayCan
 from hunch.rl.episodes import evaluate
@@ -27,7 +29,7 @@ from hunch.roles.planner.skills import (
 )
 from hunch.roles.prior.base import UniformPrior
 from hunch.roles.prior.kinds import PriorConfig
-from hunch.roles.prior.language import LikelihoodPrior
+from hunch.roles.prior.language import LikelihoodPrior, prompt
 from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.roles.wrapper import worth
 from hunch.runs.config import RunConfig
@@ -288,6 +290,31 @@ def test_a_question_is_a_skill_and_its_answer_is_told(skills):
     ]
     assert asks
     assert all("The person says" in told for told in asks)
+
+
+def test_a_planner_that_reads_sees_plans_of_other_instructions_first():
+    """As in SayCan's prompt: the same for all instructions, then the instruction and the skills so far."""
+    raw = (
+        ("Go to the bin.", ("go to the bin", "done")),
+        ("Get the cup.", ("find the cup", "take it", "done")),
+    )
+    state = State("", "Get the tea.", ("find the tea", "done"), (("", "find the tea"),), raw=raw)
+    shown = with_examples(state, 2)
+    assert prompt(shown, listed=False) == (
+        "Your task is to: carry out an instruction by one skill after the other, as in these examples.\n\n"
+        "Instruction: Go to the bin.\n> go to the bin\n> done\n\n"
+        "Instruction: Get the cup.\n> find the cup\n> take it\n> done\n\n"
+        "Instruction: Get the tea.\n> find the tea\n>"
+    )
+    assert with_examples(state, 0) is state
+    assert with_examples(replace(state, raw=()), 5) == replace(state, raw=())
+
+
+def test_examples_have_plans_of_all_lengths_and_do_not_change_a_rule_that_knows_the_kitchen(skills):
+    chosen = spread(errands.EXAMPLES, 7)
+    assert [len(plan) for _, plan in chosen] == sorted({len(example.plan) for example in errands.EXAMPLES})
+    assert set(spread(errands.EXAMPLES, 10**6)) == set(errands.EXAMPLES)
+    assert success(planner(skills, examples=12), 10) == success(planner(skills), 10) > 0.5
 
 
 def test_saycan_is_told_nothing_and_every_transcript_is_kept(skills):

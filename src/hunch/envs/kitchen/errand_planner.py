@@ -99,8 +99,9 @@ class Belief:
 @rule("errands", "f15b4579012b0889")
 def errands(prompt: str, options: tuple[str, ...]) -> str:
     """Name the next skill of an errand."""
-    lines = prompt.partition(LIST)[0].splitlines()
-    goal = GOALS.get(lines[0].partition("task is to: ")[2].strip(), ((),))
+    *_, asked = re.split(r"(?m)^(?:Your task is to|Instruction): ", prompt.partition(LIST)[0])
+    lines = asked.splitlines()  # behind the examples of plans, if there are any
+    goal = GOALS.get(lines[0].strip(), ((),))
     belief = _believed(lines[1:])
     ways = [facts for facts in goal if not any(f.what in THINGS and belief.in_vain(f.what) for f in facts)]
     facts = (ways or goal)[0]

@@ -1,4 +1,4 @@
-"""Scores skills with a language model; an encoder compares the task with examples of plans."""
+"""Scores skills with a language model: an encoder compares with examples of plans, others read them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ SHARPNESS: Final = 0.05
 STRAY: Final = 0.1
 """Factor by which a probability falls per step between a skill and the one that is due, and per skill that
 the plan does not contain (our choice)."""
+FEW_SHOT: Final = "carry out an instruction by one skill after the other, as in these examples."
+"""The words before the examples of plans. Change them under a new name of the setting only."""
 
 
 class ExamplePrior(SimilarityPrior):
@@ -91,6 +93,43 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
         elif skill not in plan:
             lacking += 1
     return due, lacking
+
+
+def with_examples(state: State, n: int) -> State:
+    """Return a planner's state whose task begins with examples of plans, in the form of the transcript.
+
+    The examples are those of the environment (``state.raw``), and the same for all instructions, so that a
+    server reads them once.
+
+    Args:
+        state: The planner's state.
+        n: Number of examples; 0, or a state without any, changes nothing.
+    """
+    if not n or not state.raw:
+        return state
+    plans = [
+        "\n".join([f"Instruction: {instruction}", *(f"> {skill}" for skill in plan)])
+        for instruction, plan in spread(state.raw, n)
+    ]
+    task = "\n\n".join([FEW_SHOT, *plans, f"Instruction: {state.task}"])
+    return replace(state, task=task)
+
+
+def spread(examples: Sequence[tuple[str, Sequence[str]]], n: int) -> list[tuple[str, Sequence[str]]]:
+    """Return n examples with plans of as many lengths as there are, the short ones first.
+
+    Of each length in turn, one that was not taken is taken, from the middle of those of that length outwards.
+    """
+    by_length: dict[int, list[tuple[str, Sequence[str]]]] = {}
+    for example in examples:
+        by_length.setdefault(len(example[1]), []).append(example)
+    taken: list[tuple[str, Sequence[str]]] = []
+    while len(taken) < n and any(by_length.values()):
+        for length in sorted(by_length):
+            alike = by_length[length]
+            if alike and len(taken) < n:
+                taken.append(alike.pop(len(alike) // 2))
+    return sorted(taken, key=lambda example: len(example[1]))
 
 
 def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:

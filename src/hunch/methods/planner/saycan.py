@@ -8,7 +8,8 @@
 The planner gets no feedback on a skill; only the affordances see the state. The planner's model and the
 factors of the score are settings, so all baselines use the same code. With an explainer, a model writes one
 sentence about the instruction before the first skill is chosen, and the planner reads it with the
-instruction: SayCan with chain of thought, as in the paper. Source: Ahn et al., "Do As I Can, Not As I Say:
+instruction: SayCan with chain of thought, as in the paper. With ``examples``, the planner reads plans of
+other instructions first, as the paper's model does. Source: Ahn et al., "Do As I Can, Not As I Say:
 Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop notebook.
 """
 
@@ -26,10 +27,10 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.decision import DecisionQuestion
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.planner.agent import Choice, Planner
-from hunch.methods.planner.examples import build_scorer
+from hunch.methods.planner.examples import ExamplePrior, build_scorer, with_examples
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import models_of
-from hunch.ranges import LATER, PositiveInt, Share
+from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
 from hunch.roles.planner.skills import ASKS, Skill, call_skill, single
 from hunch.roles.prior.base import ActionPrior, DistributionPrior
 from hunch.roles.prior.kinds import PriorConfig
@@ -83,6 +84,9 @@ class SayCanConfig(PlannerConfig):
     blank: bool = field(default=False, metadata=LATER)
     """Leave the instruction and the examples of plans out of what the planner reads: a control. A planner
     that does no worse without them does not read them."""
+    examples: NonNegativeInt = field(default=0, metadata=LATER)
+    """Examples of plans that a model which writes or scores reads before the instruction, if the environment
+    has any (paper: 17). An encoder compares the instruction with all of them."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 
@@ -164,6 +168,8 @@ class SayCan(Planner):
         ]
         if self.config.blank:
             shown = [replace(state, task="", raw=()) for state in shown]
+        if not isinstance(self.prior, ExamplePrior):
+            shown = [with_examples(state, self.config.examples) for state in shown]
         says, unread = self._say(shown, menus, rng)
         done = self._done(shown)
         choices = []

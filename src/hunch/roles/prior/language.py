@@ -46,14 +46,19 @@ def prompt(state: State, listed: bool = True) -> str:
         listed: List the admissible actions, as the paper does; otherwise return only the transcript.
     """
     if not listed:
-        past = "".join(f"{observation}\n> {action}\n" for observation, action in state.history)
-        return f"{task(state)}{past}{state.observation}\n>"
+        past = "".join(f"{line(observation)}> {action}\n" for observation, action in state.history)
+        return f"{task(state)}{past}{line(state.observation)}>"
     actions = "\n".join(f"- {action}" for action in state.options)
     return (
         f"{task(state)}{state.text()}\n"
         f"You are allowed to take the following actions:\n{actions}\n"
         "The next action is one of them, copied exactly.\n>"
     )
+
+
+def line(observation: str) -> str:
+    """Return the lines of an observation; nothing of an empty one, such as a planner's without feedback."""
+    return f"{observation}\n" if observation else ""
 
 
 def task(state: State) -> str:
