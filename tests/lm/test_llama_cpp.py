@@ -131,6 +131,12 @@ def test_options_are_scored_as_continuations(model: lm.Cached) -> None:
     assert all((score.logprobs < 0).all() and np.isfinite(score.logprobs).all() for score in scores)
     assert scores[0].tokens[2] > scores[0].tokens[1] == 1
     assert scores[0].words.tolist() == [1, 1, 5]
+    skills = [
+        f"{verb} the {thing}" for verb in ("take", "open", "wash") for thing in ("mug", "fridge", "zebra")
+    ]
+    together = model.model.score(prompts[:1], [skills])[0].logprobs
+    apart = [model.model.score(prompts[:1], [[skill]])[0].logprobs[0] for skill in skills]
+    np.testing.assert_allclose(together, apart, atol=0.05)
     alone = model.model.score(prompts[:1], [options[:1]])[0].logprobs[0]
     assert abs(alone - scores[0].logprobs[0]) < 0.05  # up to rounding, an option does not depend on others
 

@@ -19,11 +19,13 @@ from hunch.envs.kitchen.skills import VERBS, subtasks
 from hunch.envs.kitchen.world import DONE
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import WAYS
-from hunch.methods.planner.examples import ExamplePrior, build_scorer
+from hunch.methods.planner.examples import ExamplePrior, build_scorer, with_examples
 from hunch.methods.planner.saycan import SayCanConfig
 from hunch.roles.prior.base import DistributionPrior
 
 BEDS = (Bed("hunch/Kitchen-v0"),)
+SHOWN = 12
+"""Examples of plans that a model which writes or scores reads first (``--examples`` of SayCan; paper: 17)."""
 SKILLS = (*(task.name for verb in VERBS for task in subtasks(verb)), DONE)
 
 
@@ -41,6 +43,8 @@ def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int, manner: Manner = 
     # By similarity, an encoder compares the errand with the examples, as it does by default.
     prior = ExamplePrior(lm) if manner.way == "similarity" else build_scorer(config, lm)
     states = [replace(due.state, task="", raw=()) if manner.blank else due.state for due in drawn]
+    if not isinstance(prior, ExamplePrior):
+        states = [with_examples(state, SHOWN) for state in states]
     k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose(states, k, np.random.default_rng(seed))
     named = ["" if p.fallbacks == 1 else SKILLS[p.indices[p.weights.argmax()]] for p in proposals]

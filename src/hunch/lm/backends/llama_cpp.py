@@ -68,6 +68,8 @@ EVERY_SETTING: Final[dict[str, float]] = {
 """Sampling settings that are off; those of a request come besides."""
 ANY_LETTER: Final = 'root ::= "a"'
 """Grammar of requests that only read the log-probabilities of the next token."""
+LISTED: Final = 200
+"""Likely tokens that a request for an option lists at each place (ours)."""
 ALL_TOKENS: Final = 10**6
 """More tokens than any model has."""
 Token: TypeAlias = tuple[int, bool]
@@ -263,19 +265,38 @@ class LlamaModel(OpenAIModel):
             raise UsageError(f"{self.name} cannot score options after an empty prompt: add a text.")
         head, tails = await self._fitting(text, options)
         before = [number for number, _ in head]
-        # One option after the other: they share the prompt, which one slot of the server has read.
-        sums = [sum(await self._log_probs(before, tail)) for tail in tails]
+        sums = await self._sums(before, tails)
         self.tokens_read += len(head) + sum(map(len, tails))
         return OptionScores(np.array(sums), np.array([len(tail) for tail in tails]), count_words(options))
 
-    async def _log_probs(self, before: list[int], tail: tuple[Token, ...]) -> list[float]:
-        """Return log p(token | prompt, earlier tokens) of each token of an option, in one request if it can.
+    async def _sums(self, before: list[int], tails: Sequence[tuple[Token, ...]]) -> list[float]:
+        """Return log p(option | prompt) of each option: the sum over its tokens.
 
-        Tokens that are only a part of a character take a request each, see :meth:`_next`.
+        One option after the other, since they share the prompt, which one slot of the server has read. A
+        request for an option also lists the likely tokens at each of its places. Options that begin alike
+        are often among them, and then need no request of their own.
         """
-        if all(is_whole for _, is_whole in tail):
-            option_log_probs: list[float] = await self.line.send(self._forced(before, tail))
-            return option_log_probs
+        # log p(token | prompt, earlier tokens of the option), by the earlier tokens
+        listed: dict[tuple[int, ...], dict[int, float]] = {}
+        sums = []
+        for tail in tails:
+            if not all(is_whole for _, is_whole in tail):
+                sums.append(sum(await self._in_parts(before, tail)))
+                continue
+            numbers = tuple(number for number, _ in tail)
+            places = [(numbers[:end], number) for end, number in enumerate(numbers)]
+            if any(number not in listed.get(earlier, {}) for earlier, number in places):
+                steps = await self.line.send(self._forced(before, numbers))
+                for (earlier, _), step in zip(places, steps, strict=True):
+                    listed.setdefault(earlier, {}).update(step)
+            sums.append(sum(listed[earlier][number] for earlier, number in places))
+        return sums
+
+    async def _in_parts(self, before: list[int], tail: tuple[Token, ...]) -> list[float]:
+        """Return log p(token | prompt, earlier tokens) of each token of an option, in a request each.
+
+        It is for options with tokens that are only a part of a character, see :meth:`_next`.
+        """
         log_probs = []
         for end, token in enumerate(tail):
             earlier = [number for number, _ in tail[:end]]
@@ -323,15 +344,14 @@ class LlamaModel(OpenAIModel):
         body = {"content": text, "add_special": True, "parse_special": False, "with_pieces": True}
         return Request(route, body, _read_tokens)
 
-    def _forced(self, before: list[int], tail: tuple[Token, ...]) -> Request:
+    def _forced(self, before: list[int], numbers: Sequence[int]) -> Request:
         """Return the request for the log-probabilities of the tokens of an option.
 
         A grammar forces them, one after the other, and the server says of each how probable it was before the
-        grammar. It says so of complete characters only.
+        grammar, and which tokens were the most likely. It says so of complete characters only.
         """
-        numbers = [number for number, _ in tail]
-        body = {"model": self.model, "prompt": before, "max_tokens": len(tail), "temperature": 1.0}
-        body |= {**EVERY_SETTING, "logprobs": 1}
+        body = {"model": self.model, "prompt": before, "max_tokens": len(numbers), "temperature": 1.0}
+        body |= {**EVERY_SETTING, "logprobs": LISTED}
         body["grammar"] = f"root ::= {' '.join(f'<[{number}]>' for number in numbers)}"
         return Request("/completions", body, partial(_read_forced, numbers))
 
@@ -342,7 +362,7 @@ class LlamaModel(OpenAIModel):
         """
         number, is_whole = token
         if is_whole:
-            return self._forced(before, (token,))._replace(read=partial(_read_first, number))
+            return self._forced(before, (number,))._replace(read=partial(_read_first, number))
         body = {"model": self.model, "prompt": before, "max_tokens": 1, "temperature": 1.0, **EVERY_SETTING}
         body |= {"grammar": ANY_LETTER, "logprobs": ALL_TOKENS}
         return Request("/completions", body, partial(_read_listed, number))
@@ -468,17 +488,20 @@ def _read_tokens(reply: Any) -> tuple[Token, ...]:
     return tuple((int(token["id"]), isinstance(token["piece"], str)) for token in reply["tokens"])
 
 
-def _read_forced(numbers: list[int], reply: Any) -> list[float]:
-    """Return the log-probabilities of the tokens that a grammar forced, from a reply to them."""
+def _read_forced(numbers: Sequence[int], reply: Any) -> list[dict[int, float]]:
+    """Return log-probabilities at each place of an option: of the likely tokens, and of the forced one."""
     written = one(reply["choices"])["logprobs"]["content"]
-    if [entry["id"] for entry in written] != numbers:
+    if [entry["id"] for entry in written] != list(numbers):
         raise ValueError("the written tokens are not those of the option")
-    return [min(0.0, float(entry["logprob"])) for entry in written]
+    return [
+        {listed["id"]: min(0.0, float(listed["logprob"])) for listed in (*entry["top_logprobs"], entry)}
+        for entry in written
+    ]
 
 
 def _read_first(number: int, reply: Any) -> float:
     """Return the log-probability of a single token that a grammar forced."""
-    return _read_forced([number], reply)[0]
+    return _read_forced([number], reply)[0][number]
 
 
 def _read_listed(number: int, reply: Any) -> float:
