@@ -43,6 +43,10 @@ EXPLAINERS: Final = ("scripted:explainer", "scripted:explainer?error=0.5", "scri
 REAL: Final = "smollm2"
 """A small real model that explains."""
 THOUGHT_EPISODES: Final = 90
+WRITER_EPISODES: Final = 30
+"""Episodes per row and seed of a model that writes: one for each instruction, since it is slow."""
+SHOWN: Final = 12
+"""Examples of plans in its prompt."""
 HEATS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
@@ -135,6 +139,38 @@ def other_words(data: Path, scale: Scale, folder: Path) -> str:
     return f"{chosen}\n\n{table(head, rows)}\n\n{told}"
 
 
+def writers(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
+    """Return the success of models that write, asked as the paper's was, beside encoders and a blank prompt.
+
+    Each skill is scored by its likelihood after examples of plans, the instruction and the skills so far.
+    """
+    bench = Bench(folder, data, scale, WRITER_EPISODES)
+    asked = {"examples": SHOWN, "prior": PriorConfig(way="likelihood-unlisted", normalise="sum")}
+    kinds: dict[str, dict[str, Any]] = {
+        "say x can": asked,
+        "say only": {**asked, "score": "say"},
+        "blank prompt": {**asked, "blank": True},
+    }
+    found = {lm: bench.played(lines(lm)[0]) for lm in ("minilm", WORDS)}
+    for lm in lms:
+        name = lm.rpartition("model=")[2].partition("?")[0]
+        for kind, options in kinds.items():
+            found[f"{name}, {kind}"] = bench.played(Line(f"{name}, {kind}", lm, options=options))
+    rows = []
+    for label, runs in found.items():
+        families = [f"{success(runs, family).value:.2f}" for family in FAMILIES]
+        failed = [f"{share(runs, why):.2f}" for why in ("plan", "execution")]
+        rows.append((label, success(runs), *failed, *families))
+    leads = []
+    for lm in lms:
+        name = lm.rpartition("model=")[2].partition("?")[0]
+        best = found[f"{name}, say x can"]
+        others = ("minilm", WORDS, f"{name}, say only", f"{name}, blank prompt")
+        leads += [(f"{name}, say x can minus {other}", ahead(best, found[other])[1]) for other in others]
+    head = f"planner | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
+    return f"{table(head, rows)}\n\n{table('difference in the same episodes | over instructions', leads)}"
+
+
 def thought(explainers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
     """Return success on errands in other words with an explanation before the plan, and by family.
 
@@ -212,7 +248,7 @@ def calibrated(data: Path, scale: Scale, folder: Path) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    models = ("minilm", WORDS, "scripted:errands", *scale.lms)
+    models = ("minilm", WORDS, "scripted:errands")
     skills = skills_part((*skill_arms(scale), flat(scale)), scale)
     data = data.parent / skills.folder
     return [
@@ -221,6 +257,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part("Say and can", (), beside=partial(factors, models, data, scale)),
         Part("The same errands in other words", (), beside=partial(other_words, data, scale)),
         Part("A planner with an error rate", (), beside=partial(dial, data, scale)),
+        Part("A model that writes", (), beside=partial(writers, scale.lms, data, scale)),
         Part("Chain of thought", (), beside=partial(thought, EXPLAINERS, data, scale)),
         Part("Chain of thought, a small real model", (), beside=partial(thought, (REAL,), data, scale)),
     ]
