@@ -633,7 +633,9 @@ VERDICTS: Final[Mapping[str, str]] = {
     "not shown": "not shown to be better than both",
     "worse": "worse than one of them",
     "could not be asked": "could not be asked",
+    "not asked": "not asked, or the model lacks what the role needs",
 }
+NOT_ASKED: Final = "not asked"
 
 
 def rows(folder: Path) -> list[Row]:
@@ -743,7 +745,8 @@ COLOURS: Final[Mapping[str, str]] = {
     "better": "#8fce8f",
     "not shown": "#f3e3a1",
     "worse": "#eba89a",
-    "could not be asked": "#d9d9d9",
+    "could not be asked": "#b9b9b9",
+    "not asked": "#e9e9e9",
 }
 
 
@@ -763,7 +766,7 @@ def picture(found: Sequence[Row], file: Path) -> None:
     for y, role in enumerate(roles):
         for x, rung in enumerate(rungs):
             row = best.get((role, rung)) or unasked.get((role, rung))
-            verdict = row.verdict if row else "could not be asked"
+            verdict = row.verdict if row else NOT_ASKED
             axes.add_patch(Rectangle((x, y), 0.96, 0.94, color=COLOURS[verdict]))
             if row and not isnan(row.ability):
                 axes.text(x + 0.48, y + 0.34, f"{row.ability:.2f}", ha="center", va="center", weight="bold")
@@ -772,7 +775,7 @@ def picture(found: Sequence[Row], file: Path) -> None:
                     controls += f", blank {_figure(row.blank)}"
                 axes.text(x + 0.48, y + 0.7, controls, ha="center", va="center", fontsize=6)
             else:
-                axes.text(x + 0.48, y + 0.47, "could not be asked", ha="center", va="center", fontsize=6)
+                axes.text(x + 0.48, y + 0.47, verdict, ha="center", va="center", fontsize=6)
     axes.set_xlim(0, len(rungs))
     axes.set_ylim(len(roles), 0)
     axes.set_xticks(np.arange(len(rungs)) + 0.48, rungs)
