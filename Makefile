@@ -47,7 +47,7 @@ release: setup
 	$(BIN)/python release.py
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough and not models"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not ray and not thorough and not models and not served"
 
 # Many more cases of what the suite checks on a few: damage to files of runs, methods that differ in one step from one
 # that the suite checks, every row's short run, and the types of every class.
@@ -95,7 +95,7 @@ lint: setup
 
 # Style, types and the fast tests.
 check: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not engine and not ray and not thorough and not models"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not engine and not ray and not thorough and not models and not served"
 
 # The real TextWorld engine against our simulator, in an environment of its own: GPL parts, a C++ compiler.
 $(ENGINE)/.ready: constraints.txt

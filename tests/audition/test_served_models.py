@@ -50,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.answered += 1
         text = self.server.answer(body["messages"][-1]["content"], int(body.get("seed", 0)))
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 900, "completion_tokens": 90}
+        usage = {"prompt_tokens": len(json.dumps(body)) // 2, "completion_tokens": 90}
         return self._send(200, {"model": "ours", "choices": [choice], "usage": usage})
 
     def _send(self, code, body):

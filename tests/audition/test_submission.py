@@ -9,7 +9,6 @@ from hunch.cli.main import main
 from hunch.core import UsageError
 
 pytest.importorskip("model2vec")
-ladder = pytest.importorskip("hunch_studies.ladder")
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +28,6 @@ def test_the_rows_hold_the_blank_prompt_and_no_role_that_could_not_be_asked(file
     assert plan.blank is not None
     assert plan.blank < plan.low
     assert str(file.parent) not in file.read_text()
-
-
-def test_the_ladder_shows_them_beside_its_cells(file, tmp_path, capsys):
-    options = ["--rung", "mine=minilm", "--roles", "planner", "--pilot", "20", "--full", "0"]
-    ladder.command(["--out", str(tmp_path), *options, "--add", str(file)])
-    page = (tmp_path / "page.md").read_text()
-    [row] = [row for row in submission.read(file).rows if row.role == "planner"]
-    assert "## Submitted by others" in page
-    assert f"| planner | Kitchen | minilm | similarity | 20 | {row.ability:.2f}" in page
 
 
 @pytest.mark.parametrize(

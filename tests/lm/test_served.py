@@ -25,7 +25,7 @@ from hunch.lm.budget import Ledger
 
 pytest.importorskip("fastapi", reason="needs the extra 'serve'")
 pytest.importorskip("uvicorn", reason="needs the extra 'serve'")
-pytestmark = pytest.mark.served
+pytestmark = [pytest.mark.served, pytest.mark.filterwarnings("ignore:.* refuses :hunch.core.HunchWarning")]
 
 PATIENCE = 300.0  # seconds; a crowded machine takes long to import what the server needs
 PROMPTS = [f"You see a fridge {i}, a table 2 and a mug 3.\nAction:" for i in range(4)]

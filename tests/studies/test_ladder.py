@@ -6,7 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
+from hunch.audition import submission
 from hunch.audition.roles import role_named
+from hunch.cli.main import main
 from hunch.core import HunchError, UsageError
 from hunch_studies import ladder
 from hunch_studies.ladder import Cell, LadderOptions, climb, command, lead, rows, scores_of
@@ -130,3 +132,15 @@ def test_every_role_that_reads_texts_has_questions():
     for role in ladder.ASKED:
         drawn = ladder.questions(role_named(role.name), 6, "pilot")
         assert bool(drawn) == (role.name != "reader")
+
+
+def test_rows_that_others_submitted_stand_beside_the_cells(tmp_path):
+    pytest.importorskip("model2vec")
+    file = tmp_path / "rows.json"
+    main(["audition", "--lm", "minilm", "--roles", "planner", "--questions", "20", "--submit", str(file)])
+    options = ["--rung", "mine=minilm", "--roles", "planner", "--pilot", "20", "--full", "0"]
+    ladder.command(["--out", str(tmp_path / "ladder"), *options, "--add", str(file)])
+    page = (tmp_path / "ladder" / "page.md").read_text()
+    [row] = submission.read(file).rows
+    assert "## Submitted by others" in page
+    assert f"| planner | Kitchen | minilm | similarity | 20 | {row.ability:.2f}" in page

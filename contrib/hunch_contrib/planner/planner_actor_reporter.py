@@ -24,6 +24,7 @@ import numpy as np
 
 from hunch.core import Saved, State, Transition, World
 from hunch.lm.backends.bag_of_words import words
+from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.planner.inner_monologue import InnerMonologue, InnerMonologueConfig
 from hunch.methods.planner.plan import Plan
@@ -144,10 +145,15 @@ class PlannerActorReporter(InnerMonologue):
     saved = (*InnerMonologue.saved, "trained", "reports", "returns")
 
     def __init__(
-        self, prior: ActionPrior, skills: Sequence[Skill] = (), config: Any = None, **options: Any
+        self,
+        prior: ActionPrior,
+        skills: Sequence[Skill] = (),
+        config: Any = None,
+        explainer: LanguageModel | None = None,
+        **options: Any,
     ) -> None:
         self.learns = True
-        super().__init__(prior, skills, config, **options)
+        super().__init__(prior, skills, config, explainer, **options)
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans, and what the reporter has learnt."""

@@ -225,7 +225,8 @@ def put(
     usage = (meter.usage - before).as_dict()
     way = next(iter(meter.first_answers.ways.values()), "")
     if meter.usage.shortened > before.shortened:
-        why = f"it reads at most {model.context} tokens, fewer than a question has"
+        most = f"at most {model.context} tokens, fewer" if model.context else "fewer tokens"
+        why = f"it reads {most} than a question has"
         return Answered(None, why, way, usage=usage)
     empty = answers < meter.heard.answers <= answers + meter.heard.mute
     unread = 1.0 if empty else scores.unread

@@ -172,7 +172,7 @@ def _unknown(head: str) -> UsageError:
         return of_studies(f"The model {head!r}")
     if head.endswith(".gguf"):
         near = f"did you mean 'gguf:{head}'?"
-    elif Path(head).is_dir():
+    elif head and Path(head).is_dir():
         near = f"did you mean the folder, 'hf:{head}'?"
     elif "/" in head and not argument:
         near = f"did you mean 'hf:{head}'?"

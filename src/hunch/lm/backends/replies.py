@@ -180,13 +180,13 @@ def most(body: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def same_model(asked: str, stated: str) -> bool:
-    """Return whether two names may be one model: with or without its owner, a date or ``latest``."""
+    """Return whether two names may be one model: with or without its owner, a date, ``latest``, ``main``."""
     one, other = _without_version(asked), _without_version(stated)
     return one == other or one.rpartition("/")[2] == other.rpartition("/")[2]
 
 
 def _without_version(name: str) -> str:
-    return re.sub(r"[-:@._](latest|\d[-.\d]*)$", "", name[:LONGEST_NAME].lower())
+    return re.sub(r"[-:@._](latest|main|\d[-.\d]*)$", "", name[:LONGEST_NAME].lower())
 
 
 def by_name(reply: Any) -> dict[str, Any]:

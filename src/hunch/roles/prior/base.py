@@ -108,8 +108,11 @@ class DistributionPrior:
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Draw k candidates for each state; see :class:`ActionPrior`."""
+        distributions = self.probabilities(states)
+        if len(distributions) != len(states):
+            raise UsageError(f"The prior gives {len(distributions)} distributions for {len(states)} states.")
         proposals = []
-        for state, p in zip(states, self.probabilities(states), strict=True):
+        for state, p in zip(states, distributions, strict=True):
             if len(p) != len(state.options):
                 require_distribution(p, state)  # says that the sizes differ
             try:
