@@ -52,7 +52,10 @@ def resume(training: Training, folder: RunFolder) -> None:
         # says how much.
         clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])
         training.earlier = float(clock["seconds"])
-        count_on(training.tally, clock["models"], state.get("answered", {}))
+        spent = dict(state["models"])  # read in any case, so that wrong types are always found
+        if clock is not state:
+            spent = clock["models"]
+        count_on(training.tally, spent, state.get("answered", {}))
 
 
 def _cut_back(folder: RunFolder, offsets: Mapping[str, int]) -> None:
