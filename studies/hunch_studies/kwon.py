@@ -34,7 +34,7 @@ from hunch.runs.files import read_lines
 from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.kwon_reader import options_named
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, model_of
 
 ERRORS = (0.0, 0.1, 0.2, 0.3, 0.4)
 LASTING = (0.1, 0.3)
@@ -76,7 +76,7 @@ def arms(env: str, env_options: Mapping[str, Any], steps: int, lms: Sequence[str
 
     def judged_by(lm: str) -> tuple[Arm, Arm]:
         """Return a language model as judge, and the control: its blank prompt, without the objective."""
-        name = lm.rpartition("model=")[2].partition("?")[0]
+        name = model_of(lm)
         return arm(name, lm), arm(f"{name}, blank prompt", lm, objective="")
 
     rule = "scripted:judge"

@@ -33,7 +33,7 @@ from hunch_studies.planners import (
     table,
 )
 from hunch_studies.reliability import draw_reliability
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, model_of
 
 EPISODES: Final = 150
 """Episodes per row and seed."""
@@ -153,7 +153,7 @@ def writers(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
     }
     found = {lm: bench.played(lines(lm)[0]) for lm in ("minilm", WORDS)}
     for lm in lms:
-        name = lm.rpartition("model=")[2].partition("?")[0]
+        name = model_of(lm)
         for kind, options in kinds.items():
             found[f"{name}, {kind}"] = bench.played(Line(f"{name}, {kind}", lm, options=options))
     rows = []
@@ -163,7 +163,7 @@ def writers(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
         rows.append((label, success(runs), *failed, *families))
     leads = []
     for lm in lms:
-        name = lm.rpartition("model=")[2].partition("?")[0]
+        name = model_of(lm)
         best = found[f"{name}, say x can"]
         others = ("minilm", WORDS, f"{name}, say only", f"{name}, blank prompt")
         leads += [(f"{name}, say x can minus {other}", ahead(best, found[other])[1]) for other in others]

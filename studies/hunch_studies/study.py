@@ -81,6 +81,11 @@ class Seeded(Arm):
 Key: TypeAlias = tuple[Any, ...]
 
 
+def model_of(spec: str) -> str:
+    """Return the name of a model in a table: of its spec, or of the one whose answers a file holds."""
+    return spec.rpartition("model=")[2].partition("?")[0]
+
+
 def kept(
     path: Path, keys: Iterable[Key], measure: Callable[..., dict[str, Any]], *, workers: int = 1
 ) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from hunch.envs.kitchen.skills import VERBS, subtasks
 from hunch.envs.kitchen.world import DONE
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import WAYS
-from hunch.methods.planner.examples import ExamplePrior, build_scorer, with_examples
+from hunch.methods.planner.examples import ExamplePrior, build_scorer, shown_to
 from hunch.methods.planner.saycan import SayCanConfig
 from hunch.roles.prior.base import DistributionPrior
 
@@ -42,9 +42,7 @@ def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int, manner: Manner = 
     config = replace(SayCanConfig().prior, way=manner.way, max_tokens=manner.max_tokens, patience=None)
     # By similarity, an encoder compares the errand with the examples, as it does by default.
     prior = ExamplePrior(lm) if manner.way == "similarity" else build_scorer(config, lm)
-    states = [replace(due.state, task="", raw=()) if manner.blank else due.state for due in drawn]
-    if not isinstance(prior, ExamplePrior):
-        states = [with_examples(state, SHOWN) for state in states]
+    states = shown_to(prior, [due.state for due in drawn], examples=SHOWN, blank=manner.blank)
     k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose(states, k, np.random.default_rng(seed))
     named = ["" if p.fallbacks == 1 else SKILLS[p.indices[p.weights.argmax()]] for p in proposals]

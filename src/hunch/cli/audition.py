@@ -96,7 +96,7 @@ def audition(arguments: Sequence[str]) -> None:
     if what.out:
         require_writable(what.out)
     if what.submit:
-        _check_submitting(what)
+        _check_submitting(what, what.submit)
     rehearsal = Rehearsal(brief=True)
     budget = None if what.dry_run else budget_of(what.budget)
     asking = partial(
@@ -130,8 +130,8 @@ def audition(arguments: Sequence[str]) -> None:
         print(f"Kept in {what.out}: audition.html, audition.json.")
 
 
-def _check_submitting(what: AuditionOptions) -> None:
-    """Check before a question is asked that an audition can be submitted.
+def _check_submitting(what: AuditionOptions, file: Path) -> None:
+    """Check before a question is asked that an audition can be submitted as a file.
 
     Raises:
         UsageError: if it cannot.
@@ -145,9 +145,9 @@ def _check_submitting(what: AuditionOptions) -> None:
         )
     if what.questions < FEWEST:
         raise UsageError(f"--submit needs at least {FEWEST} questions per role, not {what.questions}.")
-    require_writable(what.submit.parent)  # type: ignore[union-attr]
-    if what.submit and what.submit.is_dir():
-        raise UsageError(f"--submit takes a file, and {what.submit} is a folder.")
+    require_writable(file.parent)
+    if file.is_dir():
+        raise UsageError(f"--submit takes a file, and {file} is a folder.")
 
 
 def _submit(file: Path, spec: str, usual: Audition, asking: Callable[..., Audition]) -> None:

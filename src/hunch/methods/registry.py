@@ -112,8 +112,8 @@ def find(name: str) -> Method:
     if name in CONTRIB:
         raise of_contrib(name)
     if "," in name:
-        apart = " ".join(filter(None, map(str.strip, name.split(","))))
-        raise UsageError(f"Methods are named with blanks between them: write {apart}, not {name!r}.")
+        separated = " ".join(filter(None, map(str.strip, name.split(","))))
+        raise UsageError(f"Methods are named with blanks between them: write {separated}, not {name!r}.")
     known = dict.fromkeys((*names(), *CONTRIB))
     raise UsageError(
         f"There is no method called {name!r}; {suggest(name, list(known), where='hunch methods')}"

@@ -84,7 +84,8 @@ def verify(folder: Path) -> None:
     Raises:
         HunchError: if they are missing or differ.
     """
-    digest = weights.sha256(file := _weights(folder))
+    file = _weights(folder)
+    digest = weights.sha256(file)
     if digest != WEIGHTS_SHA256:
         sums = f"sha256 {digest[:12]}... instead of {WEIGHTS_SHA256[:12]}..."
         raise HunchError(f"{file} is not the published all-MiniLM-L6-v2 ({sums}), so it was not loaded.")

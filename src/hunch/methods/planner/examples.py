@@ -95,6 +95,22 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
     return due, lacking
 
 
+def shown_to(prior: ActionPrior, states: Sequence[State], *, examples: int, blank: bool) -> list[State]:
+    """Return planner's states as a prior is to read them.
+
+    Args:
+        prior: Scores the skills.
+        states: The planner's states.
+        examples: Examples of plans before the task; one that compares with examples has all of them anyway.
+        blank: Leave out the task and the examples: the blank prompt.
+    """
+    if blank:
+        return [replace(state, task="", raw=()) for state in states]
+    if isinstance(prior, ExamplePrior):
+        return list(states)
+    return [with_examples(state, examples) for state in states]
+
+
 def with_examples(state: State, n: int) -> State:
     """Return a planner's state whose task begins with examples of plans, in the form of the transcript.
 

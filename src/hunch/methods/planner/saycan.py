@@ -16,7 +16,7 @@ Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -27,7 +27,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.decision import DecisionQuestion
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.planner.agent import Choice, Planner
-from hunch.methods.planner.examples import ExamplePrior, build_scorer, with_examples
+from hunch.methods.planner.examples import build_scorer, shown_to
 from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.methods.settings import models_of
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
@@ -166,10 +166,7 @@ class SayCan(Planner):
             self.plan_of(state).state(state.stream, list(menu), self.examples)
             for state, menu in zip(states, menus, strict=True)
         ]
-        if self.config.blank:
-            shown = [replace(state, task="", raw=()) for state in shown]
-        if not isinstance(self.prior, ExamplePrior):
-            shown = [with_examples(state, self.config.examples) for state in shown]
+        shown = shown_to(self.prior, shown, examples=self.config.examples, blank=self.config.blank)
         says, unread = self._say(shown, menus, rng)
         done = self._done(shown)
         choices = []
