@@ -13,6 +13,7 @@ The module is run as ``python -m hunch.lm.backends.llama_server SETTINGS``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -397,12 +398,19 @@ def serve(settings: Settings) -> None:
 
     address = f"{server.listening_address}/v1"
     served = Served(settings, address, os.getpid(), header.has_chat_template, header.trained_context)
-    new = folder / "server.json.new"
-    new.write_text(json.dumps(asdict(served)), encoding="utf-8")
-    new.replace(folder / "server.json")
-    if settings.stays:
-        print(f"serving {Path(settings.file).name} at {address} (Ctrl-C ends it)", flush=True)
-    _wait(folder, stays=settings.stays)
+    # From here on llama.cpp's threads run, and a process that ends as usual may wait for them for ever:
+    # it ends at once, after an error too.
+    try:
+        new = folder / "server.json.new"
+        new.write_text(json.dumps(asdict(served)), encoding="utf-8")
+        new.replace(folder / "server.json")
+        if settings.stays:
+            print(f"serving {Path(settings.file).name} at {address} (Ctrl-C ends it)", flush=True)
+        _wait(folder, stays=settings.stays)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # the disk of the log may be the full one
+            print(f"hunch: {folder} cannot be written ({error.strerror})", file=sys.stderr, flush=True)
+        os._exit(1)
     os._exit(0)
 
 
