@@ -107,7 +107,7 @@ def test_compare_adds_the_control_and_draws(hunch, tmp_path):
     rows = json.loads((tmp_path / "c" / "table.json").read_text())
     assert [row["label"] for row in rows] == ["dqn", "dqn-prior", "dqn-prior, random k", "dqn-prior, words"]
     assert [row["evidence"] for row in rows] == ["-", "L3", "L0", "L0"]
-    said = "Verdict: dqn-prior (L3) over dqn: cannot be shown here (2 pairs of seeds, 3 are needed), lead "
+    said = "Verdict: none from 2 seeds in common, 3 are needed (--seeds 3). Success, best first: "
     assert said in out.replace("\n", " ")
     assert (tmp_path / "c" / "verdict.txt").read_text().startswith(said.removeprefix("Verdict: "))
     assert all(row["seeds"] == 2 for row in rows)

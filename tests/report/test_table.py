@@ -61,8 +61,11 @@ def test_the_verdict_turns_with_the_data() -> None:
     worse = row("dqn-prior", "minilm", "L3", 0.7, 0.75, 0.05)
     assert "over dqn: not shown, by 0.45" in verdict([*TABLE[:1], worse, *TABLE[2:]])[0]
     two = [row(r.label, r.model, r.evidence, *list(r.by_seed.values())[:2]) for r in TABLE]
-    missing = "cannot be shown here (2 pairs of seeds, 3 are needed), lead 0.68"
-    assert verdict(two)[0].startswith(f"dqn-prior (L3) over dqn: {missing}; ")
+    (said,) = verdict(two)  # one sentence, not one for each pair of arms
+    assert said.startswith("none from 2 seeds in common, 3 are needed (--seeds 3). Success, best first: ")
+    listed = said.partition("best first: ")[2].split("; ")
+    assert listed[0].startswith("dqn-prior (L3) 0.7")
+    assert sorted(listed) == sorted(f"{r.label} ({r.evidence}) {r.success.short()}" for r in two)
 
 
 def test_runs_with_the_same_seed_are_compared() -> None:

@@ -16,7 +16,7 @@ from hunch import methods
 from hunch.lm.settings import SILENT
 from hunch.lm.usage import Usage
 from hunch.printable import printable, printable_values
-from hunch.rl.statistics import Contrast, Estimate, area, contrast, first_reached, over_seeds
+from hunch.rl.statistics import FEWEST, Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
@@ -143,16 +143,32 @@ def verdict(table: Sequence[Row]) -> list[str]:
     :func:`hunch.rl.statistics.contrast`: *shown* if Student's two-sided 95 % interval of the lead in success,
     paired by seed, is above 0; *not shown*, which does not mean that the methods are equal; and *cannot be
     shown here*, with what is missing: pairs of seeds, room above the other method, or any success. A control
-    is named without its method. A model with many useless answers is named in a sentence.
+    is named without its method. A model with many useless answers is named in a sentence. If no two methods
+    have enough seeds in common, one sentence says so and what each has, best first.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
+    contrasts = {
+        row.label: {other.label: _over(row, other) for other in table if other is not row}
+        for row in real or informed
+    }
+    pairs = [each.pairs for row in contrasts.values() for each in row.values()]
     lines = []
-    for row in real or informed:
-        others = [other for other in table if other is not row]
-        said = [f"over {other.label}: {_over(row, other)}" for other in others]
-        lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
+    if pairs and max(pairs) < FEWEST:
+        lines.append(_no_verdict(table, max(pairs)))
+    else:
+        for row in real or informed:
+            said = [f"over {label}: {each}" for label, each in contrasts[row.label].items()]
+            lines += [f"{row.label} ({row.evidence}) {'; '.join(said)}"] if said else []
     return lines + [SILENCE.format(row, SILENT) for row in table if row.silent]
+
+
+def _no_verdict(table: Sequence[Row], pairs: int) -> str:
+    """Return the sentence for a comparison with too few seeds; ``pairs`` is the most that two arms share."""
+    shared = f"{pairs} seed{'s' * (pairs != 1)} in common"
+    best_first = sorted(table, key=lambda row: -np.nan_to_num(row.success.value, nan=-1.0))
+    successes = "; ".join(f"{row.label} ({row.evidence}) {row.success.short()}" for row in best_first)
+    return f"none from {shared}, {FEWEST} are needed (--seeds {FEWEST}). Success, best first: {successes}"
 
 
 def _over(row: Row, other: Row) -> Contrast:

@@ -43,6 +43,7 @@ class Bars:
             label: self.progress.add_task(printable(label), total=total, note=waiting) for label in labels
         }
         self.printed = time.monotonic()
+        self.lines: dict[str, str] = {}  # what was printed last, by label, where there is no terminal
         self.line = ExitStack()  # while it is open, a wait for a model is a line below the bars
         self.wait = self.progress.add_task("", total=None, note="", visible=False)
 
@@ -78,12 +79,16 @@ class Bars:
             print("\r" + "; ".join(parts), end="", flush=True)
         elif not self.console.is_terminal and time.monotonic() - self.printed > PLAIN_SECONDS:
             self.printed = time.monotonic()
+            lines = {}
             for label in self.tasks:
                 note = notes.get(label, self.waiting)
+                lines[label] = f"{label}: {done.get(label, 0):,}/{self.total:,} steps {note}".rstrip()
+            # Arms that wait or are done stay as they are; if nothing moved, everything is said again.
+            changed = [line for label, line in lines.items() if line != self.lines.get(label)]
+            self.lines = lines
+            for line in changed or lines.values():
                 with suppress(OSError):  # nobody may be there to read it
-                    self.console.print(
-                        f"{label}: {done.get(label, 0):,}/{self.total:,} steps {note}".rstrip()
-                    )
+                    self.console.print(line)
 
 
 class RunProgress(Bars):
