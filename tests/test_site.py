@@ -48,7 +48,7 @@ FIRST_HITS = {
     "checkpoint": "guides/runs.html",
     "config": "guides/runs.html",
     "yaml": "guides/runs.html",
-    "wandb": "guides/runs.html#boards",
+    "wandb": "guides/runs.html#boards-logging-to-tensorboard-wb-wandb-mlflow",
     "plot": "guides/report.html",
     "confidence interval": "guides/report.html",
     "gpu": "guides/",
@@ -59,7 +59,7 @@ FIRST_HITS = {
     "export": "guides/save_and_share.html",
     "evaluate": "guides/my_model_in_my_game.html",
     "docker": "guides/scaling.html",
-    "mcp": "guides/your_environment.html#mcp-tools-as-actions",
+    "mcp": "guides/your_environment.html#mcp-tools-as-actions-tool-use-function-calling",
     "ray": "guides/scaling.html",
 }
 """The page, or the beginning of its address, that the first hit leads to; of several any may be first."""

@@ -32,6 +32,8 @@ BACKEND = Backend(
 
 FIELDS = {"model", "revision", "evidence", "verb", "request", "sample", "value"}
 SHOWN = 60
+LISTED = 8
+"""Models that a message lists."""
 A_COMMIT = 500
 """Answers that are added to a cache together."""
 
@@ -229,8 +231,12 @@ def _is_prompt(prompt: Any) -> bool:
 def _ambiguous(path: Path, models: list[tuple[str, str]]) -> str:
     if not models:
         return f"{path} holds no answers of a model that matches."
-    listed = ", ".join(f"{model} (revision {revision})" for model, revision in models)
-    return f"{path} holds the answers of {len(models)} models; choose one by model and revision: {listed}."
+    listed = ", ".join(f"{model} (revision {revision})" for model, revision in models[:LISTED])
+    more = f", and {len(models) - LISTED} more" if len(models) > LISTED else ""
+    return (
+        f"{path} holds the answers of {len(models)} models; choose one by ?model=SPEC, and &revision=REVISION "
+        f"if it has several, or export one by 'hunch cache export FILE --model SPEC': {listed}{more}."
+    )
 
 
 def _key(verb: str, request: Sequence[Any], sample: int) -> str:
