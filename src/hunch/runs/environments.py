@@ -42,9 +42,9 @@ def refuse_object(config: RunConfig) -> None:
     """Raise a UsageError if a run had an environment that was given as a Python object."""
     if "env" in config.objects:
         raise UsageError(
-            f"The environment {config.env} was made in Python; settings cannot rebuild it. Play it in Python by "
-            "'hunch.evaluate(hunch.load(RUN), env)', or train on a name, such as 'mine:make_env' for a function "
-            "make_env of mine.py, which the command finds, too."
+            f"The environment {config.env} was made in Python; settings cannot rebuild it. Play it in Python "
+            "by 'hunch.evaluate(hunch.load(RUN), env)', or train on a name, such as 'mine:make_env' for a "
+            "function make_env of mine.py, which the command finds, too."
         )
 
 

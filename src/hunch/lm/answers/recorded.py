@@ -234,7 +234,7 @@ def _ambiguous(path: Path, models: list[tuple[str, str]]) -> str:
     listed = ", ".join(f"{model} (revision {revision})" for model, revision in models[:LISTED])
     more = f", and {len(models) - LISTED} more" if len(models) > LISTED else ""
     return (
-        f"{path} holds the answers of {len(models)} models; choose one by ?model=SPEC, and &revision=REVISION "
+        f"{path} holds the answers of {len(models)} models; choose one by ?model=SPEC, and &revision=R "
         f"if it has several, or export one by 'hunch cache export FILE --model SPEC': {listed}{more}."
     )
 
