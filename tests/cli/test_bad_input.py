@@ -202,6 +202,44 @@ BAD = [
     ),
     (("data", "import", "run", "--env", "hunch/FrozenLake-v0", "--out", "d"), "run cannot be read"),
     (("data", "import", "numbers.jsonl", "--env", "hunch/FrozenLake-v0", "--out", "d"), "must be texts"),
+    (("run", "hunch/FrozenLake-v0", "--env", "dqn"), "is an environment, and a method comes first: dqn"),
+    ((*RUN[:-1], "ollama:llama3"), "write 'openai:llama3?base_url=http://localhost:11434/v1'"),
+    ((*RUN[:-1], "http://localhost:8000/v1"), "write 'openai:MODEL?base_url=http://localhost:8000/v1'"),
+    ((*RUN[:-1], "hf:letter.txt"), "'letter.txt' is a file: hf: takes a folder"),
+    ((*RUN[:-1], "gguf:letter.txt"), "is not a GGUF file"),
+    ((*RUN[:-1], "gguf:foreign"), "takes the path of a GGUF file"),
+    ((*RUN[:-1], "replay:foreign"), "There is no file of recorded answers at 'foreign'"),
+    ((*RUN[:-1], "uniform,minilm"), "did you mean 'uniform' or 'minilm'"),
+    ((*RUN[:-1], "\u6a21\u578b"), "A served model is named as in 'openai:"),
+    ((*RUN[:-1], "openai:m?base_url=localhost:9"), "must be an address such as http://localhost:8000/v1"),
+    ((*RUN[:-1], "smollm2?threads=many"), "threads must be a whole number"),
+    ((*RUN[:-1], "smollm2?context=10"), "context must be a whole number of at least 64"),
+    ((*RUN, "--prior.prompt", "foreign"), "cannot be read: name a file of text"),
+    ((*RUN, "--board", "wandb"), "A board is wandb:PROJECT"),
+    ((*RUN, "--keep-every", "0"), "keep_every must be at least 1"),
+    ((*RUN, "--data", "foreign"), "There is no data set in foreign"),
+    ((*RUN, "--processes", "5"), "processes must be from 0 to the number of environments"),
+    ((*RUN, "--env.size", "big"), "has no option 'size'; there are"),
+    (("run", "dqn prior", *RUN[2:4]), "did you mean 'dqn-prior'"),
+    (("run", "DQN", *RUN[2:4]), "did you mean 'dqn'"),
+    (("run", "dqn", "--env", "hunch/frozenlake-v0"), "did you mean 'hunch/FrozenLake-v0'"),
+    (("run", "dqn", "--env", "FrozenLake-v0"), "'hunch/FrozenLake-v0'"),
+    (("run", "--config", "open.yaml"), "found '<stream end>' at line 2, column 1."),
+    (("run", "--config", "wide.yaml"), "is written in UTF-16: save it in UTF-8.\n"),
+    (("run", "--config", "typo.yaml"), "There is no setting stepz; did you mean 'steps'?"),
+    (("run", "--config", "words.yaml"), "must hold settings by name"),
+    (("evaluate", "run", "--step", "-5"), "step must be at least 1, not -5"),
+    (("evaluate", "run", "--episodes", "0"), "episodes must be at least 1"),
+    (("models", "serve", "nothing"), "There is no model or GGUF file 'nothing'; there are smollm2"),
+    (("models", "get", "smollm3"), "did you mean 'smollm2'"),
+    (("models", "export", "letter.txt", "--out", "x"), "letter.txt holds no run"),
+    (("audition", "--lm", "uniform", "--roles", "pilot"), "There is no role 'pilot'"),
+    (("audition", "--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
+    (("compare", "dqn", "dqn", *RUN[2:4]), "can be named only once"),
+    (("compare", *RUN[2:4]), "Name the methods to compare"),
+    (("serve", "hunch/FrozenLake-v0", "--port", "99999999"), "port must be from 0 to 65535"),
+    (("envs", "frozen lake"), "There is no environment 'frozen lake'; did you mean"),
+    (("runn", "dqn"), "There is no command called 'runn'; did you mean 'run'?"),
 ]
 ONE = (("letter.txt/r",), ("compare", "letter.txt"), ("audition", "letter.txt"))
 """Parts of the commands that fail at what the disk holds: exit code 1."""
@@ -234,6 +272,10 @@ def is_refused(hunch, tmp_path, monkeypatch, arguments, sentence):
     shutil.copytree(tmp_path / "run", tmp_path / "kept")
     (tmp_path / "kept" / "checkpoint").mkdir()
     (tmp_path / "numbers.jsonl").write_text(json.dumps(NUMBERS))
+    (tmp_path / "open.yaml").write_text("{\n")
+    (tmp_path / "wide.yaml").write_bytes("steps: 5\n".encode("utf-16"))
+    (tmp_path / "typo.yaml").write_text("method: dqn\nenv: hunch/FrozenLake-v0\nstepz: 5\n")
+    (tmp_path / "words.yaml").write_text("just words")
     (tmp_path / "broken.py").write_text("raise ValueError('broken')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

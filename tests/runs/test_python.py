@@ -13,6 +13,7 @@ from tests.started import server
 import hunch
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
+from hunch.roles.prior.gym import Proposals
 from hunch.runs.checkpoints import BEST, read_checkpoint
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig, execute
@@ -342,6 +343,12 @@ class Pole(gym.Wrapper):
     pass
 
 
+def lake_in_words(env=None, **options):
+    """Wrap a frozen lake, with options that may be wrong."""
+    words = {"describe": str, "actions": ("left", "down", "right", "up")}
+    return hunch.envs.TextWrapper(env or gym.make("FrozenLake-v1"), **(words | options))
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -410,6 +417,38 @@ class Pole(gym.Wrapper):
         (lambda: hunch.make("nowhere_at_all:X-v0"), "cannot be imported: ModuleNotFoundError"),
         (lambda: hunch.load("nowhere"), "nowhere holds no run"),
         (lambda: hunch.evaluate(Rarest(), "hunch/FrozenLak-v0"), "did you mean"),
+        (lambda: hunch.train(LAKE, "dqn"), "is an environment, and a method comes first"),
+        (lambda: hunch.train("dqn", lambda: hunch.make(LAKE)), ": call it to make one"),
+        (lambda: hunch.train("dqn", LAKE, steps="20"), "steps must be a whole number, not '20'"),
+        (lambda: hunch.train("dqn", LAKE, steps=True), "steps must be a whole number, not True"),
+        (lambda: hunch.train("dqn", LAKE, seed=1.5), "seed must be a whole number"),
+        (lambda: hunch.train("dqn", LAKE, out=3), "out is the path of a folder, not 3"),
+        (lambda: hunch.train("dqn", LAKE, evaluation=100), "evaluation is a hunch.Evaluation, not 100"),
+        (
+            lambda: hunch.train("dqn", LAKE, evaluation=hunch.Evaluation(LAKE, every=10)),
+            "write hunch.Evaluation([hunch.make(ID)], every=...)",
+        ),
+        (lambda: hunch.train("dqn", LAKE, streams=4), "streams is a hunch.Streams, not 4"),
+        (lambda: hunch.train("dqn", LAKE, watch=print), "watch is a hunch.Watch"),
+        (lambda: hunch.train("zero-shot", LAKE, lm=["uniform"]), "a language model or its spec"),
+        (
+            lambda: hunch.train("dqn-prior", LAKE, lm="uniform", prior="text"),
+            "prior must be a PriorConfig, not 'text'",
+        ),
+        (lambda: hunch.evaluate("dqn", LAKE), "'dqn' is a text, not an agent: train or load one first"),
+        (lambda: hunch.evaluate(Rarest(), LAKE, "3"), "episodes must be a whole number, not '3'"),
+        (lambda: hunch.evaluate(Rarest(), LAKE, 0), "episodes must be at least 1, not 0"),
+        (lambda: hunch.load("run", step="x"), "step must be a whole number, not 'x'"),
+        (lambda: hunch.audition(None), "lm is a model, its spec such as 'minilm', or a list of these"),
+        (lambda: hunch.audition("uniform", roles=[3]), "roles must be text, not 3"),
+        (lambda: hunch.StopAt("half"), "success must be a number, not 'half'"),
+        (lambda: hunch.envs.check("lake"), "check takes a Gymnasium environment"),
+        (lambda: lake_in_words(describe="cell"), "describe must be a function"),
+        (lambda: lake_in_words(success=True), "success must be a function"),
+        (lambda: lake_in_words(task=3), "task must be a text, not 3"),
+        (lambda: lake_in_words(env="FrozenLake-v1"), "TextWrapper wraps a Gymnasium environment"),
+        (lambda: Proposals("minilm", hunch.make(LAKE)), "The environment comes first"),
+        (lambda: Proposals(hunch.make(LAKE), "minilm", k=0), "k must be at least 1"),
     ],
 )
 def test_misuse_is_one_clear_sentence(call, sentence):

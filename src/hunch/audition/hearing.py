@@ -82,12 +82,17 @@ def audition(
     """
     check_value("questions", questions, PositiveInt)
     check_value("worth", worth, Share)
+    models_given = [lm] if isinstance(lm, str) or hasattr(lm, "verbs") else lm
+    if not isinstance(models_given, (list, tuple)):
+        raise UsageError(f"lm is a model, its spec such as 'minilm', or a list of these, not {lm!r}.")
     if isinstance(roles, str):
         raise UsageError(f"roles is a list: write roles=[{roles!r}].")
     if way != "auto" and way not in WAYS:
         raise UsageError(f"A way of asking is one of auto, {', '.join(WAYS)}, not {way!r}.")
     manner = Manner(way, blank)
     check_env(env, env_options or {}, data)
+    for name in roles:
+        check_value("roles", name, str)
     chosen = [role_named(name) for name in roles] if roles else list(ROLES)
     models = _models(lm, join)
     recorded = read_data(data)

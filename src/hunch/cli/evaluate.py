@@ -15,7 +15,7 @@ from hunch.cli.environment import split_environment
 from hunch.cli.help import meanings
 from hunch.cli.options import read
 from hunch.core import UsageError
-from hunch.ranges import PositiveInt
+from hunch.ranges import PositiveInt, check_value
 from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.folder import require_writable
@@ -62,6 +62,7 @@ def evaluate(arguments: Sequence[str]) -> None:
         args=rest,
         return_unknown_args=True,
     )
+    check_value("step", where.step, PositiveInt | None)
     if where.out:
         require_writable(where.out)
     given = {name: getattr(where, name) for name in changeable}

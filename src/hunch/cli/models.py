@@ -124,6 +124,10 @@ def _serve(arguments: Sequence[str]) -> None:
             f"{options.model} is an encoder that transformers reads; llama.cpp does not serve it."
         )
     file = shelf.file_of(options.model) if options.model in SHELF else Path(options.model)
+    if options.model not in SHELF and not file.exists():
+        raise UsageError(
+            f"There is no model or GGUF file {options.model!r}; {suggest(options.model, list(SHELF))}"
+        )
     given: dict[str, Any] = {
         name: getattr(options, name) for name in ("context", "slots", "threads", "gpu_layers", "lora")
     }

@@ -56,8 +56,14 @@ def read(cls: Any, **options: Any) -> Any:
             raise
         from hunch.cli.wrong import problem  # it reads these options, too
 
-        wrong = problem(cls, arguments) or " ".join(said.getvalue().split())
+        wrong = problem(cls, arguments) or _plain(said.getvalue())
         raise UsageError(f"{wrong}. {help_text} lists the options.") from None
+
+
+def _plain(boxed: str) -> str:
+    """Return what tyro says in a box, as one sentence without its full stop."""
+    text = " ".join("".join(" " if c in "╭╮╰╯│─" else c for c in boxed).split())
+    return text.partition(" For full helptext")[0].partition(": ")[2].rstrip(" .") or text
 
 
 def _unknown(cls: Any, arguments: Sequence[str]) -> str:

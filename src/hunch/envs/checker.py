@@ -132,6 +132,8 @@ def check(env: Env, *, seed: int = 0, episodes: int = 3, steps: int = 30, second
     Warns:
         HunchWarning: if the environment has names of the contract that do not go on to agents.
     """
+    if not isinstance(env, gymnasium.Env):
+        raise UsageError(f"check takes a Gymnasium environment, as hunch.make(ID) gives it, not {env!r}.")
     _play(env, seed, episodes, steps, seconds)
     if withheld := kept_back(env):
         warnings.warn(withheld, HunchWarning, stacklevel=2)

@@ -86,6 +86,16 @@ class TextWrapper(TextEnv):
         max_steps: int | None = None,
         info: Sequence[str] = (),
     ) -> None:
+        if not isinstance(env, gymnasium.Env):
+            raise UsageError(
+                "TextWrapper wraps a Gymnasium environment, as gymnasium.make('FrozenLake-v1') gives it, not "
+                f"{env!r}."
+            )
+        for name, function in (("describe", describe), ("success", success)):
+            if not callable(function):
+                raise UsageError(f"{name} must be a function, as in TextWrapper's example, not {function!r}.")
+        if not isinstance(task, str):
+            raise UsageError(f"task must be a text, not {task!r}.")
         space = getattr(env, "action_space", None)
         if actions is not None and not isinstance(space, Discrete):
             raise UsageError(f"TextWrapper needs a Discrete action space, not {space}.")

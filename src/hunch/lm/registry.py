@@ -165,12 +165,28 @@ def require(model: M, verb: Verb, needed_by: str) -> M:
     return model
 
 
+PROTOCOL_OPENAI: Final = {
+    "ollama": "http://localhost:11434/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "vllm": "http://localhost:8000/v1",
+    "sglang": "http://localhost:30000/v1",
+    "llamacpp": "http://localhost:8080/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+"""Usual addresses of servers whose names people write as the kind of a model."""
+
+
 def _unknown(head: str) -> UsageError:
     """Return the error for a spec of unknown kind, with similar names."""
     kind, _, argument = head.partition(":")
     if kind in OF_STUDIES:
         return of_studies(f"The model {head!r}")
-    if head.endswith(".gguf"):
+    if kind in PROTOCOL_OPENAI:
+        server = PROTOCOL_OPENAI[kind]
+        near = f"{kind} speaks OpenAI's protocol: write 'openai:{argument or 'MODEL'}?base_url={server}'."
+    elif head.startswith(("http://", "https://")):
+        near = f"a served model is named with its address: write 'openai:MODEL?base_url={head}'."
+    elif head.endswith(".gguf"):
         near = f"did you mean 'gguf:{head}'?"
     elif head and Path(head).is_dir():
         near = f"did you mean the folder, 'hf:{head}'?"

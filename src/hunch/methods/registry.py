@@ -114,6 +114,8 @@ def find(name: str) -> Method:
     if "," in name:
         separated = " ".join(filter(None, map(str.strip, name.split(","))))
         raise UsageError(f"Methods are named with blanks between them: write {separated}, not {name!r}.")
+    if name.startswith("hunch/"):
+        raise UsageError(f"{name} is an environment, and a method comes first: dqn, dqn-prior, zero-shot.")
     known = dict.fromkeys((*names(), *CONTRIB))
     raise UsageError(
         f"There is no method called {name!r}; {suggest(name, list(known), where='hunch methods')}"

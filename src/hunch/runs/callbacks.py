@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hunch.core import Transition, UsageError
+from hunch.ranges import check_value
 from hunch.rl.faults import Failing
 from hunch.rl.rollout import Finished
 from hunch.runs.training import Training
@@ -41,6 +42,8 @@ class StopAt(Callback):
     """
 
     def __init__(self, success: float, episodes: int = 0) -> None:
+        check_value("success", success, float)
+        check_value("episodes", episodes, int)
         if not 0 <= success <= 1 or episodes < 0:
             raise UsageError(
                 f"StopAt takes a success rate from 0 to 1 and 0 or more episodes, not {success} "

@@ -100,7 +100,8 @@ def places(place: Place, n: int = 1, options: Mapping[str, Any] | None = None) -
         raise UsageError("The same environment is given twice: each stream needs its own.")
     for env in envs:
         if not isinstance(env, gym.Env):
-            raise UsageError(f"An environment must be an id or a Gymnasium environment, not {env!r}.")
+            call = ": call it to make one" if callable(env) else ""
+            raise UsageError(f"An environment must be an id or a Gymnasium environment, not {env!r}{call}.")
         hunch.envs.require_text(env)
     names = dict.fromkeys(map(name_of, envs))
     if len(names) > 1:

@@ -50,7 +50,14 @@ class Evaluation:
         """The environments, as a list."""
         if self.envs is None:
             return []
-        return [self.envs] if isinstance(self.envs, gym.Env) else list(self.envs)
+        places = [self.envs] if isinstance(self.envs, gym.Env | str) else list(self.envs)
+        for env in places:
+            if not isinstance(env, gym.Env):
+                raise UsageError(
+                    f"An evaluation takes environments, as hunch.make(ID) gives them, not {env!r}: write "
+                    "hunch.Evaluation([hunch.make(ID)], every=...)."
+                )
+        return places
 
 
 @dataclass

@@ -50,7 +50,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except RecursionError:
         raise UsageError(f"The settings in {file} cannot be read: they are nested too deep.") from None
     except ValueError as error:
-        raise UsageError(f"The settings in {file} cannot be read: {' '.join(str(error).split())}.") from None
+        reason = " ".join(str(error).replace('in "<unicode string>", ', "at ").split()).rstrip(" .:^")
+        raise UsageError(f"The settings in {file} cannot be read: {reason}.") from None
     settings: Any = contents.get("run", contents) if isinstance(contents, dict) else contents
     if settings is not contents:  # a run's own record, perhaps of an earlier version
         settings = current_settings(settings)

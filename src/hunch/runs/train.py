@@ -15,7 +15,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.base import threads as limited
 from hunch.lm.budget import Budget
 from hunch.methods.settings import configure
-from hunch.ranges import check_settings
+from hunch.ranges import PositiveInt, check_settings, check_value
 from hunch.rl import episodes as whole
 from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
@@ -163,6 +163,7 @@ def evaluate(
         UsageError: if the environment does not exist, a number is out of range, or the agent was never
             trained.
     """
+    check_value("episodes", episodes, PositiveInt)
     trained = _agent(agent)
     with limited(threads), begun(trained):
         return whole.evaluate(

@@ -144,6 +144,10 @@ def require_agent(agent: Any) -> Agent:
             f"{agent.name} is a language model, not an agent: give the name of a method that uses it, as in "
             f"hunch.train('dqn-prior', env, lm={agent.name!r})."
         )
+    if isinstance(agent, str):
+        raise UsageError(
+            f"{agent!r} is a text, not an agent: train or load one first, as in hunch.load('runs/mine')."
+        )
     if not isinstance(agent, Agent):
         raise UsageError(f"{agent!r} is not an agent: its class has to be a subclass of hunch.core.Agent.")
     return agent

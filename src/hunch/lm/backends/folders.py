@@ -45,6 +45,8 @@ def require_name(name: str) -> None:
         if not Path(name).expanduser().is_file():
             raise UsageError(f"There is no file {name!r} to load a model from.")
         return
+    if Path(name).expanduser().is_file():
+        raise UsageError(f"{name!r} is a file: hf: takes a folder or the name of a model, gguf: a GGUF file.")
     path = name.startswith((".", "/", "~")) or name.count("/") > 1 or not name
     if path and not Path(name).expanduser().is_dir():
         raise UsageError(f"There is no folder {name!r} to load a model from.")

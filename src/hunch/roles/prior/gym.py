@@ -20,6 +20,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from hunch.core import FloatArray, State, UsageError
 from hunch.lm.base import LanguageModel
+from hunch.ranges import PositiveInt, check_value
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, embed_all, loaded
 from hunch.roles.prior.base import DistributionPrior
@@ -46,8 +47,7 @@ class ProposalsShown(Shown):
         prior: PriorConfig | None = None,
         probabilities: bool = True,
     ) -> None:
-        if k < 1:
-            raise UsageError(f"k must be at least 1, not {k}.")
+        check_value("k", k, PositiveInt)
         model = loaded(lm)
         reads = loaded(encoder)
         self.models = {"lm": model, "encoder": reads}
@@ -128,6 +128,8 @@ class Proposals(ShownEnv, RecordConstructorArgs):
         prior: PriorConfig | None = None,
         probabilities: bool = True,
     ) -> None:
+        if not isinstance(env, gymnasium.Env):
+            raise UsageError(f"The environment comes first, as in Proposals(env, 'minilm'), not {env!r}.")
         named: dict[str, Any] = {"encoder": encoder, "prior": prior, "probabilities": probabilities}
         RecordConstructorArgs.__init__(self, lm=lm, k=k, **named)
         super().__init__(env, ProposalsShown(lm, k, **named))
