@@ -116,7 +116,10 @@ def table(name: str, model: str, seeds: int, programs: int, folder: Path) -> str
         cells.append("" if label == BEST_OF_N else lead.short())
         lines.append(f"| {label} | {' | '.join(cells)} |")
     if evolved is None:
-        lines += ["", "openevolve is not installed here: `pip install openevolve` adds its row."]
+        lines += [
+            "",
+            "openevolve has no row: it needs `pip install openevolve`, and a model behind a server.",
+        ]
     return "\n".join(lines)
 
 

@@ -1,12 +1,11 @@
-"""Programs that a small real model wrote when asked afresh, beside random changes of a first program.
+"""Programs that a small real model wrote, by three searches and by random changes of a first program.
 
     hunch study writers-drawn --data docs/assets/studies
 
-The programs are recorded. They were written by Qwen2.5-Coder-1.5B-Instruct (the shelf's ``qwen-coder-1.5b``,
-its Q4_K_M weights computed in bfloat16 by the transformers library, on one H100), with the settings of
-``hunch study writers``, whose runs ended early: the time on the machine was over. So the searches, which wait
-for one answer before they ask for the next, have 8 to 24 programs, too few to compare them. Best of n has 16
-to 48. This study compares it with the mutator, which knows nothing, at equal numbers of programs.
+The programs are recorded, so that everybody can repeat the table without the model. They were written by
+Qwen2.5-Coder-1.5B-Instruct (the shelf's ``qwen-coder-1.5b``, its Q4_K_M weights computed in bfloat16 on an
+H100) with the settings of ``hunch study writers``. A row says how many tokens its request and its answer
+have. The time on the machine ended before some searches did: see :func:`compared`.
 """
 
 from __future__ import annotations
@@ -24,21 +23,22 @@ from hunch.core import UsageError
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept
-from hunch_studies.writers import BEST_OF_N, RANDOM, tried
+from hunch_studies.writers import AFTER, BEST_OF_N, PROGRAMS, RANDOM, tried
 from hunch_studies.writers_beds import BEDS, Bed
 
 RECORDED: Final = "writers-drawn.programs.jsonl.gz"
 """The file of recorded programs in the folder of --data."""
 HERE: Final = "docs/assets/studies"
 """That folder in the repository."""
-COMPARED: Final = 24
-"""Maximum number of programs of a run that are compared: few runs have more."""
-AFTER: Final = (8, 16)
-"""Numbers of programs after which the best is shown, too."""
+ENOUGH: Final = 4
+"""Seeds with all programs that an arm needs to be compared at all programs."""
+
+Row = dict[str, Any]
+"""A recorded program: ``bed``, ``arm``, ``seed``, ``number``, ``program``, ``fitness``, ``tokens`` …"""
 
 
 @cache
-def recorded(folder: Path) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+def recorded(folder: Path) -> dict[tuple[str, str, int], list[Row]]:
     """Read the programs of each bed, arm and seed, in the order in which they were written.
 
     Raises:
@@ -47,19 +47,41 @@ def recorded(folder: Path) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
     file = folder / RECORDED
     if not file.exists():
         raise UsageError(f"There is no {file}: give the folder of the recorded programs, --data FOLDER.")
-    runs: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    runs: dict[tuple[str, str, int], list[Row]] = {}
     for line in gzip.decompress(file.read_bytes()).decode().splitlines():
         row = json.loads(line)
         runs.setdefault((row["bed"], row["arm"], row["seed"]), []).append(row)
     return {key: sorted(rows, key=lambda row: int(row["number"])) for key, rows in runs.items()}
 
 
-def fitness(row: dict[str, Any]) -> float:
+def fitness(row: Row) -> float:
     """Return the fitness of a program, -inf if it failed."""
     return -np.inf if row["fitness"] is None else float(row["fitness"])
 
 
-def winner(bed: Bed, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def compared(runs: dict[str, dict[int, list[Row]]]) -> int:
+    """Return after how many programs the arms of a bed are compared.
+
+    Args:
+        runs: The runs of a bed by arm and seed.
+
+    Returns:
+        All programs of a run, if at least four seeds of each arm have them; then the other seed is left out.
+        Else the largest number that every run has.
+    """
+    lengths = [[len(rows) for rows in by_seed.values()] for by_seed in runs.values()]
+    if all(sum(length >= PROGRAMS for length in own) >= ENOUGH for own in lengths):
+        return PROGRAMS
+    return min(min(own) for own in lengths)
+
+
+def affordable(rows: Sequence[Row], tokens: int) -> list[Row]:
+    """Return the first programs of a run that together took at most so many tokens, at least one."""
+    spent = np.cumsum([row["tokens"] for row in rows])
+    return list(rows[: max(1, int((spent <= tokens).sum()))])
+
+
+def winner(bed: Bed, rows: Sequence[Row]) -> dict[str, Any]:
     """Evaluate the best of some programs again.
 
     Returns:
@@ -77,34 +99,65 @@ def winner(bed: Bed, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def drawn(name: str, data: Path, folder: Path) -> str:
-    """Return the table of a bed: best programs, the winner on unseen inputs, and its lead."""
+    """Return the table of a bed: best programs, winners on unseen inputs, and their leads."""
     bed = BEDS[name]
-    runs = recorded(data)
-    seeds = sorted({seed for where, arm, seed in runs if where == name and arm == BEST_OF_N})
-    of_arm = {arm: [runs[name, arm, seed] for seed in seeds] for arm in (BEST_OF_N, RANDOM)}
-    n = min(COMPARED, *(len(rows) for own in of_arm.values() for rows in own))
+    runs: dict[str, dict[int, list[Row]]] = {}
+    for (where, arm, seed), rows in recorded(data).items():
+        if where == name:
+            runs.setdefault(arm, {})[seed] = rows
+    n = compared(runs)
+    # The programs that are compared: of each arm and seed n, and those that the tokens of best of n pay for.
+    programs = {arm: {s: rows[:n] for s, rows in own.items() if len(rows) >= n} for arm, own in runs.items()}
+    budget = {seed: _tokens(rows) for seed, rows in programs[BEST_OF_N].items()}
 
-    def again(arm: str, seed: int) -> dict[str, Any]:
-        return winner(bed, of_arm[arm][seeds.index(seed)][:n])
+    def won(arm: str, seed: int, how: str) -> dict[str, Any]:
+        rows = programs[arm][seed]
+        return winner(bed, affordable(rows, budget[seed]) if how == "tokens" else rows)
 
-    keys = [(arm, seed) for arm in of_arm for seed in seeds]
-    won = dict(zip(keys, kept(folder / "winners.jsonl", keys, again), strict=True))
+    keys = [(arm, seed, "programs") for arm, own in programs.items() for seed in own]
+    keys += [(arm, seed, "tokens") for arm, seed, _ in keys if arm not in (BEST_OF_N, RANDOM)]
+    of = dict(zip(keys, kept(folder / "winners.jsonl", keys, won), strict=True))
+
+    def lead(arm: str, how: str, other: str) -> str:
+        if (arm, next(iter(programs[arm])), how) not in of or arm == other:
+            return ""
+        pairs = [(of[arm, s, how], of[other, s, "programs"]) for s in programs[arm] if s in programs[other]]
+        return over_pairs([mine["unseen"] - theirs["unseen"] for mine, theirs in pairs]).short()
+
+    shown = [m for m in AFTER if m <= n]
     lines = []
-    for arm, own in of_arm.items():
-        cells: list[Any] = [over_seeds([max(map(fitness, rows[:m])) for rows in own]) for m in (*AFTER, n)]
-        cells.append(over_seeds([won[arm, seed]["unseen"] for seed in seeds]))
-        cells.append(f"{np.mean([row['fitness'] is None for rows in own for row in rows[:n]]):.0%}")
-        lead = over_pairs([won[arm, s]["unseen"] - won[RANDOM, s]["unseen"] for s in seeds])
-        lines.append((arm, *cells, "" if arm == RANDOM else lead.short()))
-    same = sum(
-        won[arm, seed]["again"] == max(map(fitness, of_arm[arm][seeds.index(seed)][:n])) for arm, seed in keys
+    for arm, own in programs.items():
+        cells: list[Any] = [
+            over_seeds([max(bed.floor, *map(fitness, rows[:m])) for rows in own.values()]) for m in shown
+        ]
+        cells.append(over_seeds([of[arm, seed, "programs"]["unseen"] for seed in own]))
+        every = [row for rows in own.values() for row in rows]
+        cells.append(f"{np.mean([row['fitness'] is None for row in every]):.0%}")
+        cells.append(f"{np.mean([row['copy_of'] is not None for row in every]):.0%}")
+        tokens = float(np.mean([_tokens(rows) for rows in own.values()]))
+        cells.append(f"{tokens:,.0f}" if tokens else "")
+        cells += [lead(arm, how, BEST_OF_N) for how in ("programs", "tokens")]
+        lines.append((arm, len(own), *cells, lead(arm, "programs", RANDOM)))
+    same = sum(of[key]["again"] == _best(programs, key) for key in keys if key[2] == "programs")
+    after = " | ".join(f"best of {m}" for m in shown)
+    head = (
+        f"arm | seeds | {after} | winner of {n}, unseen | failed | copies | tokens | ahead of best of n, "
+        "equal programs | equal tokens | ahead of random changes"
     )
-    after = " | ".join(f"best of {m}" for m in (*AFTER, n))
-    head = f"arm | {after} | winner of {n}, unseen | failed | ahead of random changes by"
+    count = sum(key[2] == "programs" for key in keys)
     return (
-        f"{len(seeds)} seeds, {n} programs each. Of {len(keys)} winners, {same} have the recorded fitness "
-        f"when they are evaluated again.\n\n{table_of(head, lines)}"
+        f"{n} programs each. Of {count} winners, {same} have the recorded fitness when they are evaluated "
+        f"again.\n\n{table_of(head, lines)}"
     )
+
+
+def _tokens(rows: Sequence[Row]) -> int:
+    return sum(row["tokens"] or 0 for row in rows)
+
+
+def _best(programs: dict[str, dict[int, list[Row]]], key: tuple[str, int, str]) -> float | None:
+    best = max(map(fitness, programs[key[0]][key[1]]))
+    return None if best == -np.inf else best
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -115,10 +168,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
 STUDIES = {
     "writers-drawn": Study(
         "writers-drawn",
-        "Does a small real model, asked afresh, write better programs than random changes of a first one?",
+        "With a small real model as the writer: do searches find better programs than asking afresh, and is "
+        "that better than random changes of a first program?",
         "None for writers of this size.",
         "One writer, one request. The mutator changes programs that it was given, so it knows the form of a "
-        "policy. At most 24 programs: the searches of `hunch study writers` are not compared.",
+        "policy.",
         _parts,
         seeds=5,
         recorded=f"the recorded programs in {HERE} of the repository",

@@ -1,5 +1,8 @@
 """The program search of the package openevolve on our beds: same model, same server, same number of programs.
 
+The model is one behind OpenAI's routes at an address that asks for no key: llama.cpp, which ``hunch`` starts,
+or another server.
+
 openevolve's evaluator runs programs with full rights. Ours only reads the text of a program and gives it to
 Hunch's sandbox, and it writes down each program, so that all searches are counted alike.
 """
@@ -10,16 +13,16 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
-from hunch.core import UsageError
 from hunch.envs.design.code import structure
 from hunch.envs.design.problem import DesignProblem
-from hunch.lm.backends.llama_cpp import LlamaModel
+from hunch.lm.backends.openai import OpenAIModel
 from hunch.lm.registry import build
 from hunch.roles.writer.plain import plain_prompt
 from hunch.roles.writer.programs import Attempt
@@ -39,35 +42,39 @@ def evaluate(path):
 
 
 def evolved_by_openevolve(
-    bed: Bed, model: str, seeds: int, programs: int, path: Path
+    bed: Bed, model: str, seeds: int, programs: int, path: Path, *, workers: int = 1
 ) -> list[list[dict[str, Any]]] | None:
     """Return the attempts of a run per seed, from the file or from runs now.
 
     Args:
         bed: The problem.
-        model: Spec of a model that llama.cpp serves.
+        model: Spec of a model behind OpenAI's routes.
         seeds: Number of runs.
         programs: Programs of a run.
         path: File of finished runs.
+        workers: Runs side by side.
 
     Returns:
-        The attempts; None if openevolve is not installed and the file lacks a run.
-
-    Raises:
-        UsageError: if llama.cpp does not serve the model.
+        The attempts; None if the file lacks a run and openevolve is not installed, or the model is not
+        behind such a server: recorded answers have none to openevolve's requests.
     """
     known = {row["key"][0] for row in runs_lines(path)}
-    if not known.issuperset(range(seeds)) and find_spec("openevolve") is None:
+    if not known.issuperset(range(seeds)) and (find_spec("openevolve") is None or served(model) is None):
         return None
 
-    def run(seed: int) -> dict[str, Any]:
-        return {"attempts": _run(bed, model, seed, programs)}
+    run = partial(_run, bed, model, programs)
+    rows = kept(path, [(seed,) for seed in range(seeds)], run, workers=workers)
+    return [row["attempts"] for row in rows]
 
-    return [row["attempts"] for row in kept(path, [(seed,) for seed in range(seeds)], run)]
+
+def served(spec: str) -> OpenAIModel | None:
+    """Return a model behind OpenAI's routes; None if the spec names another kind."""
+    _, model = build(spec, {})
+    return model if isinstance(model, OpenAIModel) else None
 
 
-def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
-    """Let openevolve write programs, and return them as attempts."""
+def _run(bed: Bed, spec: str, programs: int, seed: int) -> dict[str, Any]:
+    """Let openevolve write programs, and return them as ``attempts``."""
     from openevolve import OpenEvolve
     from openevolve.config import (
         Config,
@@ -78,9 +85,8 @@ def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
         PromptConfig,
     )
 
-    _, served = build(spec, {})
-    if not isinstance(served, LlamaModel):
-        raise UsageError(f"openevolve is compared on models that llama.cpp serves, and {spec} is none.")
+    model = served(spec)
+    assert model is not None
     made = gym.make(bed.env, **bed.options).unwrapped
     assert isinstance(made, DesignProblem)
     problem = made.problem
@@ -91,8 +97,8 @@ def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
         source = EVALUATOR.format(log=str(log), env=bed.env, options=dict(bed.options), floor=bed.floor)
         (place / "evaluate.py").write_text(source, encoding="utf-8")
         writer = LLMModelConfig(
-            name="local",
-            api_base=served.line.account.base_url,
+            name=model.model,
+            api_base=model.line.account.base_url,
             api_key="none",
             temperature=0.9,
             max_tokens=500,
@@ -129,7 +135,7 @@ def _run(bed: Bed, spec: str, seed: int, programs: int) -> list[dict[str, Any]]:
         first = known.setdefault(structure(line["program"], problem.function), number)
         copy_of = first if first < number else None
         attempts.append(Attempt(number, **line, copy_of=copy_of).line())
-    return attempts
+    return {"attempts": attempts}
 
 
 def evaluated(path: str, log: str, env: str, options: Mapping[str, Any], floor: float) -> Any:
