@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -345,6 +346,16 @@ def test_other_models_answer_by_what_they_can() -> None:
 def test_a_wrong_question_is_refused(question: DecisionQuestion, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         lm.load("uniform").decide(["s"], [[question]])
+
+
+@pytest.mark.parametrize("spec", ["uniform", "scripted:overlap"])
+@pytest.mark.parametrize(
+    ("states", "questions"),
+    [(["s"], [TRUE]), (["s"], [TRUE, THREE]), (["s", "t"], [[TRUE]]), (["s"], [])],
+)
+def test_each_state_needs_a_list_of_questions(spec: str, states: list[str], questions: Any) -> None:
+    with pytest.raises(UsageError, match=re.escape("decide([state], [[question]])")):
+        lm.decide(lm.load(spec), states, questions)
 
 
 def test_an_address_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

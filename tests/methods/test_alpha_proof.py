@@ -7,7 +7,7 @@ from hunch.core import State, UsageError, World
 from hunch.envs.proofs.logic import read
 from hunch.envs.proofs.statements import Statements
 from hunch.envs.proofs.tactics import tactics
-from hunch.methods.solver.alpha_proof import AlphaProof
+from hunch.methods.solver.alpha_proof import METHOD, AlphaProof
 from hunch.roles.guide import Rule
 from hunch.roles.guide_network import features
 
@@ -44,6 +44,18 @@ def test_budget_0_is_refused():
 def test_a_language_model_as_the_guide_is_named():
     with pytest.raises(UsageError, match="--lm"):
         AlphaProof(guide="lm")
+
+
+@pytest.mark.parametrize(
+    ("lm", "fills"),
+    [
+        ("systemone:m?base_url=http://localhost:1/v1", {"lm"}),  # it decides, and writes nothing
+        ("pocket?corpus=statements", {"lm", "formaliser"}),
+        ("uniform", {"lm", "formaliser"}),
+    ],
+)
+def test_the_guide_also_formalises_if_it_writes(lm, fills):
+    assert METHOD.specs(AlphaProof.config_class(guide="lm"), lm) == dict.fromkeys(fills, lm)
 
 
 @pytest.mark.parametrize(("priors", "why"), [(np.nan, "not a finite number"), (None, "shape")])

@@ -76,6 +76,22 @@ def checked(question: DecisionQuestion) -> DecisionQuestion:
     return DecisionQuestion(kind, str(instructions), tuple(options), tuple(descriptions))
 
 
+def checked_lists(
+    states: Sequence[object], questions: Sequence[Sequence[DecisionQuestion]]
+) -> list[tuple[DecisionQuestion, ...]]:
+    """Return the questions on each state, checked.
+
+    Raises:
+        UsageError: if there is not one list of questions for each state, or a question cannot be asked.
+    """
+    if any(isinstance(of_state, DecisionQuestion) for of_state in questions) or len(states) != len(questions):
+        raise UsageError(
+            f"Each state needs a list of questions: decide([state], [[question]]). The numbers of states and "
+            f"lists are {len(states)} and {sum(not isinstance(q, DecisionQuestion) for q in questions)}."
+        )
+    return [tuple(checked(question) for question in of_state) for of_state in questions]
+
+
 def grouped(n: int, most: int) -> list[list[int]]:
     """Split the numbers below n into as few groups of neighbours as ``most`` allows, of similar size."""
     parts = np.array_split(np.arange(n), -(-n // most))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hunch.core import Agent, UsageError
 from hunch.lm.base import LanguageModel, Verb
+from hunch.lm.registry import check_spec
 
 if TYPE_CHECKING:
     from hunch.envs.offers import Acts, Reads
@@ -39,7 +40,8 @@ class Method:
             which the model must support at least one.
         lm: Default of the option ``--lm``, a model that ships with the library; empty if there is none.
         suggested: Models that the help names: a real one, and a rule or a model of the shelf.
-        unnamed: Keys of ``models`` that may stay empty; the method then works without this model.
+        unnamed: Keys of ``models`` that may stay empty; the method then works without this model. Such a key
+            stays empty, too, if the model of ``--lm`` cannot do what it needs.
         separate: Keys of ``models`` that ``--lm`` does not fill: without a spec of their own they stay empty.
         roles: The roles that the language model of ``--lm`` fills; empty for a baseline.
         control: Name of the control, which is the same method with an uninformed model; empty if none.
@@ -96,11 +98,20 @@ class Method:
             spec = getattr(options, name, "")
             if not spec and name not in self.separate:
                 spec = lm or self.lm
+                # What may stay empty does: a decision model guides a search, and cannot also formalise.
+                if spec and name != "lm" and name in self.unnamed and not self.can_fill(name, spec):
+                    spec = ""
             specs[name] = str(spec)
         if not specs.get("lm", "-") and "lm" not in self.unnamed:
             such = " or ".join(self.suggested or ("hf:<name or folder>",))
             raise UsageError(f"{self.name} needs a language model: name one with --lm, such as {such}.")
         return {name: spec for name, spec in specs.items() if spec}
+
+    def can_fill(self, name: str, spec: str) -> bool:
+        """Return whether the model of a spec supports a kind of request that the option ``name`` needs."""
+        if spec.partition("?")[0] == "uniform":
+            return True
+        return bool(check_spec(spec).verbs & set(self.models[name]))
 
     def build(self, config: Any, models: Mapping[str, LanguageModel], **parts: Any) -> Agent:
         """Build the agent by :meth:`hunch.core.Agent.build`, with other parts that ``hunch.runs`` loaded.

@@ -9,7 +9,7 @@ import numpy as np
 
 from hunch.core import FloatArray, UsageError
 from hunch.lm.base import Float32Array, OptionScores, Verb
-from hunch.lm.decision import DecisionQuestion, checked
+from hunch.lm.decision import DecisionQuestion, checked_lists
 from hunch.lm.prompts import Prompt, as_prompt, shown
 from hunch.lm.speech import ONE_LINE, Sampling, choices
 
@@ -105,11 +105,10 @@ class Answering:
         Raises:
             UsageError: if the numbers of states and lists differ, or a question cannot be asked.
         """
-        if len(states) != len(questions):
-            raise UsageError(f"{len(states)} states have {len(questions)} lists of questions.")
+        seen = self._seen(states)
         asked = [
-            [Question("decide", (state, checked(question))) for question in of_state]
-            for state, of_state in zip(self._seen(states), questions, strict=True)
+            [Question("decide", (state, question)) for question in of_state]
+            for state, of_state in zip(seen, checked_lists(seen, questions), strict=True)
         ]
         answers = self._answers([question for together in asked for question in together])
         return [[answers[question] for question in together] for together in asked]

@@ -26,7 +26,7 @@ from hunch.lm.answers.reading import read_option
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.sampling import listed_options
 from hunch.lm.base import LanguageModel, Normalisation
-from hunch.lm.decision import DecisionQuestion, grouped, joined
+from hunch.lm.decision import DecisionQuestion, checked_lists, grouped, joined
 from hunch.lm.hearing import PATIENCE, count_fallbacks, show, show_choices
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling, choices, text_of
@@ -154,7 +154,11 @@ def decide(
     Returns:
         A choice per state and question. A question that the model refuses to answer has uniform
         probabilities, and counts as a fallback.
+
+    Raises:
+        UsageError: if there is not one list of questions for each state, or a question cannot be asked.
     """
+    questions = checked_lists(states, questions)
     way = way_of_choosing(lm, way, role)
     if way == "decision":
         return _decided(lm, states, questions, patience, role)

@@ -83,7 +83,7 @@ class AlphaProofConfig:
     targets: Literal["proofs", "shuffled"] = "proofs"
     """Tactics that the network learns: those of the proofs, or random ones of the same goals (control)."""
     formaliser: str = ""
-    """Model that translates English statements into formulas. Default: the model of --lm."""
+    """Model that translates English statements into formulas. Default: the model of --lm, if it writes."""
     readings: PositiveInt = 5
     """Translations per English statement; the most frequent one is chosen (ours)."""
     returns: NonNegativeInt = 0
