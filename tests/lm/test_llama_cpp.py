@@ -175,6 +175,17 @@ def test_the_answer_is_stored_and_read(model: lm.Cached, tmp_path: Path) -> None
     assert (first.usage.calls, again.usage.calls) == (5, 0)
 
 
+def test_a_cut_answer_is_stored_too(tmp_path: Path) -> None:
+    """Asked again it would be another text, and a run that is continued would be another run."""
+    model = lm.load("smollm2?threads=1", cache=tmp_path / "answers.sqlite")
+    sampling = Sampling(max_tokens=4, temperature=1.0)
+    with pytest.warns(match="cut an answer at max_tokens=4"):
+        first = model.generate(["Tell me a long story about a dragon."], 3, sampling)
+    again = lm.load("smollm2?threads=1", cache=tmp_path / "answers.sqlite")
+    assert again.generate(["Tell me a long story about a dragon."], 3, sampling) == first
+    assert again.usage.cache_hits == 3
+
+
 def test_a_server_that_dies_is_one_sentence_and_the_next_run_starts_another(model: lm.Cached) -> None:
     other = lm.load("smollm2?threads=1", cache=None)
     process = other.model._served.process

@@ -189,6 +189,7 @@ class LlamaModel(OpenAIModel):
     verbs = VERBS
     every_setting = EVERY_SETTING
     counts_first_text = True
+    cuts_only_at_max_tokens = True
     unnamed = OpenAIModel.unnamed | {"context", "slots", "threads", "gpu_layers"}
 
     def __init__(self, settings: Settings) -> None:

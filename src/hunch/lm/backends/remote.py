@@ -74,6 +74,8 @@ class RemoteModel(Answering, Model):
         every_setting: Settings of servers of one's own, each with the value that turns it off.
         states: True if the server states how many tokens a request cost.
         counts_first_text: True if of several texts it states the tokens of the first only.
+        cuts_only_at_max_tokens: True if the server has no limit of its own on an answer. Then a cut answer is
+            what the model says within ``max_tokens``, which is a part of the question, and is stored.
         price_in: Price per million tokens read, in the currency of your bill.
         price_out: Price per million tokens written.
         context: Maximum number of tokens that the model reads; None if the server does not say.
@@ -84,6 +86,7 @@ class RemoteModel(Answering, Model):
     messages = True
     states = True
     counts_first_text: ClassVar[bool] = False
+    cuts_only_at_max_tokens: ClassVar[bool] = False
     every_setting: ClassVar[Mapping[str, float]] = {}
     unnamed: ClassVar[frozenset[str]] = TRANSPORT | BILLING
     context: int | None = None
@@ -346,7 +349,10 @@ class RemoteModel(Answering, Model):
             )
         refused = written.refused or end == "refused"
         self.refusals += refused or not text
-        if text.strip() and end == "cut":
+        if text.strip() and end == "cut" and self.cuts_only_at_max_tokens:
+            self._warn(f"cut an answer at max_tokens={sampling.max_tokens}; raise max_tokens for whole ones")
+            end = "whole"
+        elif text.strip() and end == "cut":
             self._warn(
                 f"cut an answer at max_tokens={sampling.max_tokens}; such an answer is used once and not "
                 "stored, so raise max_tokens"
