@@ -40,6 +40,8 @@ DECISIONS = "http://localhost:8755"
 """The address that the pages give a decision model. The tests start one elsewhere: that port may be taken."""
 MORE = {"runs.md": 200}
 """Pages whose programs need more: a checkpoint of step 150."""
+SAVED_AS = {"README.md": "mine.py"}
+"""Pages that tell the reader to save their program under a name."""
 
 
 def blocks(page):
@@ -73,8 +75,9 @@ def test_programs_run(page, tmp_path, cache):
         else:
             program += code
     with Running(MockConfig()) if DECISIONS in program else nullcontext() as server:
-        (tmp_path / "program.py").write_text(program.replace(DECISIONS, server.url) if server else program)
-        done = run(tmp_path, "program.py", HUNCH_CACHE=cache)
+        saved_as = SAVED_AS.get(page.name, "program.py")
+        (tmp_path / saved_as).write_text(program.replace(DECISIONS, server.url) if server else program)
+        done = run(tmp_path, saved_as, HUNCH_CACHE=cache)
     assert done.returncode == 0, done.stderr
 
 
