@@ -249,3 +249,46 @@ def test_a_run_goes_on_after_its_server_has_died(tmp_path: Path, monkeypatch: py
     second = subprocess.run(command, capture_output=True, text=True, check=False)
     assert second.returncode == 0, second.stderr
     assert (out / "summary.json").exists()
+
+
+ENDING = """
+import fcntl, sys, time
+from pathlib import Path
+folder = Path(sys.argv[1])
+locks = [(folder / name).open("a") for name in ("alive", "users")]
+for lock in locks:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(3)
+"""
+"""A server that has decided to end, and whose memory takes some seconds to be free."""
+
+
+def test_nobody_joins_a_server_that_ends(file: Path) -> None:
+    first = lm.load("smollm2?threads=1", cache=None)
+    folder = llama_server.place()
+    stored = (folder / "server.json").read_text()
+    first.model._use.close()
+    os.kill(llama_server.running_server().process, signal.SIGKILL)  # type: ignore[union-attr]
+    while llama_server.running_server() is not None:
+        time.sleep(0.05)
+    (folder / "server.json").write_text(stored)
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDING, str(folder)], stdout=subprocess.PIPE, text=True
+    ) as ending:
+        assert ending.stdout is not None
+        assert ending.stdout.readline() == "held\n"
+        assert llama_server.running_server() is not None  # it looks as if it could be joined
+        second = lm.load("smollm2?threads=1", cache=None)
+        assert ending.poll() is not None or ending.wait(1) is not None
+    assert second.generate([LONG], sampling=Sampling(max_tokens=2))[0][0]
+
+
+def test_a_server_ends_after_its_last_user_and_the_next_one_finds_another() -> None:
+    """The second user comes when the first server is about to end: it joins it in time, or starts another."""
+    first = lm.load("smollm2?threads=1", cache=None)
+    for wait in (llama_server.GRACE, llama_server.GRACE + 0.3):
+        first.model._use.close()
+        time.sleep(wait)
+        first = lm.load("smollm2?threads=1", cache=None)
+        assert first.generate([f"{LONG} {wait}"], sampling=Sampling(max_tokens=2))[0][0]

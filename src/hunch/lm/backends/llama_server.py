@@ -5,7 +5,8 @@ its own, which also keeps an abort of llama.cpp away from a run. Locks of the op
 it; they vanish with their process, so nothing hangs after a crash:
 
 ``alive``   held by the server as long as it runs
-``users``   shared by all that use it; when nobody holds it for :data:`GRACE` seconds, the server ends
+``users``   shared by all that use it; when nobody holds it for :data:`GRACE` seconds, the server takes it
+            for itself alone and ends
 ``start``   held while a server is looked for and started
 
 The module is run as ``python -m hunch.lm.backends.llama_server SETTINGS``.
@@ -221,8 +222,12 @@ class Use:
             running = running_server()
             if running is not None and not running.settings.answers_for(settings):
                 _end_unused(running, folder)
-                running = None
+            # A server that ends holds both locks until its memory is free, which may take a second. So the
+            # lock is waited for, and what runs is looked for again.
             fcntl.flock(self._users, fcntl.LOCK_SH)
+            running = running_server()
+            if running is not None and not running.settings.answers_for(settings):
+                raise _is_used(running)
             if running is None:
                 if say:
                     say(f"starting llama.cpp with {Path(settings.file).name}")
@@ -281,12 +286,10 @@ def why_it_ended() -> str:
 
 def _free(lock: IO[str]) -> bool:
     """Return whether nobody holds a lock; it is not kept."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    fcntl.flock(lock, fcntl.LOCK_UN)
-    return True
+    free = _take(lock)
+    if free:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    return free
 
 
 def _end_unused(running: Served, folder: Path) -> None:
@@ -297,11 +300,7 @@ def _end_unused(running: Served, folder: Path) -> None:
     """
     with (folder / "users").open("a") as users:
         if running.settings.stays or not _free(users):
-            raise HunchError(
-                f"llama.cpp serves {Path(running.settings.file).name} on this machine (process "
-                f"{running.process}), and two servers would slow each other down: wait until it ends, end it "
-                f"with 'kill {running.process}', or ask it as openai: at {running.address}."
-            )
+            raise _is_used(running)
     os.kill(running.process, signal.SIGTERM)
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
@@ -309,6 +308,14 @@ def _end_unused(running: Served, folder: Path) -> None:
             return
         time.sleep(0.05)
     raise HunchError(f"The llama.cpp server of process {running.process} does not end: end it by hand.")
+
+
+def _is_used(running: Served) -> HunchError:
+    return HunchError(
+        f"llama.cpp serves {Path(running.settings.file).name} on this machine (process {running.process}), "
+        "and two servers would slow each other down: wait until it ends, end it with "
+        f"'kill {running.process}', or ask it as openai: at {running.address}."
+    )
 
 
 def _start(settings: Settings, folder: Path) -> Served:
@@ -406,7 +413,8 @@ def serve(settings: Settings) -> None:
         new.replace(folder / "server.json")
         if settings.stays:
             print(f"serving {Path(settings.file).name} at {address} (Ctrl-C ends it)", flush=True)
-        _wait(folder, stays=settings.stays)
+        _users = _wait(folder, stays=settings.stays)  # open until the process is gone
+        (folder / "server.json").unlink(missing_ok=True)
     except OSError as error:
         with contextlib.suppress(OSError):  # the disk of the log may be the full one
             print(f"hunch: {folder} cannot be written ({error.strerror})", file=sys.stderr, flush=True)
@@ -414,14 +422,29 @@ def serve(settings: Settings) -> None:
     os._exit(0)
 
 
-def _wait(folder: Path, *, stays: bool) -> None:
-    """Return when nobody has used the server for a while; never if it stays."""
+def _wait(folder: Path, *, stays: bool) -> IO[str]:
+    """Return when nobody has used the server for a while; never if it stays.
+
+    Returns:
+        The lock of the users, which is this process's alone. While it is held nobody joins the server.
+    """
+    users = (folder / "users").open("a")
     unused_since = time.monotonic()
-    with (folder / "users").open("a") as users:
-        while stays or time.monotonic() - unused_since < GRACE:
-            time.sleep(0.5)
-            if stays or not _free(users):
-                unused_since = time.monotonic()
+    while True:
+        time.sleep(0.5)
+        if stays or not _free(users):
+            unused_since = time.monotonic()
+        elif time.monotonic() - unused_since >= GRACE and _take(users):
+            return users
+
+
+def _take(lock: IO[str]) -> bool:
+    """Take a lock for this process alone; return whether nobody else held it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":
