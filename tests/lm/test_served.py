@@ -30,7 +30,8 @@ pytestmark = [pytest.mark.served, pytest.mark.filterwarnings("ignore:.* refuses 
 PATIENCE = 300.0  # seconds; a crowded machine takes long to import what the server needs
 PROMPTS = [f"You see a fridge {i}, a table 2 and a mug 3.\nAction:" for i in range(4)]
 GREEDY = Sampling(max_tokens=6, temperature=0, stop=())
-FREE = Sampling(max_tokens=6, stop=())
+FREE = Sampling(max_tokens=24, stop=())
+ENDS = list(range(2, 400, 2))  # half of all tokens end a text, so that one in 16 million is cut at 24 tokens
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
@@ -39,6 +40,7 @@ TEMPLATE = (
 
 class Served(NamedTuple):
     folder: Path
+    ending: Path  # the same model, whose texts end soon
     url: str
 
 
@@ -46,26 +48,28 @@ class Served(NamedTuple):
 def served(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     import transformers
 
-    folder = Path(shutil.copytree(folders["gpt2"], tmp_path_factory.mktemp("served") / "gpt2"))
-    (folder / "chat_template.jinja").write_text(TEMPLATE)
-    # Without do_sample the server always takes the likeliest token, at any temperature.
-    transformers.GenerationConfig(
-        do_sample=True, top_k=0, bos_token_id=1, eos_token_id=2, pad_token_id=0
-    ).save_pretrained(folder)
+    place = tmp_path_factory.mktemp("served")
+    for name, ends in (("gpt2", [2]), ("ending", ENDS)):
+        folder = Path(shutil.copytree(folders["gpt2"], place / name))
+        (folder / "chat_template.jinja").write_text(TEMPLATE)
+        # Without do_sample the server always takes the likeliest token, at any temperature.
+        transformers.GenerationConfig(
+            do_sample=True, top_k=0, bos_token_id=1, eos_token_id=ends, pad_token_id=0
+        ).save_pretrained(folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = (folder.parent / "log.txt").open("w+")
-    command = f"serve {folder} --host 127.0.0.1 --port {port} --device cpu --dtype float32".split()
+    log = (place / "log.txt").open("w+")
+    command = f"serve --host 127.0.0.1 --port {port} --device cpu --dtype float32".split()
     server = subprocess.Popen(
         [sys.executable, "-m", "transformers.cli.transformers", *command], stdout=log, stderr=log
     )
     patience = time.monotonic() + PATIENCE
     while not _healthy(port):
-        assert server.poll() is None, (folder.parent / "log.txt").read_text()[-2000:]
+        assert server.poll() is None, (place / "log.txt").read_text()[-2000:]
         assert time.monotonic() < patience, "the server does not answer"
         time.sleep(0.5)
-    yield Served(folder, f"http://127.0.0.1:{port}/v1")
+    yield Served(place / "gpt2", place / "ending", f"http://127.0.0.1:{port}/v1")
     server.terminate()
     server.wait()
 
@@ -78,11 +82,12 @@ def _healthy(port: int) -> bool:
         return False
 
 
-def load(served: Served, cache: Path | None = None, **options: object) -> lm.Cached:
+def load(served: Served, cache: Path | None = None, *, ending: bool = False, **options: object) -> lm.Cached:
     chosen = {"base_url": served.url, "evidence": "L0", "timeout": PATIENCE, "concurrency": 1, **options}
-    return lm.load(f"openai:{served.folder}", cache=cache, **chosen)
+    return lm.load(f"openai:{served.ending if ending else served.folder}", cache=cache, **chosen)
 
 
+@pytest.mark.filterwarnings("ignore:.* cut an answer at max_tokens=6:hunch.core.HunchWarning")
 def test_the_served_texts_are_those_of_this_process(served: Served) -> None:
     """By completions a text as it is, by chat messages through the same template."""
     here = lm.load(f"hf:{served.folder}", cache=None)
@@ -105,12 +110,12 @@ def test_what_it_does_not_offer_is_found_out(served: Served) -> None:
 
 
 def test_samples_are_kept_counted_and_paid(served: Served, tmp_path: Path) -> None:
-    first = load(served, tmp_path / "a.sqlite", price_in=1e6, price_out=1e6)
+    first = load(served, tmp_path / "a.sqlite", ending=True, price_in=1e6, price_out=1e6)
     texts = first.generate(PROMPTS[:2], 4, FREE)
     assert all(len(set(own)) > 1 for own in texts)
-    assert first.usage.completion_tokens <= 2 * 4 * 6
+    assert first.usage.completion_tokens <= 2 * 4 * 24
     assert first.usage.cost == first.usage.prompt_tokens + first.usage.completion_tokens > 0
-    again = load(served, tmp_path / "a.sqlite", price_in=1e6, price_out=1e6)
+    again = load(served, tmp_path / "a.sqlite", ending=True, price_in=1e6, price_out=1e6)
     assert again.generate(PROMPTS[:2], 4, FREE) == texts
     assert again.usage.calls == 0
     with Ledger({"lm": again}, Budget(calls=10)).enforced(), pytest.raises(BudgetError):
