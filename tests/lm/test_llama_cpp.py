@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,8 +35,21 @@ OPTIONS = (
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _own_place() -> Iterator[None]:
+    """A server beside that of a run which goes on meanwhile; it ends with the tests."""
+    place = Path(tempfile.mkdtemp(prefix="hunch-test-"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(place))
+        yield
+        running = llama_server.running_server()
+    if running is not None:
+        os.kill(running.process, signal.SIGKILL)
+    shutil.rmtree(place, ignore_errors=True)
+
+
 @pytest.fixture(scope="module")
-def model() -> lm.Cached:
+def model(_own_place: None) -> lm.Cached:
     return lm.load("smollm2?threads=1", cache=None)
 
 
