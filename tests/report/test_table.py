@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 from hunch.report.table import Row, verdict, write
@@ -99,3 +101,42 @@ def test_it_is_written_beside_the_table(tmp_path: Path) -> None:
     assert (stored[1]["requests, action prior"], "requests, action prior" in stored[0]) == (7, False)
     assert stored[1]["by_seed"] == {"0": 0.7, "1": 0.75, "2": 0.73}
     assert (stored[1]["success_low"], stored[1]["success_range_of"]) == (0.7, 3)
+
+
+# ---- searches for programs --------------------------------------------------------------------------------
+
+
+def search(label: str, model: str, *best: float) -> Row:
+    """A search in which no program solves the problem."""
+    known = {"best": over_seeds(best), "best_by_seed": dict(enumerate(best))}
+    return replace(row(label, model, "L3" if model == "m" else "-", *[0.0] * len(best)), **known)
+
+
+def test_a_search_for_programs_is_judged_by_its_best_programs() -> None:
+    table = [search("bandit", "m", -117.0, -117.0, -120.0), search("mutator", "none", -200.0, -200.0, -190.0)]
+    assert verdict(table) == ["bandit (L3) over mutator: shown, by 78.67 [60.02, 97.31]"]
+    assert verdict([replace(each, best=None) for each in table]) == [
+        "bandit (L3) over mutator: cannot be shown here (no run of either ever succeeded), "
+        "lead 0.00 [0.00, 0.00]"
+    ]
+
+
+def test_a_run_without_a_program_that_runs_has_no_score() -> None:
+    table = [search("bandit", "m", 3.0, 4.0, 5.0, 6.0), search("mutator", "none", 1.0, nan, 1.0, 1.0)]
+    assert verdict(table) == ["bandit (L3) over mutator: not shown, by 3.67 [-0.13, 7.46]"]  # of three pairs
+
+
+def test_few_searches_are_listed_by_their_best_programs() -> None:
+    table = [search("bandit", "m", -117.0), search("mutator", "none", -100.0)]
+    (line,) = verdict(table)
+    assert line.startswith(
+        "none from 1 seed in common, 3 are needed (--seeds 3). Best program, best first: mutator"
+    )
+
+
+def test_the_file_of_a_table_has_the_best_programs_of_a_search_only(tmp_path: Path) -> None:
+    write([search("bandit", "m", 1.0, 2.0, 3.0)], tmp_path / "search")
+    (stored,) = json.loads((tmp_path / "search" / "table.json").read_text())
+    assert (stored["best"], stored["best_by_seed"]) == (2.0, {"0": 1.0, "1": 2.0, "2": 3.0})
+    write(TABLE, tmp_path / "table")
+    assert "best" not in json.loads((tmp_path / "table" / "table.json").read_text())[0]

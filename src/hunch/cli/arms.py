@@ -126,7 +126,8 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
         write(table, out)
         Console().print(_render(table, title))
         print("".join(f"Verdict: {line}.\n" for line in verdict(table)), end="")
-        print("".join(f"Lead: {lead}.\n" for lead in leads(outcomes)), end="")
+        if table[0].best is None:  # the lead is one of the success
+            print("".join(f"Lead: {lead}.\n" for lead in leads(outcomes)), end="")
         done = [outcome.job for outcome in outcomes if outcome.result]
         print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")
     failed = [outcome for outcome in outcomes if outcome.result is None]
@@ -172,23 +173,25 @@ def _render(table: Sequence[Row], title: str) -> Table:
         collapse_padding=True,
     )
     roles = list(dict.fromkeys(role for row in table for role in row.requests))
-    spread = "range" if any(row.success.range_of for row in table) else "95 %"
+    spread = "range" if any(row.score.range_of for row in table) else "95 %"
+    halves = table[0].best is None  # a search has no success whose half could be reached
     grid.add_column("method")
     grid.add_column("model")
-    grid.add_column(rf"success \[{spread}]", justify="right", no_wrap=True)
-    for heading in ("half at", *roles, "calls"):
+    grid.add_column(rf"{table[0].measure} \[{spread}]", justify="right", no_wrap=True)
+    for heading in (*(["half at"] if halves else []), *roles, "calls"):
         grid.add_column(heading, justify="right")
     for row in table:
         half = "never" if row.steps_to_half is None else f"{row.steps_to_half:,}"
         asked = (f"{row.requests[role]:,}" if role in row.requests else "-" for role in roles)
-        counts = (row.success.short(), half, *asked, f"{row.calls:,}")
+        counts = (row.score.short(), *([half] if halves else []), *asked, f"{row.calls:,}")
         grid.add_row(row.label, f"{row.model} {row.evidence}", *counts)
     return grid
 
 
 CAPTION = (
     "L0 to L3: evidence level. success: success rate in the last quarter of the steps, interquartile mean "
-    "over seeds with bootstrap interval (range below five seeds). half at: steps until half of 50 episodes, "
+    "over seeds with bootstrap interval (range below five seeds); best program: its fitness, in the same "
+    "way. half at: steps until half of 50 episodes, "
     "and half of the next 50, succeeded, median over seeds. Under a role: its requests over all seeds, "
     "cached or not; calls: requests that reached a model. Verdict: shown if the 95 % interval of the lead, "
     "paired by seed, is above 0; not shown does not mean equal; cannot be shown here: too few seeds, or no "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hunch.core import FloatArray, HunchError
+from hunch.envs.design.problem import is_design_problem
 from hunch.extras import library
 from hunch.printable import printable
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
@@ -39,6 +40,10 @@ X = {
 """Possible x axes of a curve, with their titles."""
 LIFE = {"episode": "episode of the lifetime"}
 """The x axis of curves over the episodes of lifetimes, with its title."""
+PROGRAMS = "programs"
+"""Title of the x axis of a search for programs."""
+BEST = {"best": "fitness of the best program so far"}
+"""The y axis of a search for programs, with its title."""
 UPDATES = "updates"
 """Title of the x axis if all runs learn from recorded data only."""
 Y = {"success": "success, last 50 episodes", "return": "return, last 50 episodes"}
@@ -157,17 +162,17 @@ def _ascending(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def draw_curves(todo: Sequence[Job], path: Path, title: str) -> Path:
-    """Draw the success rate of a comparison over environment steps and save it as PNG; see :func:`draw`."""
+    """Draw the score of a comparison over environment steps and save it as PNG; see :func:`draw`."""
     arms: dict[Arm, list[Points]] = {}
     for job in todo:
         arms.setdefault(job.arm, []).append(course(job.folder, job.config.steps))
     return draw({title: arms}, path)
 
 
-def draw(
-    panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "success", x: str = "steps"
-) -> Path:
-    """Draw success rates, or another value, over environment steps or episodes, and save them as PNG.
+def draw(panels: dict[str, dict[Arm, list[Points]]], path: Path, y: str = "", x: str = "steps") -> Path:
+    """Draw a value over environment steps or episodes, and save the picture as PNG.
+
+    Without ``y`` it is the success rate; in a search for programs, the fitness of the best so far.
 
     There is one panel per title, and one line per arm: the interquartile mean over seeds, with its 95 %
     bootstrap interval as a band.
@@ -179,7 +184,7 @@ def draw(
     for subfigure, (title, arms) in zip(
         figure.subfigures(len(panels), squeeze=False)[:, 0], panels.items(), strict=True
     ):
-        _draw_panel(subfigure, arms, title, x, y)
+        _draw_panel(subfigure, arms, title, x, y or score_of(arms))
     data = io.BytesIO()
     figure.savefig(data, format="png", metadata={"Software": None})
     write_atomically(path, data.getvalue())  # not through a link to another file
@@ -213,8 +218,22 @@ def as_csv(panels: dict[str, dict[Arm, list[Points]]]) -> str:
 
 
 def unit(arms: Iterable[Arm]) -> str:
-    """Return the unit of the runs' steps: environment steps, or updates if all learn from data only."""
+    """Return the unit of the runs' steps: environment steps, programs, or updates if only data are read."""
+    arms = list(arms)
+    if all(searches(arm) for arm in arms):
+        return PROGRAMS
     return UPDATES if all(arm.config.offline for arm in arms) else X["steps"]
+
+
+def searches(arm: Arm) -> bool:
+    """Return whether an arm searches for programs, so that its best one is its score."""
+    return "env" not in arm.config.objects and is_design_problem(arm.config.env)
+
+
+def score_of(arms: Mapping[Arm, Sequence[Points]]) -> str:
+    """Return what arms are drawn by: ``best`` if all search for programs and say so, else ``success``."""
+    said = all("best" in points for runs in arms.values() for points in runs)
+    return "best" if arms and said and all(map(searches, arms)) else "success"
 
 
 def blank(panels: int) -> Any:
@@ -250,7 +269,7 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, x: str, 
         label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=_cut(label), linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel=LIFE.get(x) or unit(arms), ylabel=y if x in LIFE else Y.get(y, y))
+    axes.set(xlabel=LIFE.get(x) or unit(arms), ylabel=y if x in LIFE else (Y | BEST).get(y, y))
     if y == "success":
         axes.set_ylim(-0.02, 1.02)
     axes.set_title(_shown(title), loc="left", fontsize=11)

@@ -124,15 +124,16 @@ function radios(place, name, titles) {
 function showLead() {
   const { arms, steps } = current();
   const seeds = arms.map((arm) => arm.seeds), runs = seeds.reduce((sum, n) => sum + n, 0);
-  const best = arms.reduce((a, b) => ((b.final.success[0] ?? -1) > (a.final.success[0] ?? -1) ? b : a));
-  const [value, low, high] = best.final.success;
+  const { score } = current(), end = (arm) => arm.final[score][0] ?? -Infinity;
+  const best = arms.reduce((a, b) => (end(b) > end(a) ? b : a));
+  const [value, low, high] = best.final[score];
   const over = best.seeds > 1 ? "seeds" : "the episodes of one run";
   const interval = low === null ? "no interval" : `${spread(best.seeds) === "range" ? "range" : "95 % interval"} ${fixed(low)} to ${fixed(high)} over ${over}`;
   byId("title").textContent = current().title;
   byId("lead").textContent = `${many(runs, "run")}: ${many(arms.length, "arm")}, ${range(Math.min(...seeds), Math.max(...seeds))} ` +
     `seed${Math.max(...seeds) > 1 ? "s" : ""} each, ${plain(steps)} ${current().unit} per run. ` +
     (value === null ? "No episode ended in the last quarter of the steps."
-      : `Highest success at the end: ${best.label}, ${fixed(value)} (${interval}; evidence ${best.evidence}).`);
+      : `${score === "best" ? "Best program" : "Highest success at the end"}: ${best.label}, ${fixed(value)} (${interval}; evidence ${best.evidence}).`);
 }
 
 const unitOf = (x) => x === "steps" ? current().unit : DATA.x[x];
@@ -188,14 +189,15 @@ function toggle(index) {
 }
 
 // What a method logs of its own has no title but its name, and no score at the end.
-const titleOf = (y) => (shown.x !== "episode" && DATA.y[y]) || y.replaceAll("_", " ");
-const scored = () => (shown.y in DATA.y ? shown.y : "success");
+const titleOf = (y) => (shown.x !== "episode" && DATA.y[y]) || (y === current().score && SCORES[y]) || y.replaceAll("_", " ");
+const scored = () => (shown.y in current().beats ? shown.y : current().score);
+const SCORES = { success: "Success rate", return: "Mean return", best: "Fitness of the best program" };
 
 function showFinal() {
   const { arms } = current(), y = scored();
   const span = scoreRange(y, arms.flatMap((arm) => arm.final[y]));
   const axis = el("span", { class: "ends" }, el("span", {}, plain(span[0])), el("span", {}, plain(span[1])));
-  byId("final-title").textContent = y === "success" ? "Success rate" : "Mean return";
+  byId("final-title").textContent = SCORES[y];
   const rows = ordered().map(({ arm, index }) => [named(index, arm.label), interval(arm.final[y], span, index), estimate(arm.final[y])]);
   const drawn = table(["arm", axis, `value [${spreads()}]`], rows, { figures: [2], name: "final" });
   byId("final").replaceChildren(drawn);
@@ -296,7 +298,8 @@ function curvesText() {
 }
 
 function showComparison() {
-  if (!(shown.y in DATA.y) && !current().more.includes(shown.y)) shown.y = "success";
+  // A search for programs is judged by its best program, everything else by its success.
+  if (current().score === "best" || (!(shown.y in DATA.y) && !current().more.includes(shown.y))) shown.y = current().score;
   radios("y-choice", "y", { ...DATA.y, ...Object.fromEntries(current().more.map((name) => [name, titleOf(name)])) });
   shown.hidden.clear();
   showLead();

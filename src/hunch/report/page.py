@@ -104,8 +104,11 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
     more = dict.fromkeys(n for group in members for run in group for n in run.points if n not in plain)
     # Of each arm, the return at the end, by seed.
     returns = [{run.config.seed: final_return(run.result) for run in arm_runs} for arm_runs in members]
+    searched = table[0].best is not None
+    best = {"best": _beats(table, [row.best_by_seed for row in table])} if searched else {}
     return {
         "more": list(more),
+        "score": "best" if searched else "success",
         "title": comparison.title,
         "place": comparison.place,
         "steps": comparison.steps,
@@ -114,6 +117,7 @@ def _comparison(comparison: Comparison, runs: Sequence[Run]) -> dict[str, Any]:
         "beats": {
             "success": _beats(table, [row.by_seed for row in table], best=1.0),
             "return": _beats(table, returns),
+            **best,
         },
         "verdict": verdict(table),
         "settings": _settings(list(comparison.arms)),
@@ -138,7 +142,11 @@ def _arm(arm: tuple[Arm, list[Run]], row: Row, runs: Sequence[Run]) -> dict[str,
             **{f"{x} {y}": _curve(learning_curve(points, x, y)) for x in X for y in (*Y, *_more(points))},
             **{f"{x} {y}": _curve(learning_curve(lives, x, y)) for x in LIFE for y in Y if lives},
         },
-        "final": {"success": _success(row, members), "return": _estimate(row.returns)},
+        "final": {
+            "success": _success(row, members),
+            "return": _estimate(row.returns),
+            **({"best": _estimate(row.best)} if row.best else {}),
+        },
         "stepsToHalf": row.steps_to_half,
         "costs": {
             **{f"requests, {role}": asked for role, asked in row.requests.items()},

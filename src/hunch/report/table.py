@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hunch import methods
 from hunch.lm.settings import SILENT
 from hunch.lm.usage import Usage
 from hunch.printable import printable, printable_values
+from hunch.report.curves import searches
 from hunch.rl.statistics import FEWEST, Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
@@ -38,6 +40,9 @@ class Row:
         steps_to_half: Median over seeds of the steps until half of 50 episodes succeeded, and half of the 50
             after them; None if fewer than half of the seeds reached it.
         by_seed: Success rate of each seed.
+        best: In a search for programs, the fitness of each seed's best program, with the same statistics as
+            the success; else None. The verdict then compares these.
+        best_by_seed: Fitness of the best program of each seed, nan if all failed.
         requests: Requests over all seeds, cached or not, by the role of the model.
         calls: Requests over all seeds that reached a model; ``hits`` are those that a cache answered.
         tokens: Tokens that the model read and wrote, over all seeds.
@@ -65,12 +70,27 @@ class Row:
     seconds: float
     others: dict[str, float] = field(default_factory=dict)
     silent: int = 0
+    best: Estimate | None = None
+    best_by_seed: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def score(self) -> Estimate:
+        """What the verdict compares: the success, or the fitness of the best program in a search."""
+        return self.best or self.success
+
+    @property
+    def measure(self) -> str:
+        """The name of the score: ``success`` or ``best program``."""
+        return "best program" if self.best else "success"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row with plain values, for JSON and CSV."""
         plain: dict[str, Any] = {}
+        searched = ("best", "best_by_seed")
         for entry in fields(self):
             value = getattr(self, entry.name)
+            if entry.name in searched and not self.best:
+                continue
             if isinstance(value, Estimate):
                 plain[entry.name] = value.value
                 plain |= {f"{entry.name}_{end}": getattr(value, end) for end in ("low", "high", "range_of")}
@@ -89,6 +109,8 @@ def _row(arm: Arm, results_by_seed: Mapping[int, Result]) -> Row:
     results = list(results_by_seed.values())
     courses = [result.course for result in results]
     by_seed = {seed: result.success.value for seed, result in results_by_seed.items()}
+    searched = searches(arm)
+    best_by_seed = {seed: result.best for seed, result in results_by_seed.items()} if searched else {}
 
     def total(*names: str) -> float:
         return sum(result.usage.get(name, 0) for result in results for name in names)
@@ -114,6 +136,8 @@ def _row(arm: Arm, results_by_seed: Mapping[int, Result]) -> Row:
         model_seconds=round(total("seconds"), 3),
         seconds=round(sum(result.seconds for result in results), 3),
         silent=int(total("silent")),
+        best=over_seeds([best for best in best_by_seed.values() if not isnan(best)]) if searched else None,
+        best_by_seed=best_by_seed,
         others={name: total(name) for result in results for name in result.usage if name not in COUNTED},
     )
 
@@ -140,11 +164,12 @@ def verdict(table: Sequence[Row]) -> list[str]:
 
     Each method whose model fills a role, except controls, is compared with every other method; if there
     are only rules and controls, these are compared. There are three verdicts, by
-    :func:`hunch.rl.statistics.contrast`: *shown* if Student's two-sided 95 % interval of the lead in success,
-    paired by seed, is above 0; *not shown*, which does not mean that the methods are equal; and *cannot be
-    shown here*, with what is missing: pairs of seeds, room above the other method, or any success. A control
-    is named without its method. A model with many useless answers is named in a sentence. If no two methods
-    have enough seeds in common, one sentence says so and what each has, best first.
+    :func:`hunch.rl.statistics.contrast`: *shown* if Student's two-sided 95 % interval of the lead, paired by
+    seed, is above 0; *not shown*, which does not mean that the methods are equal; and *cannot be shown here*,
+    with what is missing: pairs of seeds, room above the other method, or any success. The lead is one in
+    success; in a search for programs, one in the fitness of the best. A control is named without its method.
+    A model with many useless answers is named in a sentence. If no two methods have enough seeds in common,
+    one sentence says so and what each has, best first.
     """
     informed = [row for row in table if row.model not in ("none", "uniform")]
     real = [row for row in informed if row.evidence != "L0"]
@@ -166,12 +191,15 @@ def verdict(table: Sequence[Row]) -> list[str]:
 def _no_verdict(table: Sequence[Row], pairs: int) -> str:
     """Return the sentence for a comparison with too few seeds; ``pairs`` is the most that two arms share."""
     shared = f"{pairs} seed{'s' * (pairs != 1)} in common"
-    best_first = sorted(table, key=lambda row: -np.nan_to_num(row.success.value, nan=-1.0))
-    successes = "; ".join(f"{row.label} ({row.evidence}) {row.success.short()}" for row in best_first)
-    return f"none from {shared}, {FEWEST} are needed (--seeds {FEWEST}). Success, best first: {successes}"
+    best_first = sorted(table, key=lambda row: -np.nan_to_num(row.score.value, nan=-np.inf))
+    scores = "; ".join(f"{row.label} ({row.evidence}) {row.score.short()}" for row in best_first)
+    measure = table[0].measure.capitalize()
+    return f"none from {shared}, {FEWEST} are needed (--seeds {FEWEST}). {measure}, best first: {scores}"
 
 
 def _over(row: Row, other: Row) -> Contrast:
+    if row.best:
+        return contrast(row.best_by_seed, other.best_by_seed)
     return contrast(row.by_seed, other.by_seed, best=1.0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from io import BytesIO
 from itertools import groupby
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 from typing import Any, overload
 
 from hunch.core import Agent, EvidenceLevel, UsageError
@@ -151,6 +151,12 @@ class Result:
         """Last step and success of each episode; of evaluation episodes if the run learnt from data only."""
         episodes = self.episodes or self.evaluations
         return [episode.step for episode in episodes], [episode.success for episode in episodes]
+
+    @property
+    def best(self) -> float:
+        """Highest return of an episode: in a search for programs, the best one's fitness; nan without any."""
+        known = [e.episode_return for e in self.episodes if not isnan(e.episode_return)]
+        return max(known, default=nan)
 
     def summary(self) -> dict[str, Any]:
         """Return the contents of ``summary.json``."""

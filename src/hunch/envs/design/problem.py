@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -226,6 +228,20 @@ class DesignProblem(TextEnv):
 
     def _raw(self) -> Any:
         return self.trial
+
+
+def is_design_problem(env: str) -> bool:
+    """Return whether an environment asks for programs, without making it; False if its class is not known.
+
+    Args:
+        env: Id of an environment of Gymnasium.
+    """
+    try:
+        entry = gym.spec(env).entry_point
+        made = load_env_creator(entry) if isinstance(entry, str) else entry
+    except (gym.error.Error, ImportError, AttributeError, ValueError):
+        return False
+    return isinstance(made, type) and issubclass(made, DesignProblem)
 
 
 def _described(error: BaseException) -> str:
