@@ -48,7 +48,7 @@ FIRST_HITS = {
     "checkpoint": "guides/runs.html",
     "config": "guides/runs.html",
     "yaml": "guides/runs.html",
-    "wandb": "guides/runs.html#boards-logging-to-tensorboard-wb-wandb-mlflow",
+    "wandb": "guides/runs.html#boards-logging-to-tensorboard-wandb-mlflow",
     "plot": "guides/report.html",
     "confidence interval": "guides/report.html",
     "gpu": "guides/",
