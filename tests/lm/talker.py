@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
     def reply(self, body: dict[str, Any]) -> None:
         self.server.asked.append((self.path, body))
         status, said = self.server.answer(self.path, body)
-        text = json.dumps(said).encode()
+        text = said.encode() if isinstance(said, str) else json.dumps(said).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(text)))

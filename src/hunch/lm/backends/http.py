@@ -277,7 +277,10 @@ class Line:
                 f"{self.account.host} repeats the key in a reply, which is not used.", passing=False
             )
         try:
-            reply = json.loads(text, object_pairs_hook=_once if request.unique_keys else None)
+            # Some servers begin with a byte order mark, which is no part of the reply.
+            reply = json.loads(
+                text.removeprefix("\ufeff"), object_pairs_hook=_once if request.unique_keys else None
+            )
         except (ValueError, RecursionError):
             reply = None
         try:
@@ -286,8 +289,9 @@ class Line:
             answer = error
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             count(request, None)
-            shown = self.clean(text) or "nothing"
-            return RequestError(f"{self.account.host} sent a malformed reply: {shown}")
+            failed = isinstance(reply, dict) and bool(reply.get("error"))
+            shown = self.clean(message(text) if failed else text) or "nothing"
+            return RequestError(f"{self.account.host} {_fault(text, failed)}: {shown}")
         count(request, reply)
         return answer
 
@@ -405,6 +409,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(entries) < len(pairs):
         raise ValueError("a key is named twice")
     return entries
+
+
+def _fault(text: str, failed: bool) -> str:
+    """Return what is wrong with a reply that has the status of success, in words."""
+    start = text.lstrip()
+    if failed:
+        return "answers with an error"
+    if start.startswith("data:"):
+        return "streams its answer, which was not asked for: turn that off at the server. It sent"
+    if start.startswith("<"):
+        return "sent a web page: does base_url= lead to its API, which often ends in /v1? It sent"
+    return "sent a malformed reply"
 
 
 def message(text: str) -> str:
