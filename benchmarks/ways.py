@@ -194,7 +194,10 @@ def table(lines: Sequence[dict[str, Any]]) -> None:
 
     print(f"| model | environment | task | options | chance | states | {' | '.join(ways)} |")
     print(f"|{'---|' * (6 + len(ways))}")
-    for (model, bed, size, blank), by_way in cells.items():
+    beds = list(BEDS)
+    in_order = sorted(cells, key=lambda cell: (models.index(cell[0]), beds.index(cell[1]), cell[3], cell[2]))
+    for model, bed, size, blank in in_order:
+        by_way = cells[model, bed, size, blank]
         rows = [row for answered in by_way.values() for row in answered.values()]
         chance = np.mean([1 / len(row["options"]) for row in rows])
         counts = sorted({len(by_way[way]) for way in by_way})
@@ -225,8 +228,8 @@ def table(lines: Sequence[dict[str, Any]]) -> None:
         print_differences(model, [paired(each) for each in pairs])
     print()
 
-    print("| model | way | recall of 5 | favourite right | names no option | median seconds |")
-    print(f"|{'---|' * 6}")
+    print("| model | way | questions | recall of 5 | favourite right | names no option | median seconds |")
+    print(f"|{'---|' * 7}")
     for model in models:
         for way in ways:
             of_way = [row for row in lines if (row["model"], row["way"]) == (model, way)]
@@ -234,7 +237,8 @@ def table(lines: Sequence[dict[str, Any]]) -> None:
             if own_rows:
                 figures = [np.mean([score(row) for row in own_rows]) for score in (recall, favours, unread)]
                 pace = np.median([row["seconds"] for row in own_rows])
-                print(f"| {model} | {way} | {' | '.join(f'{f:.2f}' for f in figures)} | {pace:.1f} |")
+                shown = " | ".join(f"{figure:.2f}" for figure in figures)
+                print(f"| {model} | {way} | {len(own_rows)} | {shown} | {pace:.1f} |")
 
 
 def print_differences(model: str, differences: Sequence[str]) -> None:
