@@ -28,7 +28,7 @@ class StudyOptions:
     smoke: bool = False
     """Make a short run to test that the study works; its results mean nothing."""
     seeds: int | None = None
-    """Runs per method. Default: 3 (icpi: 8), with --smoke 1."""
+    """Runs per method. Default: that of the study, with --smoke 1."""
     out: Path | None = None
     """Folder of the study. Default: runs/study-NAME."""
     archive: Path | None = None
