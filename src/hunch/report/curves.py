@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from hunch.core import FloatArray, HunchError
 from hunch.envs.design.problem import is_design_problem
 from hunch.extras import library
 from hunch.printable import printable
+from hunch.report import cells
 from hunch.rl.statistics import band_over_seeds, interquartile_mean
 from hunch.runs.compare import Arm, Job
 from hunch.runs.files import read_lines, write_atomically
@@ -196,10 +196,8 @@ def as_csv(panels: dict[str, dict[Arm, list[Points]]]) -> str:
 
     The arm has the label that it has in the table, the page and the picture.
     """
-    text = io.StringIO()
-    writer = csv.writer(text)
     bounds = [f"{y}{end}" for y in Y for end in ("", "_low", "_high")]
-    writer.writerow(["comparison", "arm", "model", "seeds", "steps", *bounds])
+    records: list[dict[str, str | float]] = []
     for title, arms in panels.items():
         for arm, runs in arms.items():
             by_step: dict[float, dict[str, float]] = {}
@@ -211,10 +209,10 @@ def as_csv(panels: dict[str, dict[Arm, list[Points]]]) -> str:
                     at = by_step.setdefault(float(step), {})
                     at |= {y: value, f"{y}_low": low, f"{y}_high": high}
             for step, at in sorted(by_step.items()):
-                values = [f"{at[name]:.6g}" if np.isfinite(at.get(name, np.nan)) else "" for name in bounds]
-                whose = [printable(text) for text in (title, arm.label, arm.model)]
-                writer.writerow([*whose, len(runs), f"{step:.6g}", *values])
-    return text.getvalue()
+                known = {name: float(f"{value:.6g}") for name, value in at.items() if np.isfinite(value)}
+                whose = {"comparison": title, "arm": arm.label, "model": arm.model, "seeds": len(runs)}
+                records.append({**whose, "steps": float(f"{step:.6g}"), **known})
+    return cells.as_csv(["comparison", "arm", "model", "seeds", "steps", *bounds], records)
 
 
 def unit(arms: Iterable[Arm]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -16,7 +14,8 @@ import numpy as np
 from hunch import methods
 from hunch.lm.settings import SILENT
 from hunch.lm.usage import Usage
-from hunch.printable import printable, printable_values
+from hunch.printable import printable
+from hunch.report import cells
 from hunch.report.curves import searches
 from hunch.rl.statistics import FEWEST, Contrast, Estimate, area, contrast, first_reached, over_seeds
 from hunch.runs.compare import Arm, Outcome, by_arm
@@ -225,10 +224,6 @@ def write(table: Sequence[Row], folder: Path) -> None:
 
 def as_csv(table: Sequence[Row]) -> str:
     """Return the table as comma-separated values with a header."""
-    text = io.StringIO()
-    records = [printable_values(row.as_dict()) for row in table]
+    records = [row.as_dict() for row in table]
     names = dict.fromkeys(name for record in records for name in record)
-    writer = csv.DictWriter(text, fieldnames=list(names))
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+    return cells.as_csv(list(names), records)
