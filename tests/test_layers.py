@@ -40,6 +40,7 @@ GROUND = {
     "printable",
     "admitted",
     "little_memory",
+    "beginning",
 }
 BELOW_ROLES = GROUND | {"lm", "sandbox", "rl", "envs"}
 METHODS = BELOW_ROLES | {"roles"}
@@ -58,6 +59,7 @@ MAY_IMPORT = {
     "plugins": set(),
     "extras": {"core", "little_memory"},
     "little_memory": set(),
+    "beginning": {"little_memory"},
     "admitted": {"core"},
     "text_files": {"core"},
     "lm": GROUND,

@@ -16,12 +16,12 @@ An agent built in Python can be passed instead of a method's name:
 Read :mod:`hunch.core` first. Heavy libraries are imported where they are used.
 """
 
-from importlib.metadata import version
-from typing import TYPE_CHECKING
+from hunch import beginning
 
-from hunch import little_memory
+beginning.prepare()  # before anything else is loaded, which takes time and may not fit
 
-little_memory.say_in_a_sentence()  # before the libraries are loaded, which may not fit
+from importlib.metadata import version  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
 
 from hunch import core, envs, lazy, lm, methods, roles  # noqa: E402, F401 - of the package
 from hunch.envs import make as make  # noqa: E402

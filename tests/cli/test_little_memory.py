@@ -53,7 +53,7 @@ def test_little_memory_is_a_sentence(name, megabytes, tmp_path):
         ("MemoryError", "hunch: There is not enough memory for this."),
         ("ImportError('numpy.so: failed to map segment from shared object')", "There is not enough memory"),
         ("SystemError('<f> returned NULL without setting an exception')", "There is not enough memory"),
-        ("KeyboardInterrupt", "hunch: stopped."),
+        ("KeyboardInterrupt", "hunch: stopped; the same command begins again."),
     ],
 )
 def test_what_happens_while_libraries_are_loaded_is_a_sentence(line, fault, sentence, tmp_path):

@@ -2,15 +2,20 @@
 
 import os
 import pty
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 import hunch
+from hunch.lm import Cached, Store
+from hunch.lm.backends.scripted import ScriptedModel, overlap
 from hunch.runs.files import read_lines
 from hunch.runs.stored import finished
 
@@ -26,10 +31,11 @@ def ready():
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
 
 
-def started(folder, *line):
+def started(folder, *line, env=None):
     return subprocess.Popen(
         [COMMAND, *line],
         cwd=folder,
+        env=env,
         text=True,
         preexec_fn=ready,
         stderr=subprocess.PIPE,
@@ -124,3 +130,90 @@ def test_other_long_commands_say_how_to_go_on(name, number, tmp_path):
     assert advice in errors
     assert errors.count("\n") == 1
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+SENDER = """
+import os, sys
+line = " ".join(sys.orig_argv)
+if "bin/hunch" in line and "multiprocessing" not in line:
+    def send(name):
+        before = getattr(os, name)
+        def call(*arguments, **named):
+            if os.environ.pop("SIGNAL", "") and "hunch" in sys._getframe(1).f_code.co_filename:
+                os.kill(os.getpid(), int(number))
+            return before(*arguments, **named)
+        setattr(os, name, call)
+    number = os.environ.get("SIGNAL", "")
+    if number:
+        send("replace")
+"""
+"""What a process does first: it sends itself a signal when it is about to give a file its name."""
+WRITERS = {
+    "import": (("data", "import", "lines.jsonl", "--env", LAKE, "--out", "out"), "out was not written"),
+    "report": (("report", "run", "--out", "out.html"), "the same command makes them again"),
+    "export": (("cache", "export", "out.jsonl", "--file", "answers.sqlite"), "out.jsonl was not written"),
+    "audition": (
+        ("audition", "--lm", "uniform", "--roles", "prior", "--questions", "2", "--out", "out"),
+        "asks again only what is not in the cache",
+    ),
+    "evaluate": (("evaluate", "run", "--episodes", "1", "--out", "out"), "run is unchanged"),
+}
+LINE = (
+    '{"observations": ["a", "b"], "admissible": [["Go Left"]], "actions": ["Go Left"], "rewards": [0.0], '
+    '"terminated": true, "truncated": false}\n'
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with what the commands read."""
+    folder = tmp_path_factory.mktemp("place")
+    hunch.train("q-learning", LAKE, 20, out=folder / "run")
+    (folder / "lines.jsonl").write_text(LINE)
+    store = Store(folder / "answers.sqlite")
+    Cached(ScriptedModel(overlap), store).score(["Open the fridge."], [["open the fridge", "look"]])
+    store.close()
+    (folder / "sitecustomize.py").write_text(SENDER)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "number"), zip(WRITERS, [*STOPS, *STOPS], strict=False))
+def test_a_signal_while_a_file_is_written_leaves_no_half(name, number, place, tmp_path):
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    line, advice = WRITERS[name]
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = started(tmp_path, *line, env={**environment, "SIGNAL": str(int(number))})
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert advice in errors
+    assert errors.count("\n") == 1
+    after = {path for path in tmp_path.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert not [path for path in after - before if "out" in path.parts or path.suffix == ".tmp"]
+    assert started(tmp_path, *line, env=environment).wait(timeout=120) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "number"), [(("sandbox",), STOPS[0]), (("play", LAKE), STOPS[1]), (("lm", "minilm"), STOPS[2])]
+)
+def test_a_signal_while_the_libraries_are_loaded_is_a_sentence(line, number, tmp_path):
+    process = started(tmp_path, *line)
+    wait_until(lambda: catches(process.pid, signal.SIGHUP))
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT), errors
+    assert errors == "hunch: stopped; the same command begins again.\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_server_of_an_environment_ends_with_a_sentence(number, tmp_path):
+    pytest.importorskip("openenv", reason="needs the extra 'openenv'")
+    process = started(tmp_path, "serve", LAKE, "--port", "0")
+    address = re.search(r"http://\S+", process.stdout.readline())[0]
+    with urlopen(f"{address}/schema", timeout=60) as answer:
+        assert answer.status == 200  # now it listens
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == "hunch: stopped serving; the sessions have ended, and the same command serves again.\n"

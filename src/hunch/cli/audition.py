@@ -37,9 +37,7 @@ method would have from the model, and whether this is worth the cost. Options of
 --env.NAME VALUE."""
 
 
-STOPPED = (
-    "stopped before the last question; the same command asks again only what is not in the cache of answers."
-)
+STOPPED = "stopped before the end; the same command asks again only what is not in the cache of answers."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,17 +115,17 @@ def audition(arguments: Sequence[str]) -> None:
         result = asking(list(what.lm), what.roles, blank=what.blank)
         if what.submit and not what.dry_run:
             _submit(what.submit, what.lm[0], result, asking)
-    if what.dry_run:
-        return _estimate(result, rehearsal)
-    if what.table:
-        print(result)
-    else:
-        print("\n".join([*brief(result), "", *notes(result)]))
-    if what.out:
-        what.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(what.out / "audition.html", page(result).encode())
-        write_atomically(what.out / "audition.json", json.dumps(plain(result), indent=1).encode())
-        print(f"Kept in {what.out}: audition.html, audition.json.")
+        if what.dry_run:
+            return _estimate(result, rehearsal)
+        if what.table:
+            print(result)
+        else:
+            print("\n".join([*brief(result), "", *notes(result)]))
+        if what.out:
+            what.out.mkdir(parents=True, exist_ok=True)
+            write_atomically(what.out / "audition.html", page(result).encode())
+            write_atomically(what.out / "audition.json", json.dumps(plain(result), indent=1).encode())
+            print(f"Kept in {what.out}: audition.html, audition.json.")
 
 
 def _check_submitting(what: AuditionOptions, file: Path) -> None:

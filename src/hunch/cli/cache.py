@@ -19,6 +19,7 @@ from hunch.lm.answers.archive import Archive
 from hunch.lm.answers.recorded import add_to
 from hunch.lm.answers.store import Store
 from hunch.lm.registry import per_user
+from hunch.runs.processes import stoppable
 from hunch.suggest import suggest
 
 
@@ -97,7 +98,8 @@ def stats(options: StatsOptions) -> None:
 
 def export(options: ExportOptions) -> None:
     """Write answers to a file for the model replay:FILE."""
-    exported = _archive(options).export(options.to, options.model)
+    with stoppable(f"stopped; {options.to} was not written, and the same command begins again."):
+        exported = _archive(options).export(options.to, options.model)
     print(f"{exported.written:,} answers written to {options.to}.")
     if exported.without_request:
         print(f"{exported.without_request:,} were left out: an earlier version did not store their requests.")
@@ -108,8 +110,9 @@ def export(options: ExportOptions) -> None:
 def add(options: ImportOptions) -> None:
     """Add answers of a file that 'hunch cache export' wrote; those that are there stay."""
     store = Store(options.file if options.file is not None else per_user())
-    added = add_to(store, options.source)
-    store.close()
+    with stoppable("stopped; the answers that were added stay, and the same command adds the rest."):
+        added = add_to(store, options.source)
+        store.close()
     print(f"{added:,} answers added to {store.path}.")
 
 

@@ -28,6 +28,7 @@ NOT_WRITTEN = (
     "stopped before all was recorded, so {} was not written; the same command records the same from the "
     "beginning."
 )
+NOT_IMPORTED = "stopped before all was read, so {} was not written; the same command begins again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +115,7 @@ def _collect(arguments: Sequence[str]) -> None:
     how = {"good": options.good, "seed": options.seed, "group": options.group}
     with stoppable(NOT_WRITTEN.format(options.out)):
         recorded = collect(options.env, env_options, mix, options.steps, **how)
-    dataset.save(recorded, options.out)
+        dataset.save(recorded, options.out)
     describe(recorded, Console())
 
 
@@ -134,7 +135,7 @@ def _histories(arguments: Sequence[str]) -> None:
     lives = Lives(**{entry.name: getattr(where, entry.name) for entry in fields(Lives)})
     with stoppable(NOT_WRITTEN.format(where.out)):
         recorded = histories(config, lives, where.workers or processors())
-    dataset.save(recorded, where.out)
+        dataset.save(recorded, where.out)
     describe(recorded, Console())
 
 
@@ -144,8 +145,9 @@ def _import(arguments: Sequence[str]) -> None:
     options = read(ImportOptions, prog="hunch data import", args=rest)
     env = make(options.env, **env_options)
     shown = env.n if isinstance(env, History) else 0  # length of the history that agents are shown
-    recorded = dataset.read_json_lines(options.file, options.env, env_options, history=shown)
-    dataset.save(recorded, options.out)
+    with stoppable(NOT_IMPORTED.format(options.out)):
+        recorded = dataset.read_json_lines(options.file, options.env, env_options, history=shown)
+        dataset.save(recorded, options.out)
     describe(recorded, Console())
 
 

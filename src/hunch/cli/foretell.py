@@ -16,11 +16,16 @@ from hunch.core import UsageError
 from hunch.ranges import check_settings
 from hunch.runs.foretell import Foretelling, recorded, unseen
 from hunch.runs.foretell import foretell as foretold
+from hunch.runs.processes import stoppable
 
 DESCRIPTION = """Measure world models: the share of steps that they predict completely, after one step and
 after several predicted steps, their calibration and their speed. A model is 'true' (the environment itself),
 'look-up', 'code:FILE' (a program step(state, action), or transition and reward), or any language model,
 which gets examples."""
+STOPPED = (
+    "stopped before the last prediction; the same command asks again only what is not in the cache of "
+    "answers."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +47,16 @@ def foretell(arguments: Sequence[str]) -> None:
     check_settings(what)
     if not what.models:
         raise UsageError("Name the models, as in 'hunch foretell true look-up pocket --env hunch/Chain-v0'.")
-    recording = recorded(what, env_options)
+    with stoppable(STOPPED):
+        recording = recorded(what, env_options)
     depths = list(dict.fromkeys(d for d in (1, 2, what.depth) if d <= what.depth))
     grid = Table(title=_title(what, unseen(recording)), title_justify="left", box=None, pad_edge=False)
     heads = [f"after {d}" for d in depths]
     for heading in ("model", "evidence", *heads, "confidence", "calibration", "steps/s"):
         grid.add_column(heading, justify="left" if heading in ("model", "evidence") else "right")
     for spec in what.models:
-        quality, level = foretold(spec, what, recording)
+        with stoppable(STOPPED):
+            quality, level = foretold(spec, what, recording)
         right = [f"{quality.by_depth[d - 1]:.3f}" for d in depths]
         sure = [f"{quality.confidence:.3f}", f"{quality.calibration_error:.3f}"]
         grid.add_row(spec, level or "-", *right, *sure, f"{quality.steps_per_second:,.0f}")

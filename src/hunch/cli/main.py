@@ -15,6 +15,7 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from typing import NoReturn, TextIO, cast
 
+from hunch import beginning
 from hunch.cli import trusted, unexpected
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.secret import keys
@@ -70,7 +71,9 @@ def _main(arguments: Sequence[str] | None) -> None:
             _leave_without_output(lost)
         raise
     except KeyboardInterrupt as stopped:
-        _leave(str(stopped) or "stopped.", 130)
+        if own_process:
+            beginning.end()
+        _leave(str(stopped) or beginning.STOPPED, 130)
     except Exception as error:
         for cause in (error, error.__cause__):
             if isinstance(cause, OSError) and _is_output_lost(cause):

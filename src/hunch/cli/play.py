@@ -31,6 +31,7 @@ from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs.config import RunConfig
 from hunch.runs.environments import refuse_object
 from hunch.runs.loading import load_agent
+from hunch.runs.processes import stoppable
 from hunch.runs.resolve import resolve
 from hunch.runs.stored import read_run
 
@@ -77,6 +78,11 @@ class Command(str):
 
 def play(arguments: Sequence[str]) -> None:
     """Play one episode in the terminal."""
+    with stoppable("left the episode; nothing was changed or saved."):
+        _play(arguments)
+
+
+def _play(arguments: Sequence[str]) -> None:
     rest, env_options = split_environment(arguments)
     options = read(PlayOptions, prog="hunch play", args=rest)
     agent, env_id = None, options.env
@@ -99,10 +105,7 @@ def play(arguments: Sequence[str]) -> None:
     env = _visible(env_id, env_options)
     if options.lm:
         agent = _zero_shot(options.lm, options.seed)
-    try:
-        play_episode(env, agent, options.seed, Console(), pause, seat=options.seat)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("left the episode; nothing was changed or saved.") from None
+    play_episode(env, agent, options.seed, Console(), pause, seat=options.seat)
 
 
 def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:

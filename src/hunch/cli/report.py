@@ -18,6 +18,7 @@ from hunch.report.page import page
 from hunch.report.table import as_csv, rows
 from hunch.runs.compare import Arm
 from hunch.runs.files import write_atomically
+from hunch.runs.processes import stoppable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,12 @@ def report(arguments: Sequence[str]) -> None:
             raise UsageError(
                 f"{file} is a file: name the folder of a run or a comparison, as in 'runs/demo'."
             )
+    with stoppable("stopped before all files were written; the same command makes them again."):
+        _write(options)
+
+
+def _write(options: ReportOptions) -> None:
+    """Read the runs, and write the page, the tables and the picture."""
     comparisons, left_out = collect(options.folders)
     count = sum(len(runs) for comparison in comparisons for runs in comparison.arms.values())
     print(f"{count} runs: replaying their episodes, asking their agents ...", flush=True)

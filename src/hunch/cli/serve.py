@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,6 +15,7 @@ from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.extras import library
 from hunch.ranges import PositiveFloat, PositiveInt, check_settings
+from hunch.runs.processes import stoppable
 
 DESCRIPTION = """Serve an environment by the protocol of OpenEnv (extra openenv), to TRL, verifiers and any
 other client, such as --env openenv:http://127.0.0.1:8000. Any text is an action; an inadmissible one costs a
@@ -71,4 +73,7 @@ def serve(arguments: Sequence[str]) -> None:
             hosts=(options.host, *options.hosts),
             origins=options.origins,
         )
-        openenv.server(turns, limits).run(sockets=[socket])
+        # Ctrl-C before it listens is no news either.
+        warnings.filterwarnings("ignore", "coroutine 'Server.serve' was never awaited")
+        with stoppable("stopped serving; the sessions have ended, and the same command serves again."):
+            openenv.server(turns, limits).run(sockets=[socket])

@@ -6,9 +6,9 @@ import errno
 import sys
 from typing import Any
 
+from hunch import little_memory
 from hunch.core import HunchError
 from hunch.extras import install
-from hunch.little_memory import SENTENCE, is_lack_of_memory
 
 EXTRAS = {
     "torch": "torch",
@@ -22,13 +22,13 @@ EXTRAS = {
 
 def known(error: HunchError) -> str:
     """Return the message of an error of Hunch, or one about memory if a lack of memory caused it."""
-    return SENTENCE if _is_memory(error.__cause__) else str(error)
+    return little_memory.sentence(error.__cause__) if _is_memory(error.__cause__) else str(error)
 
 
 def sentence(error: Exception) -> str:
     """Return a sentence for an unexpected error: an unusable file, a missing package, or a bug in Hunch."""
     if _is_memory(error):
-        return SENTENCE
+        return little_memory.sentence(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -42,4 +42,4 @@ def _is_memory(error: BaseException | None) -> bool:
     """Return whether memory ran out, here or on a device of torch."""
     torch: Any = sys.modules.get("torch")
     on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-    return on_device or is_lack_of_memory(error)
+    return on_device or little_memory.is_lack_of_memory(error)

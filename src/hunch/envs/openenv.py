@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, ClassVar, Final, NamedTuple, Self
+from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, build_opener
 
 from hunch.admitted import require_server
@@ -89,11 +90,22 @@ class Connection:
             ValueError: if its answer is an error, or no answer.
         """
         try:
+            self._require_silence()
             self.socket.send(json.dumps({"type": kind, "data": dict(data)}))
             received = self.socket.recv(timeout=self.seconds)
         except self.errors as error:
             raise ValueError(str(error)) from error
         return read_answer(received)
+
+    def _require_silence(self) -> None:
+        """Check that no message waits that nobody asked for: it would count as the answer to the next one.
+
+        Raises:
+            ValueError: if one does.
+        """
+        with suppress(TimeoutError):
+            self.socket.recv(timeout=0)
+            raise ValueError("it sends answers that nobody asked for")
 
     def close(self) -> None:
         """End the session."""
@@ -112,9 +124,12 @@ def read_answer(received: str | bytes) -> Answer:
     data = message.get("data") if isinstance(message, dict) else None
     if not isinstance(message, dict) or not isinstance(data, dict):
         raise ValueError("its answer is not an object with data")
-    if message.get("type") == "error":
+    kind = message.get("type", "observation")
+    if kind == "error":
         raise ValueError(f"it says {str(data.get('message'))[:500]}")
-    observation, done = data.get("observation", {}), data.get("done")
+    if kind != "observation" or "observation" not in data:
+        raise ValueError(f"its answer is no observation, but of the type {str(kind)[:100]!r}")
+    observation, done = data["observation"], data.get("done")
     if not isinstance(observation, dict):
         raise ValueError("it uses another version of OpenEnv, whose observation is no object")
     if done is not None and not isinstance(done, bool):
@@ -177,6 +192,8 @@ def _fetched(url: str, seconds: float) -> Any:
     thread.join(seconds)
     if not answers:
         raise TimeoutError(f"timed out after {seconds:g} seconds")
+    if isinstance(answers[0], HTTPError):
+        raise ValueError(f"it answers with the status {answers[0].code}")
     if isinstance(answers[0], Exception):
         raise answers[0] if isinstance(answers[0], OSError) else ValueError(str(answers[0])) from answers[0]
     if len(answers[0]) > LARGEST:
@@ -311,11 +328,14 @@ class OpenEnv(TextEnv):
             name: shown[name] for name in FIELDS if name in shown and (ours or name in self.passed)
         }
         self.task = self.given_task or self._words(read_fields, "task")
+        actions = self._actions(shown) if self._listed else None
+        if self._listed and actions is None and not answer.done:
+            raise self._wrong("it lists no actions any more")
         late = answer.done and self._flag(read_fields, "truncated", False)
         success = self._flag(read_fields, "success", answer.done and answer.reward > 0)
         return Outcome(
             self._text(shown),
-            self._actions(shown) if self._listed else None,
+            actions,
             answer.reward,
             answer.done and not late,
             success,

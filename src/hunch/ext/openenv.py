@@ -10,8 +10,12 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -199,6 +203,22 @@ class Server(uvicorn.Server):  # type: ignore[misc]
         """End the processes of all sessions."""
         for session in list(self.sessions):
             session.turns.end(ended=True)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let a closed terminal end the server as Ctrl-C and termination do, but after ``nohup``."""
+        hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+        before = signal.SIG_IGN if hangup is None else signal.getsignal(hangup)
+        is_main = threading.current_thread() is threading.main_thread()
+        with super().capture_signals():
+            if hangup is None or not is_main or before is signal.SIG_IGN:
+                yield
+                return
+            signal.signal(hangup, self.handle_exit)
+            try:
+                yield
+            finally:
+                signal.signal(hangup, before)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Shut down after the first signal, and end at once after the second."""

@@ -1,8 +1,9 @@
 """Comma-separated values that a spreadsheet shows as what they are.
 
-Names of arms, models and environments are texts of others. A spreadsheet takes a cell that begins with one of
-``= + - @`` for a formula, which may read other cells and open addresses. OWASP ("CSV Injection") recommends an
-apostrophe before such a cell, and quotes around all texts, so that none can begin a cell of its own.
+Names of arms, models and environments are texts of others. A spreadsheet takes a cell that begins with one
+of ``= + - @`` for a formula, which may read other cells and open addresses. OWASP ("CSV Injection")
+recommends an apostrophe before such a cell, and quotes around all texts, so that none begins a cell of its
+own.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def as_csv(names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """Return what stands in a cell: numbers as they are, texts with an apostrophe where they look like one."""
+    """Return what stands in a cell: a number as it is, a text with an apostrophe if it begins a formula."""
     if value is None:
         return ""
     if isinstance(value, Real) and not isinstance(value, bool):

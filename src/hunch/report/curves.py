@@ -210,8 +210,8 @@ def as_csv(panels: dict[str, dict[Arm, list[Points]]]) -> str:
                     at |= {y: value, f"{y}_low": low, f"{y}_high": high}
             for step, at in sorted(by_step.items()):
                 known = {name: float(f"{value:.6g}") for name, value in at.items() if np.isfinite(value)}
-                whose = {"comparison": title, "arm": arm.label, "model": arm.model, "seeds": len(runs)}
-                records.append({**whose, "steps": float(f"{step:.6g}"), **known})
+                whose = {"comparison": title, "arm": arm.label, "model": arm.model}
+                records.append({**whose, "seeds": len(runs), "steps": float(f"{step:.6g}"), **known})
     return cells.as_csv(["comparison", "arm", "model", "seeds", "steps", *bounds], records)
 
 

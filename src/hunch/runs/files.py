@@ -57,7 +57,7 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except OSError:
+        except BaseException:  # Ctrl-C, too
             with suppress(OSError):
                 temporary.unlink()  # a partial file would keep a full disk full
             raise

@@ -11,10 +11,13 @@ from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.ranges import check_settings
 from hunch.runs.folder import require_folder
+from hunch.runs.processes import stoppable
 from hunch_studies.laboratory import clip
 from hunch_studies.laboratory import pretrain as recipe
 from hunch_studies.laboratory.clip import ClipConfig
 from hunch_studies.laboratory.pretrain import PretrainConfig
+
+STOPPED = "stopped; {} holds the training up to its last checkpoint, and the same command goes on from there."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,8 @@ def pretrain(arguments: Sequence[str]) -> None:
     options = read(PretrainOptions, prog="hunch pretrain pocket", args=list(arguments[1:]))
     check_settings(options)
     require_folder(options.out)
-    folder = recipe.pretrain(options, options.out, _tell)
+    with stoppable(STOPPED.format(options.out)):
+        folder = recipe.pretrain(options, options.out, _tell)
     print(f"Model: {folder}; use it as --lm 'pocket?folder={folder}' or 'hf:{folder}'.")
 
 
@@ -53,7 +57,8 @@ def _clip(arguments: Sequence[str]) -> None:
     check_settings(options)
     require_folder(options.out)
     own = {entry.name: getattr(options, entry.name) for entry in fields(ClipConfig)}
-    folder = clip.train(ClipConfig(**own), options.out, lambda line: print(line, flush=True))
+    with stoppable(STOPPED.format(options.out)):
+        folder = clip.train(ClipConfig(**own), options.out, lambda line: print(line, flush=True))
     print(f"Model: {folder}; use it as --reader 'pocket?folder={folder}' or --lm 'hf:{folder}'.")
 
 

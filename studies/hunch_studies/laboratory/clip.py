@@ -12,6 +12,7 @@ The loss is that of Radford et al., "Learning Transferable Visual Models From Na
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ from hunch.core import UsageError
 from hunch.envs import make
 from hunch.lm.backends.weights import CARD, quietly
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
+from hunch.runs.files import write_atomically
 from hunch_studies.laboratory.pretrain import schedule
 from hunch_studies.worlds.babyai.facts import FACING, SCHEMA, TARGET, at, faces, name_of, steps_from
 
@@ -329,8 +331,9 @@ def train(config: ClipConfig, out: Path, tell: Callable[[str], None], every: int
             shares = "  ".join(f"{name} {share:.2f}" for name, share in right.items())
             spent = f"{time.process_time() - begun:.0f} CPU s"
             tell(f"{training.step:>6} updates, {spent}: loss {np.mean(losses):.3f}  {shares}")
-            torch.save(training.state_dict(), new := kept.with_suffix(".new"))
-            new.replace(kept)
+            buffer = io.BytesIO()
+            torch.save(training.state_dict(), buffer)
+            write_atomically(kept, buffer.getbuffer())
             losses = []
     return save(training, out / "model")
 

@@ -6,6 +6,7 @@ stream depends only on seed and step, so stopped training resumes exactly.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hunch.core import UsageError
 from hunch.lm.backends.weights import trained_on
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.runs.files import write_atomically, writing
 from hunch_studies.laboratory import corpus, households, statements, tokenizer, walks
 from hunch_studies.laboratory.batches import Batch, Corpus
 
@@ -232,7 +234,8 @@ def pretrain(config: PretrainConfig, out: Path, tell: Callable[[dict[str, Any]],
     out.mkdir(parents=True, exist_ok=True)
     training = _take_up(config, out)
     for line in _lines(training, out):
-        with (out / "metrics.jsonl").open("a") as file:
+        metrics = out / "metrics.jsonl"
+        with writing(metrics), metrics.open("a") as file:
             file.write(json.dumps(line) + "\n")
         tell(line)
     # Not after an interrupted step, of which only half would be saved. The last checkpoint remains.
@@ -246,7 +249,7 @@ def refuse_foreign(out: Path) -> None:
     Raises:
         UsageError: if it does; the message names one of them.
     """
-    ours = {"checkpoint.pt", "metrics.jsonl", "model", "tokenizer"}
+    ours = {"checkpoint.pt", "checkpoint.pt.tmp", "metrics.jsonl", "model", "tokenizer"}
     names = {path.name for path in out.iterdir() if path.name[0] != "."} if out.is_dir() else set()
     if not (out / "checkpoint.pt").exists() and (foreign := sorted(names - ours)):
         raise UsageError(f"{out} holds files of something else, such as {foreign[0]}: choose another --out.")
@@ -294,9 +297,9 @@ def checkpoint(training: Pretraining, path: Path) -> None:
     """Save everything needed to resume, atomically."""
     import torch
 
-    new = path.with_suffix(".new")
-    torch.save(training.state_dict(), new)
-    new.replace(path)
+    buffer = io.BytesIO()
+    torch.save(training.state_dict(), buffer)
+    write_atomically(path, buffer.getbuffer())
 
 
 def save(training: Pretraining, folder: Path) -> Path:

@@ -380,7 +380,8 @@ def serve(settings: Settings) -> None:
     (folder / "server.json").unlink(missing_ok=True)
     # A signal ends the process at once: llama.cpp's threads do not listen to Python's exceptions.
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(name, lambda *_: os._exit(0))
+        if signal.getsignal(name) is not signal.SIG_IGN:  # as nohup does, to outlive the terminal
+            signal.signal(name, lambda *_: os._exit(0))
 
     threads = settings.threads or len(os.sched_getaffinity(0))
     parameters: Any = xllamacpp.CommonParams()

@@ -15,9 +15,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
+from hunch import little_memory
 from hunch.core import HunchError, UsageError
 from hunch.extras import install, library
-from hunch.little_memory import SENTENCE, is_lack_of_memory
 from hunch.lm.backends.llama_server import check_file, free_memory
 from hunch.text_files import read_lines
 
@@ -116,8 +116,8 @@ def libraries() -> tuple[Any, Any]:
 
 def lacks_library(error: ImportError) -> HunchError:
     """Return an error that names the extra that installs the missing library."""
-    if is_lack_of_memory(error):  # it was found and does not fit
-        return HunchError(SENTENCE)
+    if little_memory.is_lack_of_memory(error):  # it was found and does not fit
+        return HunchError(little_memory.sentence(error))
     return HunchError(f"This model needs {error.name or 'transformers'}: {install('hf')}.")
 
 
