@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from tests.damaged import generator
 
+from hunch.lm import Cached, Store
+from hunch.lm.backends.scripted import ScriptedModel, overlap
+
 SECONDS = 120
 LAKE = ("--env", "hunch/FrozenLake-v0")
 SMALL = ("--lm", "uniform", "--hidden", "8", "--warmup", "10", "--encoder", "bag-of-words?dim=16")
@@ -96,6 +99,21 @@ def fill(name, kilobytes, there, tmp_path):
         wrong += [f"{what} left {path.name}" for path in left]
         wrong += [f"{what} lost {path}" for path, data in before.items() if path.read_bytes() != data]
     return wrong
+
+
+@pytest.mark.slow
+def test_answers_that_do_not_fit_are_not_called_added(tmp_path):
+    store = Store(tmp_path / "answers.sqlite")
+    Cached(ScriptedModel(overlap), store).score([f"Room {i}." for i in range(200)], [["a", "b"]] * 200)
+    store.close()
+    exported = ("cache", "export", "exported.jsonl", "--file", "answers.sqlite")
+    assert hunch(*exported, cwd=tmp_path).returncode == 0
+    with disk(tmp_path / "disk", 32) as limit:
+        add = ("cache", "import", "exported.jsonl", "--file", "disk/answers.sqlite")
+        done = hunch(*add, cwd=tmp_path, preexec_fn=limit)
+    assert done.returncode == 1, done.stdout
+    assert "make room, and the same command adds the rest" in done.stderr
+    assert "answers added" not in done.stdout
 
 
 def cases(numbers):

@@ -64,7 +64,9 @@ def export_model(run: Path, target: Path) -> list[str]:
         part.chmod(0o755)
         part.replace(target)
     except OSError as error:
-        raise HunchError(f"The model of {run} cannot be copied to {target}: {error}.") from error
+        # shutil lists what failed: source, target and reason of each file.
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
+        raise HunchError(f"The model of {run} cannot be copied to {target}: {reason}.") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return parts

@@ -145,7 +145,7 @@ def add_to(store: Store, path: Path) -> int:
 
     Raises:
         UsageError: if there is no such file.
-        HunchError: if a line is damaged; the answers before it are added.
+        HunchError: if a line is damaged, or the cache cannot be written; the answers before that are added.
     """
     added = 0
     batch: dict[Key, str] = {}
@@ -174,7 +174,14 @@ def add_to(store: Store, path: Path) -> int:
         key = hashlib.sha256(asked.encode()).hexdigest(), record["sample"]
         batch[key] = value
         requests[key] = json.dumps({"request": record["request"], "evidence": record["evidence"]})
-    return added + flush()
+    added += flush()
+    store.flush()
+    if store.unsaved:
+        raise HunchError(
+            f"The answers do not all fit into {store.path}, or it cannot be written: make room, and the same "
+            "command adds the rest."
+        )
+    return added
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

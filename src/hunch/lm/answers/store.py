@@ -164,6 +164,11 @@ class Store:
                 self._leases.remove(list(rows), link)
         return earlier
 
+    @property
+    def unsaved(self) -> int:
+        """Number of answers that could not be stored so far."""
+        return len(self._unsaved)
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._lock:
