@@ -177,7 +177,7 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("name", "number"), zip(WRITERS, [*STOPS, *STOPS], strict=False))
+@pytest.mark.parametrize(("name", "number"), list(zip(WRITERS, [*STOPS, *STOPS], strict=False)))
 def test_a_signal_while_a_file_is_written_leaves_no_half(name, number, place, tmp_path):
     shutil.copytree(place, tmp_path, dirs_exist_ok=True)
     line, advice = WRITERS[name]
