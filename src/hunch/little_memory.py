@@ -53,8 +53,10 @@ def require_room() -> None:
     """
     if sys.platform != "linux":
         return
-    import resource  # not on Windows
-
+    try:
+        import resource
+    except ImportError:  # a Python that was built without it
+        return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         sys.meta_path.insert(0, _Finder(limit))
