@@ -98,8 +98,8 @@ def test_nohup_outlives_its_terminal(tmp_path):
     assert process.wait(timeout=120) == 0
 
 
-AT_WORK = 5.0
-"""Seconds of a processor after which these commands are at work: they begin within two."""
+AT_WORK = 3.0
+"""Seconds of a processor after which these commands are at work: they begin within one."""
 
 
 def cpu_seconds(pid: int) -> float:
