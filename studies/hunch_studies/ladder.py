@@ -769,11 +769,11 @@ def picture(found: Sequence[Row], file: Path) -> None:
             verdict = row.verdict if row else NOT_ASKED
             axes.add_patch(Rectangle((x, y), 0.96, 0.94, color=COLOURS[verdict]))
             if row and not isnan(row.ability):
-                axes.text(x + 0.48, y + 0.34, f"{row.ability:.2f}", ha="center", va="center", weight="bold")
-                controls = f"{row.way}; words {_figure(row.words)}"
+                axes.text(x + 0.48, y + 0.26, f"{row.ability:.2f}", ha="center", va="center", weight="bold")
+                controls = f"{row.way}\nwords {_figure(row.words)}"
                 if not isnan(row.blank):
                     controls += f", blank {_figure(row.blank)}"
-                axes.text(x + 0.48, y + 0.7, controls, ha="center", va="center", fontsize=6)
+                axes.text(x + 0.48, y + 0.66, controls, ha="center", va="center", fontsize=6)
             else:
                 axes.text(x + 0.48, y + 0.47, verdict, ha="center", va="center", fontsize=6)
     axes.set_xlim(0, len(rungs))
