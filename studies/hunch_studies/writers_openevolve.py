@@ -58,22 +58,20 @@ def evolved_by_openevolve(
         The attempts; None if the file lacks a run and openevolve is not installed, or the model is not
         behind such a server: recorded answers have none to openevolve's requests.
     """
-    known = {row["key"][0] for row in runs_lines(path)}
-    if not known.issuperset(range(seeds)) and (find_spec("openevolve") is None or served(model) is None):
+    known = {row["key"][0]: row["attempts"] for row in runs_lines(path)}
+    if known.keys() >= set(range(seeds)):
+        return [known[seed] for seed in range(seeds)]
+    if find_spec("openevolve") is None:
         return None
-
-    run = partial(_run, bed, model, programs)
+    _, server = build(model, {})  # in use until the last run has ended: llama.cpp's lives no longer
+    if not isinstance(server, OpenAIModel):
+        return None
+    run = partial(_run, bed, server.model, server.line.account.base_url, programs)
     rows = kept(path, [(seed,) for seed in range(seeds)], run, workers=workers)
     return [row["attempts"] for row in rows]
 
 
-def served(spec: str) -> OpenAIModel | None:
-    """Return a model behind OpenAI's routes; None if the spec names another kind."""
-    _, model = build(spec, {})
-    return model if isinstance(model, OpenAIModel) else None
-
-
-def _run(bed: Bed, spec: str, programs: int, seed: int) -> dict[str, Any]:
+def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[str, Any]:
     """Let openevolve write programs, and return them as ``attempts``."""
     from openevolve import OpenEvolve
     from openevolve.config import (
@@ -85,8 +83,6 @@ def _run(bed: Bed, spec: str, programs: int, seed: int) -> dict[str, Any]:
         PromptConfig,
     )
 
-    model = served(spec)
-    assert model is not None
     made = gym.make(bed.env, **bed.options).unwrapped
     assert isinstance(made, DesignProblem)
     problem = made.problem
@@ -97,8 +93,8 @@ def _run(bed: Bed, spec: str, programs: int, seed: int) -> dict[str, Any]:
         source = EVALUATOR.format(log=str(log), env=bed.env, options=dict(bed.options), floor=bed.floor)
         (place / "evaluate.py").write_text(source, encoding="utf-8")
         writer = LLMModelConfig(
-            name=model.model,
-            api_base=model.line.account.base_url,
+            name=model,
+            api_base=address,
             api_key="none",
             temperature=0.9,
             max_tokens=500,
