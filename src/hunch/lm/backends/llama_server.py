@@ -205,7 +205,7 @@ def _container_memory() -> int:
 
 
 class Use:
-    """The use of the machine's server by this process; the server lives at least as long.
+    """The use of the server by this process; unless it is killed, the server lives at least as long.
 
     Attributes:
         served: The server.
@@ -228,8 +228,8 @@ class Use:
             running = running_server()
             if running is not None and not running.settings.answers_for(settings):
                 _end_unused(running, folder)
-            # A server that ends holds both locks until its memory is free, which may take a second. So the
-            # lock is waited for, and what runs is looked for again.
+            # A server that ends for lack of users holds "users" and "alive" until its memory is free, which
+            # may take a second. So "users" is waited for, and what runs is looked for again.
             fcntl.flock(self._users, fcntl.LOCK_SH)
             running = running_server()
             if running is not None and not running.settings.answers_for(settings):
@@ -246,7 +246,7 @@ class Use:
 
 
 def running_server() -> Served | None:
-    """Return the machine's server; None if there is none."""
+    """Return the server; None if there is none, and while it loads or ends."""
     folder = place()
     with (folder / "alive").open("a") as alive:
         if _free(alive):
@@ -333,7 +333,7 @@ def _start(settings: Settings, folder: Path) -> Served:
             stdout=log,
             stderr=log,
             env=shelf.without_secrets(),
-            start_new_session=True,  # Ctrl-C in a terminal ends the run, which then ends the server
+            start_new_session=True,  # Ctrl-C in a terminal ends the run alone; unused, the server ends later
         )
     until = time.monotonic() + LONGEST_START
     while time.monotonic() < until:
@@ -414,8 +414,8 @@ def serve(settings: Settings) -> None:
 
     address = f"{server.listening_address}/v1"
     served = Served(settings, address, os.getpid(), header.has_chat_template, header.trained_context)
-    # From here on llama.cpp's threads run, and a process that ends as usual may wait for them for ever:
-    # it ends at once, after an error too.
+    # From here on llama.cpp's threads run, and a process that ends as usual may wait for them for ever.
+    # So it ends at once, also if a file cannot be written.
     try:
         new = folder / "server.json.new"
         new.write_text(json.dumps(asdict(served)), encoding="utf-8")
