@@ -5,7 +5,7 @@ hunch study saycan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -47,6 +47,8 @@ WRITER_EPISODES: Final = 30
 """Episodes per row and seed of a model that writes: one for each instruction, since it is slow."""
 SHOWN: Final = 12
 """Examples of plans in its prompt."""
+MORE: Final = 40
+"""Examples of plans where errands are in other words."""
 HEATS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
@@ -145,30 +147,78 @@ def writers(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
     Each skill is scored by its likelihood after examples of plans, the instruction and the skills so far.
     """
     bench = Bench(folder, data, scale, WRITER_EPISODES)
-    asked = {"examples": SHOWN, "prior": PriorConfig(way="likelihood-unlisted", normalise="sum")}
     kinds: dict[str, dict[str, Any]] = {
-        "say x can": asked,
-        "say only": {**asked, "score": "say"},
-        "blank prompt": {**asked, "blank": True},
+        "say x can": asked(SHOWN),
+        "say only": {**asked(SHOWN), "score": "say"},
+        "blank prompt": {**asked(SHOWN), "blank": True},
     }
     found = {lm: bench.played(lines(lm)[0]) for lm in ("minilm", WORDS)}
+    found |= read(bench, lms, kinds)
+    leads = []
     for lm in lms:
         name = model_of(lm)
+        others = ("minilm", WORDS, f"{name}, say only", f"{name}, blank prompt")
+        leads += led(found, f"{name}, say x can", others)
+    return by_family(found, leads)
+
+
+def writers_other_words(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
+    """Return the success of models that write on errands in other words, at equal examples of plans.
+
+    Encoders compare with the same examples that the models read, and with all that there are.
+    """
+    bench = Bench(folder, data, scale, THOUGHT_EPISODES)
+    found = {}
+    for n in (0, MORE):
+        for lm in ("minilm", WORDS):
+            label = f"{lm}, {n or 'all'} examples"
+            found[label] = bench.played(Line(label, lm, options={"examples": n}, paraphrased=True))
+    kinds = {"say x can": asked(MORE), "blank prompt": {**asked(MORE), "blank": True}}
+    found |= read(bench, lms, kinds, paraphrased=True)
+    leads = []
+    for lm in lms:
+        name = model_of(lm)
+        others = (f"minilm, {MORE} examples", f"{WORDS}, {MORE} examples", f"{WORDS}, all examples")
+        leads += led(found, f"{name}, say x can", (*others, f"{name}, blank prompt"))
+    return by_family(found, leads)
+
+
+def asked(examples: int) -> dict[str, Any]:
+    """Return the options of a model that writes: the paper's way of asking, with examples of plans."""
+    return {"examples": examples, "prior": PriorConfig(way="likelihood-unlisted", normalise="sum")}
+
+
+def read(
+    bench: Bench, lms: Sequence[str], kinds: Mapping[str, Mapping[str, Any]], *, paraphrased: bool = False
+) -> dict[str, list[list[Played]]]:
+    """Return the episodes of each model and kind of planner, by the label of the row."""
+    found = {}
+    for lm in lms:
         for kind, options in kinds.items():
-            found[f"{name}, {kind}"] = bench.played(Line(f"{name}, {kind}", lm, options=options))
+            label = f"{model_of(lm)}, {kind}"
+            found[label] = bench.played(Line(label, lm, options=options, paraphrased=paraphrased))
+    return found
+
+
+def led(
+    found: Mapping[str, Sequence[Sequence[Played]]], label: str, others: Iterable[str]
+) -> list[tuple[str, Estimate]]:
+    """Return the lead of a row over others in the same episodes, with intervals over instructions."""
+    return [(f"{label} minus {other}", ahead(found[label], found[other])[1]) for other in others]
+
+
+def by_family(found: Mapping[str, Sequence[Sequence[Played]]], leads: Sequence[tuple[str, Estimate]]) -> str:
+    """Return a table of success and failed plans, and one of leads."""
     rows = []
     for label, runs in found.items():
         families = [f"{success(runs, family).value:.2f}" for family in FAMILIES]
         failed = [f"{share(runs, why):.2f}" for why in ("plan", "execution")]
         rows.append((label, success(runs), *failed, *families))
-    leads = []
-    for lm in lms:
-        name = model_of(lm)
-        best = found[f"{name}, say x can"]
-        others = ("minilm", WORDS, f"{name}, say only", f"{name}, blank prompt")
-        leads += [(f"{name}, say x can minus {other}", ahead(best, found[other])[1]) for other in others]
     head = f"planner | success | failed plan | failed execution | {' | '.join(FAMILIES)}"
-    return f"{table(head, rows)}\n\n{table('difference in the same episodes | over instructions', leads)}"
+    shown = table(head, rows)
+    if not leads:
+        return shown
+    return f"{shown}\n\n{table('difference in the same episodes | over instructions', leads)}"
 
 
 def thought(explainers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
@@ -258,6 +308,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         Part("The same errands in other words", (), beside=partial(other_words, data, scale)),
         Part("A planner with an error rate", (), beside=partial(dial, data, scale)),
         Part("A model that writes", (), beside=partial(writers, scale.lms, data, scale)),
+        Part(
+            "A model that writes, in other words",
+            (),
+            beside=partial(writers_other_words, scale.lms, data, scale),
+        ),
         Part("Chain of thought", (), beside=partial(thought, EXPLAINERS, data, scale)),
         Part("Chain of thought, a small real model", (), beside=partial(thought, (REAL,), data, scale)),
     ]

@@ -13,7 +13,7 @@ from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.envs.kitchen import errands
 from hunch.envs.kitchen.skills import SKILLS, VERBS
-from hunch.methods.planner.examples import ExamplePrior, build_scorer, spread, with_examples
+from hunch.methods.planner.examples import ExamplePrior, build_scorer, shown_to, spread, with_examples
 from hunch.methods.planner.inner_monologue import InnerMonologue
 from hunch.methods.planner.saycan import SayCan
 from hunch.rl.episodes import evaluate
@@ -315,6 +315,17 @@ def test_examples_have_plans_of_all_lengths_and_do_not_change_a_rule_that_knows_
     assert [len(plan) for _, plan in chosen] == sorted({len(example.plan) for example in errands.EXAMPLES})
     assert set(spread(errands.EXAMPLES, 10**6)) == set(errands.EXAMPLES)
     assert success(planner(skills, examples=12), 10) == success(planner(skills), 10) > 0.5
+
+
+def test_an_encoder_compares_with_as_many_examples_as_a_model_would_read():
+    encoder = ExamplePrior(lm.load("bag-of-words"))
+    state = State("", "Get the tea.", ("find the tea", "done"), raw=errands.EXAMPLES)
+    [all_of_them] = shown_to(encoder, [state], examples=0, blank=False)
+    [seven] = shown_to(encoder, [state], examples=7, blank=False)
+    assert all_of_them is state
+    assert (list(seven.raw), seven.task) == (spread(errands.EXAMPLES, 7), state.task)
+    [none] = shown_to(encoder, [replace(state, raw=None)], examples=7, blank=False)
+    assert not none.raw
 
 
 def test_saycan_is_told_nothing_and_every_transcript_is_kept(skills):

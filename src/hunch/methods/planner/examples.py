@@ -101,13 +101,16 @@ def shown_to(prior: ActionPrior, states: Sequence[State], *, examples: int, blan
     Args:
         prior: Scores the skills.
         states: The planner's states.
-        examples: Examples of plans before the task; one that compares with examples has all of them anyway.
+        examples: Examples of plans before the task. For a prior that compares with examples: how many it has,
+            the same ones; 0 for all.
         blank: Leave out the task and the examples: the blank prompt.
     """
     if blank:
         return [replace(state, task="", raw=()) for state in states]
     if isinstance(prior, ExamplePrior):
-        return list(states)
+        if not examples:
+            return list(states)
+        return [replace(state, raw=tuple(spread(state.raw or (), examples))) for state in states]
     return [with_examples(state, examples) for state in states]
 
 

@@ -86,7 +86,7 @@ class SayCanConfig(PlannerConfig):
     that does no worse without them does not read them."""
     examples: NonNegativeInt = field(default=0, metadata=LATER)
     """Examples of plans that a model which writes or scores reads before the instruction, if the environment
-    has any (paper: 17). An encoder compares the instruction with all of them."""
+    has any (paper: 17). An encoder compares the instruction with as many, or with all of them (0)."""
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(normalise="sum"))
     """How the language model becomes a planner."""
 
