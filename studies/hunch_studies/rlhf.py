@@ -19,6 +19,7 @@ from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
+from hunch.rl.statistics import over_pairs
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Score, Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
@@ -26,7 +27,7 @@ from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study, runs_of
+from hunch_studies.study import Part, Scale, Seeded, Study, runs_of
 from hunch_studies.worlds.recipes import Recipes, careful, gold, requests
 
 ENV = "hunch/Recipes-v0"
@@ -42,16 +43,18 @@ GOLD_UPDATES = 120
 ROUNDS = 16
 """Rounds of 3,072 texts where gold is the reward; ten of them write as many texts as these updates."""
 MAIN = "Learned rewards"
+WRITERS = "Other writers"
+"""Title of the part in which each seed has a writer of its own."""
 SPLITS = ("training", "held out")
 NS = (1, 4, 16, 64)
 """Texts of which the best is chosen; one is the model after SFT."""
 
 
-def write_well(data: Path, updates: int, name: str = "writer", more_words: str = "") -> None:
+def write_well(data: Path, updates: int, name: str = "writer", more_words: str = "", seed: int = 0) -> None:
     """Train the writer on careless demonstrations, unless it is there."""
     steps = 16 * updates
     options = SFTConfig(more_words=more_words)
-    run = RunConfig(method="sft", env=ENV, lm=SCRATCH, envs=16, steps=steps, options=options)
+    run = RunConfig(method="sft", env=ENV, lm=SCRATCH, envs=16, steps=steps, options=options, seed=seed)
     if finished(data / name) is None:
         execute(replace(run, eval_every=steps, eval_episodes=1_000), data / name)
 
@@ -82,8 +85,9 @@ def parts(data: Path, scale: Scale) -> dict[str, tuple[Arm, ...]]:
         return Arm(label, replace(run, method="rest", steps=steps, eval_every=2 * each, options=config))
 
     ppo: dict[str, Any] = {"advantage": "gae", "group": 1, "learning_rate": 3e-4}
+    learned = (arm("RLOO"), arm("RLOO, shuffled labels", labels="shuffled"))
     return {
-        MAIN: (arm("RLOO"), arm("RLOO, shuffled labels", labels="shuffled")),
+        MAIN: learned,
         "Selection": (Arm("best of n", select),),
         "Gold as the reward": (
             Arm("GRPO on gold", on_gold),
@@ -93,7 +97,17 @@ def parts(data: Path, scale: Scale) -> dict[str, tuple[Arm, ...]]:
         "Weight of the divergence": (arm("KL 0.02", kl=0.02), arm("KL 0", kl=0.0)),
         "Number of pairs": (arm("600 pairs", 0.3), arm("60 pairs", 0.03)),
         "Other algorithms": (arm("PPO", **ppo), arm("ptx 0.5", ptx=0.5), arm("3 rounds", 0.33, rounds=3)),
+        WRITERS: tuple(Seeded(own.label, own.config, partial(_own_writer, data)) for own in learned),
     }
+
+
+def _own_writer(data: Path, seed: int) -> dict[str, Any]:
+    return {"lm": f"hf:{data / writer_of(seed)}"}
+
+
+def writer_of(seed: int) -> str:
+    """Return the name of the run of a seed's own writer."""
+    return f"writer-{seed}"
 
 
 # ---- tables -----------------------------------------------------------------------------------------------
@@ -216,19 +230,50 @@ def overoptimised(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     return f"{text}\n\n{table_of('arm | seed | along the training | turns at', rows)}"
 
 
+def over_writers(data: Path, listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
+    """Return gold with a writer of its own for each seed, and what each arm adds to its writer, in Markdown.
+
+    So the intervals are over writers, labels, policies and evaluations together.
+    """
+    runs = {"SFT": [data / writer_of(seed) for seed in range(seeds)]}
+    runs |= {arm.label: runs_of(arm, seeds, folder) for arm in listed}
+    golds = {
+        label: [score(run, episodes=episodes).episode_return for run in own] for label, own in runs.items()
+    }
+    first, control = (arm.label for arm in listed)
+    pairs = ((first, "SFT"), (first, control), (control, "SFT"))
+    leads = [
+        (f"{label} minus {other}", over_pairs(list(np.subtract(golds[label], golds[other]))))
+        for label, other in pairs
+    ]
+    rows = [(label, mean(own), ", ".join(f"{gold:.2f}" for gold in own)) for label, own in golds.items()]
+    shown = table_of("arm | gold | by writer", rows)
+    return f"{shown}\n\n{table_of('difference, writer by writer | gold', leads)}"
+
+
+def _write_several(data: Path, updates: int, seeds: int) -> None:
+    for seed in range(seeds):
+        write_well(data, updates, writer_of(seed), seed=seed)
+
+
 def _tables(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
     told = judged(listed, seeds, folder, episodes=episodes), overoptimised(listed, seeds, folder)
     return "\n\n".join((known_golds(folder.parent / "data" / "writer"), *told))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    prepare = partial(write_well, data, max(20, round(1_000 * scale.share)))
+    updates = max(20, round(1_000 * scale.share))
+    one = partial(write_well, data, updates)
+    several = partial(_write_several, data, updates, scale.seeds)
+    episodes = scale.episodes(400)
     return [
         Part(
             title,
             listed,
-            beside=partial(_tables, listed, scale.seeds, episodes=scale.episodes(400)),
-            prepare=prepare,
+            beside=partial(over_writers, data, listed, scale.seeds, episodes=episodes)
+            if title == WRITERS
+            else partial(_tables, listed, scale.seeds, episodes=episodes),
+            prepare=several if title == WRITERS else one,
             apart=True,  # their budgets differ by the texts that are compared
         )
         for title, listed in parts(data, scale).items()
