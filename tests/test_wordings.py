@@ -19,7 +19,6 @@ from hunch.envs.design.problem import Problem
 from hunch.envs.icpi.chain import ChainTexts
 from hunch.lm.base import Model, OptionScores
 from hunch.lm.prompts import Prompt
-from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
 from hunch.methods.prior import bc_lm
 from hunch.methods.program.agent import PLAIN_WORDING
 from hunch.methods.program.eureka import Eureka
@@ -28,6 +27,7 @@ from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.methods.program.worldcoder import WorldCoder
 from hunch.methods.program.writing import WritingAgent
 from hunch.methods.reward.motif import Preference
+from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 from hunch.roles.prior import language
 from hunch.roles.prior.language import WORDING, prompt
 from hunch.roles.reward import picture_judge

@@ -16,13 +16,14 @@ import numpy as np
 
 from hunch.core import Transition, World
 from hunch.methods import find
-from hunch.methods.goal.ellm import ELLM, ELLMConfig, SuggestionConfig
+from hunch.methods.goal.ellm import ELLM, ELLMConfig
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonus, CountBonusConfig
 from hunch.methods.reward.rnd import RNDConfig
 from hunch.ranges import NonNegativeInt
 from hunch.report.table import final_return
 from hunch.rl.statistics import compared, over_seeds
+from hunch.roles.goal.suggestions import SuggestionConfig
 from hunch.roles.reward.rewarded import Rewarded
 from hunch.roles.wrapper import Wrapper
 from hunch.runs.compare import Arm, jobs

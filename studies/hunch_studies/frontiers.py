@@ -24,7 +24,7 @@ import numpy as np
 from hunch.audition.frontier import Errors, Frontier, Point
 from hunch.audition.roles import role_named
 from hunch.lm import load
-from hunch.methods.goal.ellm import ELLMConfig, SuggestionConfig
+from hunch.methods.goal.ellm import ELLMConfig
 from hunch.methods.in_context.icpi import ICPIConfig
 from hunch.methods.planner.inner_monologue import InnerMonologueConfig
 from hunch.methods.planner.saycan import SayCanConfig
@@ -37,6 +37,7 @@ from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.kwon import KwonConfig
 from hunch.report.table import final_return
 from hunch.rl.statistics import area, over_pairs
+from hunch.roles.goal.suggestions import SuggestionConfig
 from hunch.roles.reward.judge import JudgeConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig

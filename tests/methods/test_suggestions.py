@@ -9,7 +9,7 @@ from hunch.core import State, UsageError
 from hunch.envs.craft_goals import sensible
 from hunch.lm import Cached
 from hunch.lm.backends.scripted import ScriptedModel
-from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
+from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 
 S = State("You see trees.", "", ("go to cave", "collect wood", "eat stone"))
 

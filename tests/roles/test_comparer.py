@@ -13,8 +13,8 @@ from hunch.core import State, UsageError, World
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import Model, OptionScores
 from hunch.lm.speech import ONE_LINE, Sampling
-from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
 from hunch.methods.reward.motif import PreferenceConfig
+from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 from hunch.roles.reward.comparer import Comparer
 
 P = {"1": 0.6, "2": 0.1, "none": 0.3, "A": 0.6, "B": 0.1, "C": 0.3, "Yes": 0.9, "No": 0.1}

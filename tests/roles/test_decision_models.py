@@ -14,9 +14,9 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.envs.proofs.logic import read
 from hunch.envs.proofs.tactics import named, tactics
 from hunch.lm.asking import AskConfig, Asking
-from hunch.methods.goal.ellm import SuggestionConfig, Suggestions
 from hunch.methods.planner.saycan import SayCan
 from hunch.rl.rollout import Rollout
+from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 from hunch.roles.guide import VALUE, DecisionGuide
 from hunch.roles.prior.language import CHOICE, DecisionPrior
 from hunch.roles.reward.comparer import Comparer

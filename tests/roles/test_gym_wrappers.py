@@ -1,5 +1,6 @@
 """The roles under learners of other libraries: the same rewards and proposals as inside our own loop."""
 
+import sys
 import warnings
 
 import gymnasium
@@ -7,10 +8,14 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import NormalizeObservation
 
 import hunch
 from hunch import lm
-from hunch.core import Agent, UsageError, World
+from hunch.core import Agent, HunchWarning, UsageError, World
+from hunch.envs.describers import TAXI_ACTIONS
+from hunch.envs.wrappers import REFUSED
+from hunch.lm import Budget, BudgetError, Ledger
 from hunch.methods.reward.count_bonus import Counts
 from hunch.rl.rollout import Rollout
 from hunch.roles.encoder.gym import Encoded
@@ -108,6 +113,10 @@ def pick(**options):
     return hunch.make(PICK, games=2, max_steps=12, **options)
 
 
+def cart():
+    return gymnasium.make("CartPole-v1")
+
+
 def accepted(env):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -118,7 +127,35 @@ def accepted(env):
 def test_gymnasium_accepts_the_wrappers(lm_name):
     accepted(Proposals(pick(), lm_name, k=3))
     accepted(PriorLogits(hunch.make("hunch/FrozenLake-v0"), lm_name))
+    accepted(PriorLogits(pick(), lm_name, most=60))  # fewer are admissible, and the checker uses no masks
     accepted(Encoded(hunch.make("hunch/FrozenLake-v0"), WORDS))
+    accepted(Encoded(hunch.make("hunch/Taxi-v0", masked=True), WORDS, actions=TAXI_ACTIONS))
+    accepted(Goals(hunch.make("hunch/FrozenLake-v0"), "bag-of-words"))
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_numbers_that_stand_for_no_action_end_the_episode_at_its_limit(several):
+    if several:
+        envs = PriorLogits.vector([pick, pick], "bag-of-words", most=60)
+        envs.reset(seed=0)
+        with pytest.warns(HunchWarning, match="is not offered here"):
+            ends = [envs.step([59, 0])[3][0] for _ in range(12)]
+    else:
+        env = PriorLogits(pick(), "bag-of-words", most=60)
+        env.reset(seed=0)
+        with pytest.warns(HunchWarning, match="is not offered here"):
+            ends = [env.step(59)[3] for _ in range(12)]
+        with pytest.raises(UsageError, match="No episode is running"):
+            env.step(59)
+    assert ends == [False] * 11 + [True]
+
+
+def test_a_number_that_stands_for_no_action_needs_a_step_limit():
+    env = PriorLogits(hunch.make("hunch/FrozenLake-v0"), "bag-of-words", most=5)
+    env.steps.limit = sys.maxsize  # as of an environment that states none
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="set max_steps"):
+        env.step(4)
 
 
 def test_every_number_is_a_proposed_action_and_the_mask_tells_the_distinct_ones():
@@ -158,8 +195,10 @@ def test_logits_are_those_of_the_prior():
     np.testing.assert_allclose(observation["logits"][:4], np.log(probabilities), rtol=1e-5)
     assert env.action_masks().tolist() == [True] * 4 + [False] * 2
     assert env.seen.actions == info["actions"]
-    with pytest.raises(UsageError, match="only 4 are"):
-        env.step(4)
+    with pytest.warns(HunchWarning, match="only 4 are.* It costs a step"):
+        again, reward, *over, told = env.step(4)
+    np.testing.assert_array_equal(again["logits"], observation["logits"])
+    assert (reward, over, told["invalid_action"], told["event"]) == (0.0, [False, False], True, REFUSED)
 
 
 class Counting:
@@ -287,6 +326,37 @@ class Corners(GoalSource):
         return [[goal for goal in t.state.goals if reached(goal, t.next_state)] for t in transitions]
 
 
+def test_an_episode_that_was_given_up_is_no_part_of_the_next_one():
+    """A learner may reset before the end, and what came before must not reach the judge."""
+
+    def verdicts(given_up):
+        env = JudgeReward(cart(), "scripted:judge", "the pole stays upright")
+        for _ in range(given_up):
+            env.reset(seed=9)
+            env.step(0)
+        env.reset(seed=1)
+        asked = env.rewarded.source.accounts
+        env.step(0)
+        return asked[0]
+
+    assert verdicts(0) == verdicts(3)
+
+
+def test_a_model_suggests_goals_by_its_name():
+    env = Goals(hunch.make("hunch/Craft-v0", max_steps=30), "bag-of-words")
+    text, info = env.reset(seed=0)
+    assert text.startswith(f"Goal: {info['goals'][0]}")
+    rng = np.random.default_rng(0)
+    reached = []
+    over = False
+    while not over:
+        _, reward, terminated, truncated, info = env.step(str(rng.choice(info["actions"])))
+        assert reward == info["extrinsic"] + len(info["reached"])
+        reached += info["reached"]
+        over = terminated or truncated
+    assert env.models["lm"].usage.texts_embedded > 0
+
+
 def test_goals_are_seen_paid_and_gone():
     source = Corners()
     env = Goals(hunch.make("hunch/FrozenLake-v0"), source, source, reward=0.5)
@@ -407,10 +477,62 @@ def test_what_is_no_number_of_an_action_is_one_sentence(action):
         env.step(admissible)
 
 
-@pytest.mark.parametrize("wrap", [Goals, SourceReward])
-def test_a_source_that_is_none_is_one_sentence(wrap):
+def test_a_source_that_is_none_is_one_sentence():
     with pytest.raises(UsageError, match="source"):
-        wrap(pick(), "bag-of-words")
+        SourceReward(pick(), "bag-of-words")
+    with pytest.raises(UsageError, match=r"A model is a spec .*, not 3"):
+        Goals(pick(), 3)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "said"),
+    [
+        (lambda: Proposals(pick(), None), "A model is a spec"),
+        (lambda: Encoded(pick(), "bag-of-words", actions="look"), "a tuple of texts"),
+        (lambda: PriorLogits("hunch/FrozenLake-v0", "uniform"), "The environment comes first"),
+        (lambda: PriorLogits(pick(), "uniform", most="60"), "most must be a whole number"),
+        (lambda: JudgeReward(cart(), "scripted:judge", 3), "objective is a sentence"),
+        (lambda: JudgeReward(cart(), "scripted:judge", "x", weight=np.nan), "weight must be a finite number"),
+        (lambda: JudgeReward(cart(), "scripted:judge", "x", describe="x"), "describe is a function"),
+        (lambda: JudgeReward(cart(), "scripted:judge", "x", describe=len).reset(), "return a text, not 4"),
+        (
+            lambda: JudgeReward(NormalizeObservation(cart()), "scripted:judge", "x"),
+            "changes the observations",
+        ),
+        (lambda: ProgramReward(cart(), 3), "A program is its text"),
+        (lambda: ProgramReward(pick(), PRICE), "A program reads numbers"),
+        (lambda: Proposals.vector([cart], "uniform"), "needs a text environment"),
+        (lambda: Proposals.vector(pick, "uniform"), "at least one environment"),
+        (lambda: Proposals.vector([pick], "uniform").reset(seed=[0, 1]), "2 seeds for 1"),
+    ],
+)
+def test_other_wrong_arguments_are_one_sentence(wrap, said):
+    with pytest.raises(UsageError, match=said):
+        wrap()
+
+
+def test_a_wrong_number_of_actions_is_one_sentence():
+    envs = Proposals.vector([pick, pick], "bag-of-words")
+    envs.reset(seed=0)
+    with pytest.raises(UsageError, match="takes 2 actions"):
+        envs.step([0])
+
+
+def test_a_budget_holds_under_another_learner_and_the_learner_goes_on_with_a_larger_one():
+    """The page's three lines: the ledger stops the step, and nothing stale is left behind."""
+    env = Proposals(hunch.make("hunch/FrozenLake-v0"), lm.load("scripted:frozenlake", cache=None), k=1)
+
+    def learn(steps):
+        for _ in range(steps):
+            env.reset()
+            env.step(0)
+
+    with Ledger(env.models, Budget(calls=5)).enforced(), pytest.raises(BudgetError, match="of 5 calls"):
+        learn(50)
+    with pytest.raises(UsageError, match="call reset"):
+        env.step(0)
+    with Ledger(env.models, Budget(calls=5000)).enforced():
+        learn(50)
 
 
 def test_a_mask_that_is_all_false_is_refused():
@@ -434,8 +556,8 @@ def test_vectorised_environments_may_list_different_actions():
         PriorLogits.vector(makers, "bag-of-words", most=len(listed)).reset(seed=0)
     with pytest.raises(UsageError, match="No action is admissible"):  # those of one, in the other
         Encoded.vector(makers, WORDS, listed).reset(seed=0)
-    with pytest.raises(UsageError, match="is not offered here"):
-        envs.step([0, len(listed)])
+    with pytest.warns(HunchWarning, match="is not offered here"):
+        assert envs.step([0, len(listed)])[4]["invalid_action"].tolist() == [False, True]
 
 
 @pytest.mark.parametrize(

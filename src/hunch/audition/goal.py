@@ -1,7 +1,7 @@
 """The goal source: can the goals that the model suggests be reached, and are they useful?
 
-Prompts and readers are those of ELLM (:class:`hunch.methods.goal.ellm.Suggestions`). A suggestion is right if
-it has an effect in this state and serves an achievement; actions without use are not right.
+Prompts and readers are those of ELLM (:class:`hunch.roles.goal.suggestions.Suggestions`). A suggestion is
+right if it has an effect in this state and serves an achievement; actions without use are not right.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hunch.core import State, UsageError, World
 from hunch.envs.craft import PASTIMES, Craft
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import Way
-from hunch.methods.goal.ellm import GoalWay, SuggestionConfig, Suggestions
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment, episode_seed
+from hunch.roles.goal.suggestions import GoalWay, SuggestionConfig, Suggestions
 
 APPROVING: Final[tuple[GoalWay, ...]] = ("decision", "structured", "label", "likelihood")
 """The ways of asking for a yes or no to each candidate."""

@@ -16,7 +16,7 @@ _HOMES = lazy.homes(
         "backends.scripted": "ScriptedModel",
         "backends.uniform": "UniformModel",
         "base": "Backend LanguageModel Normalisation OptionScores Verb",
-        "budget": "Budget BudgetError",
+        "budget": "Budget BudgetError Ledger",
         "pictures": "picture",
         "probe": "Description describe",
         "prompts": "Message Prompt",

@@ -8,7 +8,7 @@ from hunch.lm.backends.sampling import listed_options as listed_options
 from hunch.lm.backends.scripted import ScriptedModel as ScriptedModel
 from hunch.lm.backends.uniform import UniformModel as UniformModel
 from hunch.lm.base import Backend as Backend, LanguageModel as LanguageModel, Normalisation as Normalisation, OptionScores as OptionScores, Verb as Verb
-from hunch.lm.budget import Budget as Budget, BudgetError as BudgetError
+from hunch.lm.budget import Budget as Budget, BudgetError as BudgetError, Ledger as Ledger
 from hunch.lm.pictures import picture as picture
 from hunch.lm.probe import Description as Description, describe as describe
 from hunch.lm.prompts import Message as Message, Prompt as Prompt

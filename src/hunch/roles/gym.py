@@ -14,6 +14,8 @@ The wrappers are for learners of other libraries. They stand beside their roles:
 
 from __future__ import annotations
 
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -26,7 +28,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 from numpy.typing import NDArray
 
 from hunch import lm as models
-from hunch.core import Picture, State, Transition, UsageError
+from hunch.core import HunchWarning, Picture, State, Transition, UsageError
 from hunch.envs.base import action_name
 from hunch.envs.describers import (
     BLACKJACK_ACTIONS,
@@ -38,6 +40,7 @@ from hunch.envs.describers import (
     describe_cliff_walking,
     describe_taxi,
 )
+from hunch.envs.wrappers import REFUSED
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
 
@@ -52,8 +55,40 @@ KNOWN: Final[Mapping[str, tuple[Describe, tuple[str, ...]]]] = {
 
 
 def loaded(lm: LanguageModel | str) -> LanguageModel:
-    """Return a model, given by its spec or itself."""
-    return models.load(lm) if isinstance(lm, str) else lm
+    """Return a model, given by its spec or itself.
+
+    Raises:
+        UsageError: if it is neither.
+    """
+    if isinstance(lm, str):
+        return models.load(lm)
+    if not hasattr(lm, "verbs"):
+        raise UsageError(f"A model is a spec such as 'minilm', or what hunch.lm.load returns, not {lm!r}.")
+    return lm
+
+
+def require_env(wrapper: str, env: Any) -> None:
+    """Check that the first argument of a wrapper is an environment.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    if not isinstance(env, gymnasium.Env):
+        raise UsageError(f"The environment comes first, as in {wrapper}(env, ...), not {env!r}.")
+
+
+def require_text(wrapper: str, env: gymnasium.Env[Any, Any]) -> None:
+    """Check that an environment shows texts.
+
+    Raises:
+        UsageError: if it shows something else.
+    """
+    if not isinstance(env.observation_space, gymnasium.spaces.Text):
+        space = " ".join(str(env.observation_space).split())
+        raise UsageError(
+            f"{wrapper} needs a text environment, and observations are of {space}. Turn yours into one with "
+            "hunch.envs.TextWrapper; put this wrapper outside of those for rewards and goals."
+        )
 
 
 def embed_all(table: TextTable, states: Sequence[State], actions: Sequence[Sequence[str]] = ()) -> None:
@@ -87,6 +122,10 @@ class InWords:
         actions: Sequence[str] = (),
         task: str = "",
     ) -> None:
+        if isinstance(actions, str) or not all(isinstance(name, str) for name in actions):
+            raise UsageError(f"actions are the names of the actions, a tuple of texts, not {actions!r}.")
+        if describe is not None and not callable(describe):
+            raise UsageError(f"describe is a function from an observation to a text, not {describe!r}.")
         self.names = tuple(actions)
         self.describe = describe
         self.task = task
@@ -96,6 +135,11 @@ class InWords:
                 raise UsageError(
                     f"A model reads text, and the observations of {base} are of {env.observation_space}: "
                     "pass describe=, a function from an observation to a text, and actions=, their names."
+                )
+            if env.observation_space != env.unwrapped.observation_space:
+                raise UsageError(
+                    f"A wrapper changes the observations of {base}, so they cannot be described: put this "
+                    "wrapper inside of that one, or pass describe=."
                 )
             self.describe, names = KNOWN[base]
             self.names = self.names or names
@@ -109,8 +153,10 @@ class InWords:
         """Return what was seen as a state in words."""
         if self.describe is None:
             return State.read(observation, info, stream)
-        actions = self.names or None
-        return State(self.describe(observation), self.task, actions, stream=stream)
+        text = self.describe(observation)
+        if not isinstance(text, str):
+            raise UsageError(f"describe has to return a text, not {text!r}.")
+        return State(text, self.task, self.names or None, stream=stream)
 
     def transition(
         self,
@@ -159,7 +205,7 @@ class Seen:
 
     Attributes:
         observation: The observation, an element of the observation space.
-        actions: Name of each number of the action space; a number beyond them stands for none.
+        actions: Name of each number of the action space; None, and a number beyond them, stand for none.
         mask: Which numbers of the action space are distinct admissible actions, shape (n,).
         info: Further entries of ``info``.
     """
@@ -167,7 +213,7 @@ class Seen:
     def __init__(
         self,
         observation: Any,
-        actions: tuple[str, ...],
+        actions: tuple[str | None, ...],
         mask: NDArray[np.bool_],
         info: dict[str, Any] | None = None,
     ) -> None:
@@ -178,21 +224,16 @@ class Seen:
         self.mask = mask
         self.info = {**(info or {}), "action_mask": mask}
 
-    def name(self, action: Any) -> str:
-        """Return the name of the action with this number.
+    def name(self, action: Any) -> str | None:
+        """Return the name of the action with this number; None if it stands for none in this state.
 
         Raises:
-            UsageError: if there is none.
+            UsageError: if the action space has no such number.
         """
         number = _whole(action)
         if not 0 <= number < len(self.mask):
             raise UsageError(f"There is no action {number}: the numbers go from 0 to {len(self.mask) - 1}.")
-        if number >= len(self.actions):
-            raise UsageError(
-                f"Action {number} is not offered here, only {len(self.actions)} are; pass the mask of "
-                "action_masks() to the learner, or wrap with Proposals, where every number is an action."
-            )
-        return self.actions[number]
+        return self.actions[number] if number < len(self.actions) else None
 
 
 def _whole(action: Any) -> int:
@@ -207,20 +248,84 @@ def _whole(action: Any) -> int:
     raise UsageError(f"An action is a whole number here, not {action!r}.")
 
 
+class Steps:
+    """A text environment in which a number that stands for no action changes nothing and costs a step.
+
+    Learners without masks, and the checkers of their libraries, choose such numbers, too. They count for the
+    step limit, so that the episode of a learner that chooses nothing else ends.
+
+    Args:
+        env: A text environment.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        self.env = env
+        self.limit = _step_limit(env)
+        self.taken = 0
+        self.running = False
+        self.last: tuple[str, dict[str, Any]] = ("", {})
+        self.warned = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Begin an episode."""
+        self.last = self.env.reset(seed=seed, options=options)
+        self.taken = 0
+        self.running = True
+        return self.last
+
+    def step(self, seen: Seen, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take the action with this number, as far as it stands for one.
+
+        Raises:
+            UsageError: if no episode is running, the action space has no such number, or it stands for no
+                action and nothing limits the steps.
+        """
+        if not self.running:
+            raise UsageError("No episode is running: call reset before step.")
+        name = seen.name(action)
+        reward: SupportsFloat = 0.0
+        terminated = truncated = False
+        if name is not None:
+            text, reward, terminated, truncated, info = self.env.step(name)
+        else:
+            self._refuse(seen, action)
+            text, info = self.last
+            info = {**info, "success": False, "event": REFUSED, "invalid_action": True}
+        self.taken += 1
+        self.last = text, info
+        truncated = bool(truncated) or (not terminated and self.taken >= self.limit)
+        self.running = not (terminated or truncated)
+        return text, float(reward), bool(terminated), truncated, info
+
+    def _refuse(self, seen: Seen, action: Any) -> None:
+        said = (
+            f"Action {_whole(action)} is not offered here, only {int(seen.mask.sum())} are; pass the mask of "
+            "action_masks() to the learner, or wrap with Proposals, where every number is an action."
+        )
+        if self.limit == sys.maxsize:
+            raise UsageError(f"{said} Or set max_steps: with a step limit it costs a step.")
+        if not self.warned:
+            self.warned = True
+            warnings.warn(f"{said} It costs a step.", HunchWarning, stacklevel=2)
+
+
+def _step_limit(env: gymnasium.Env[Any, Any]) -> int:
+    """Return the step limit of an environment; the largest number if none is known."""
+    limits = [getattr(env.unwrapped, "max_steps", None)]
+    limits.append(env.spec.max_episode_steps if env.spec is not None else None)
+    return min((int(limit) for limit in limits if limit), default=sys.maxsize)
+
+
 class ShownEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     """One text environment, shown to a learner of numbers; the base class of the wrappers."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], shown: Shown) -> None:
         gymnasium.Wrapper.__init__(self, env)
-        if not isinstance(env.observation_space, gymnasium.spaces.Text):
-            raise UsageError(
-                f"{type(self).__name__} needs a text environment, and observations are of "
-                f"{env.observation_space}. Turn yours into one with hunch.envs.TextWrapper; put this wrapper "
-                "outside of those for rewards and goals."
-            )
+        require_text(type(self).__name__, env)
         self.shown = shown
         self.observation_space = shown.observation_space
         self.action_space = shown.action_space
+        self.steps = Steps(env)
         self.seen: Seen | None = None
 
     @property
@@ -232,24 +337,24 @@ class ShownEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
-        text, info = self.env.reset(seed=seed, options=options)
+        text, info = self.steps.reset(seed=seed, options=options)
         if seed is not None:
             self.shown.begin(seed)
         return self._see(text, info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the action with this number.
+        """Take the action with this number; one that stands for none in this state costs a step.
 
         Raises:
-            UsageError: if no action has this number now, or no episode is running.
+            UsageError: if no episode is running, or as for :class:`Steps`.
         """
         if self.seen is None:
             raise UsageError("No episode is running: call reset before step.")
-        text, reward, terminated, truncated, info = self.env.step(self.seen.name(action))
+        text, reward, terminated, truncated, info = self.steps.step(self.seen, action)
         observation: Any = deepcopy(self.seen.observation)  # learners keep what they were given
         if _goes_on(terminated, info):
             observation, info = self._see(text, info)
-        return observation, float(reward), bool(terminated), bool(truncated), info
+        return observation, reward, terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which numbers are distinct admissible actions now, shape (n,), as sb3-contrib reads it."""
@@ -258,6 +363,7 @@ class ShownEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.seen.mask
 
     def _see(self, text: str, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self.seen = None  # stays so if the model fails: what was offered before is no longer true
         (self.seen,) = self.shown.show([State.read(text, info)])
         return self.seen.observation, {**info, **self.seen.info}
 
@@ -283,9 +389,14 @@ class ShownVector(VectorEnv[Any, Any, Any]):
     def __init__(
         self, envs: Sequence[gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]], shown: Shown
     ) -> None:
-        if not envs:
-            raise UsageError("There has to be at least one environment.")
-        self.envs = [env if isinstance(env, gymnasium.Env) else env() for env in envs]
+        if not isinstance(envs, Sequence) or not envs:
+            raise UsageError("Pass a list of at least one environment, or of functions that make them.")
+        self.envs = [env() if callable(env) else env for env in envs]
+        for env in self.envs:
+            if not isinstance(env, gymnasium.Env):
+                raise UsageError(f"The list holds environments, or functions that make them, not {env!r}.")
+            require_text("This wrapper", env)
+        self.steps = [Steps(env) for env in self.envs]
         self.shown = shown
         self.num_envs = len(self.envs)
         self.single_observation_space = shown.observation_space
@@ -310,9 +421,11 @@ class ShownVector(VectorEnv[Any, Any, Any]):
             seeds = [seed + number for number in range(self.num_envs)]
         else:
             seeds = list(seed) if seed is not None else [None] * self.num_envs
+        if len(seeds) != self.num_envs:
+            raise UsageError(f"There are {len(seeds)} seeds for {self.num_envs} environments.")
         if seeds[0] is not None:
             self.shown.begin(seeds[0])
-        begun = [env.reset(seed=one, options=options) for env, one in zip(self.envs, seeds, strict=True)]
+        begun = [steps.reset(seed=one, options=options) for steps, one in zip(self.steps, seeds, strict=True)]
         self.over[:] = False
         return self._see([text for text, _ in begun], [info for _, info in begun], [])
 
@@ -322,17 +435,19 @@ class ShownVector(VectorEnv[Any, Any, Any]):
         """Take an action in each environment; those whose episode ended begin another instead."""
         if not self.seen:
             raise UsageError("No episode is running: call reset before step.")
+        if np.shape(actions)[:1] != (self.num_envs,):
+            raise UsageError(f"A step takes {self.num_envs} actions, one per environment, not {actions!r}.")
         rewards = np.zeros(self.num_envs)
         terminations = np.zeros(self.num_envs, dtype=bool)
         truncations = np.zeros(self.num_envs, dtype=bool)
         texts: list[str] = []
         infos: list[dict[str, Any]] = []
-        for number, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
+        for number, (steps, action) in enumerate(zip(self.steps, actions, strict=True)):
             if self.over[number]:
-                text, info = env.reset()
+                text, info = steps.reset()
             else:
-                text, reward, terminated, truncated, info = env.step(self.seen[number].name(action))
-                rewards[number] = float(reward)
+                text, reward, terminated, truncated, info = steps.step(self.seen[number], action)
+                rewards[number] = reward
                 terminations[number], truncations[number] = terminated, truncated
             texts.append(text)
             infos.append(info)
@@ -363,6 +478,7 @@ class ShownVector(VectorEnv[Any, Any, Any]):
         asked = [number for number in range(self.num_envs) if number not in ended]
         states = [State.read(texts[number], infos[number], number) for number in asked]
         before = self.seen
+        self.seen = []  # stays so if the model fails
         after = dict(zip(asked, self.shown.show(states), strict=True)) if states else {}
         self.seen = [after[number] if number in after else before[number] for number in range(self.num_envs)]
         joined_infos: dict[str, Any] = {}

@@ -10,10 +10,10 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils import RecordConstructorArgs
 
-from hunch.core import State
+from hunch.core import State, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, embed_all, loaded
+from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, embed_all, loaded, require_env, require_text
 
 
 class EncodedShown(Shown):
@@ -35,7 +35,8 @@ class EncodedShown(Shown):
             admissible = set(state.options)
             mask = np.array([action in admissible for action in self.actions])
             vector = np.concatenate([self.table.encode([state.aim])[0], self.table.recent(state)])
-            seen.append(Seen(vector, self.actions, mask))
+            offered = tuple(action if action in admissible else None for action in self.actions)
+            seen.append(Seen(vector, offered, mask))
         return seen
 
 
@@ -44,7 +45,7 @@ class Encoded(ShownEnv, RecordConstructorArgs):
 
     The text's is the mean over its lines, weighted by recency: lines recur, and each is embedded once. The
     action is the number of an action of a fixed list. Where the admissible ones change,
-    :meth:`~hunch.roles.gym.ShownEnv.action_masks` tells them.
+    :meth:`~hunch.roles.gym.ShownEnv.action_masks` tells them, and another one costs a step.
 
     Args:
         env: A text environment.
@@ -61,6 +62,10 @@ class Encoded(ShownEnv, RecordConstructorArgs):
         encoder: LanguageModel | str,
         actions: Sequence[str] = (),
     ) -> None:
+        require_env("Encoded", env)
+        require_text("Encoded", env)
+        if isinstance(actions, str) or not all(isinstance(name, str) for name in actions):
+            raise UsageError(f"actions are the names of the actions, a tuple of texts, not {actions!r}.")
         RecordConstructorArgs.__init__(self, encoder=encoder, actions=actions)
         listed = tuple(actions) or State.read(*env.reset(seed=0)).options
         super().__init__(env, EncodedShown(encoder, listed))

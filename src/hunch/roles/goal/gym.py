@@ -7,10 +7,14 @@ from typing import Any
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from hunch.core import State, UsageError, World
+from hunch.core import State, World
+from hunch.lm.base import LanguageModel
+from hunch.ranges import check_value
 from hunch.roles.goal import goaled
 from hunch.roles.goal.goaled import Achievement, GoalSource
-from hunch.roles.gym import InWords
+from hunch.roles.goal.suggestions import Suggestions
+from hunch.roles.gym import InWords, loaded, require_env, require_text
+from hunch.roles.reward.similarity import Similarity
 
 
 class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -20,21 +24,24 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     Args:
         env: A text environment.
-        source: The goal source, such as :class:`hunch.methods.goal.ellm.Suggestions`.
-        achievement: Says which goals are reached; None if that is not known.
+        source: A model that suggests goals among the admissible actions, or its spec; or another goal source,
+            such as :class:`hunch.roles.goal.suggestions.Suggestions` with settings of your own.
+        achievement: Says which goals are reached. Default: with a model, those that the step's event equals
+            in words (:class:`hunch.roles.reward.similarity.Similarity` with ``bag-of-words``), and none with
+            another source.
         renew: Suggest new goals in every state, and not only at the beginning of an episode.
         reward: Reward of a goal that was reached.
         extrinsic: Weight of the environment's reward.
         seed: Seed of the source.
 
     Raises:
-        UsageError: if the environment is none of texts.
+        UsageError: if the environment is none of texts, or the source is none.
     """
 
     def __init__(
         self,
         env: gymnasium.Env[Any, Any],
-        source: GoalSource,
+        source: GoalSource | LanguageModel | str,
         achievement: Achievement | None = None,
         *,
         renew: bool = True,
@@ -42,13 +49,16 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         extrinsic: float = 1.0,
         seed: int = 0,
     ) -> None:
+        require_env("Goals", env)
+        for name, value in (("reward", reward), ("extrinsic", extrinsic)):
+            check_value(name, value, float)
         named: dict[str, Any] = {"renew": renew, "reward": reward, "extrinsic": extrinsic, "seed": seed}
         RecordConstructorArgs.__init__(self, source=source, achievement=achievement, **named)
         gymnasium.Wrapper.__init__(self, env)
-        if not isinstance(env.observation_space, gymnasium.spaces.Text):
-            raise UsageError(f"Goals needs a text environment; observations are of {env.observation_space}.")
+        require_text("Goals", env)
         if not isinstance(source, GoalSource):
-            raise UsageError(f"Goals needs a goal source, such as Suggestions, not {source!r}.")
+            source = Suggestions(loaded(source))
+            achievement = achievement or Similarity(loaded("bag-of-words"))
         self.in_words = InWords(env)
         self.source = source
         self.reward = reward

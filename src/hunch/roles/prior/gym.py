@@ -22,7 +22,16 @@ from hunch.core import FloatArray, State, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.ranges import PositiveInt, check_value
 from hunch.roles.encoder.features import TextTable
-from hunch.roles.gym import Seen, Shown, ShownEnv, ShownVector, embed_all, loaded
+from hunch.roles.gym import (
+    Seen,
+    Shown,
+    ShownEnv,
+    ShownVector,
+    embed_all,
+    loaded,
+    require_env,
+    require_text,
+)
 from hunch.roles.prior.base import DistributionPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
@@ -128,8 +137,7 @@ class Proposals(ShownEnv, RecordConstructorArgs):
         prior: PriorConfig | None = None,
         probabilities: bool = True,
     ) -> None:
-        if not isinstance(env, gymnasium.Env):
-            raise UsageError(f"The environment comes first, as in Proposals(env, 'minilm'), not {env!r}.")
+        require_env("Proposals", env)
         named: dict[str, Any] = {"encoder": encoder, "prior": prior, "probabilities": probabilities}
         RecordConstructorArgs.__init__(self, lm=lm, k=k, **named)
         super().__init__(env, ProposalsShown(lm, k, **named))
@@ -159,8 +167,7 @@ class LogitsShown(Shown):
         encoder: LanguageModel | str = WORDS,
         prior: PriorConfig | None = None,
     ) -> None:
-        if most < 1:
-            raise UsageError(f"most must be at least 1, not {most}.")
+        check_value("most", most, PositiveInt)
         model = loaded(lm)
         reads = loaded(encoder)
         self.models = {"lm": model, "encoder": reads}
@@ -215,12 +222,13 @@ class PriorLogits(ShownEnv, RecordConstructorArgs):
     A policy adds them to its logits, which is a policy that begins at the prior; the KL divergence from it is
     that from a policy whose logits are these alone. The observation is a dictionary: ``text`` (embeddings of
     task and text), ``actions`` (embedding of each action, shape (most, dim)) and ``logits`` (shape (most,)).
-    The numbers of actions are those of ``info["actions"]``; those beyond are masked.
+    The numbers of actions are those of ``info["actions"]``; those beyond are masked, and cost a step.
 
     Args:
         env: A text environment that lists its actions.
         lm: The model of the prior, or its spec.
-        most: Largest number of actions of a state. Default: that of the first state.
+        most: Largest number of actions of a state, which may vary; the spaces have this size. Default: the
+            number in the first state.
         encoder: A model that embeds, or its spec.
         prior: How the model is asked.
 
@@ -237,6 +245,8 @@ class PriorLogits(ShownEnv, RecordConstructorArgs):
         encoder: LanguageModel | str = WORDS,
         prior: PriorConfig | None = None,
     ) -> None:
+        require_env("PriorLogits", env)
+        require_text("PriorLogits", env)
         RecordConstructorArgs.__init__(self, lm=lm, most=most, encoder=encoder, prior=prior)
         size = most if most is not None else len(State.read(*env.reset(seed=0)).options)
         super().__init__(env, LogitsShown(lm, size, encoder=encoder, prior=prior))

@@ -23,7 +23,8 @@ from hunch.envs.design.inner import STEP
 from hunch.envs.design.reward import Reward
 from hunch.envs.design.running import box
 from hunch.lm.base import LanguageModel
-from hunch.roles.gym import Describe, InWords, loaded
+from hunch.ranges import check_value
+from hunch.roles.gym import Describe, InWords, loaded, require_env
 from hunch.roles.reward.judge import Judge, JudgeConfig
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
 from hunch.text_files import read_text
@@ -54,7 +55,8 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     ``info["extrinsic"]`` is the environment's reward, ``info["intrinsic"]`` the transformed reward of the
     source. What the learner sees and does stays as it is; an environment of numbers is described to the
-    source alone.
+    source alone. A limit of steps belongs inside of this wrapper: the end of an episode that only a wrapper
+    outside knows of is not rewarded.
 
     Args:
         env: A text environment, or one whose observations are described.
@@ -88,6 +90,9 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     ) -> None:
         joined: dict[str, Any] = {"weight": weight, "extrinsic": extrinsic, "shaping": shaping, "seed": seed}
         read: dict[str, Any] = {"describe": describe, "actions": actions, "task": task}
+        require_env(type(self).__name__, env)
+        for name, value in (("weight", weight), ("extrinsic", extrinsic)):
+            check_value(name, value, float)
         RecordConstructorArgs.__init__(self, source=source, **joined, **read)
         gymnasium.Wrapper.__init__(self, env)
         if shaping is not None and shaping.recall:
@@ -107,8 +112,9 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode."""
+        """Begin an episode; one that has not ended is forgotten, and no model judges it."""
         observation, info = self.env.reset(seed=seed, options=options)
+        self.rewarded.abandon(self.state.stream)
         self.state = self.in_words.state(observation, info)
         return observation, info
 
@@ -149,6 +155,9 @@ class JudgeReward(SourceReward):
         config: JudgeConfig | None = None,
         **options: Any,
     ) -> None:
+        require_env("JudgeReward", env)
+        if not isinstance(objective, str):
+            raise UsageError(f"The objective is a sentence, not {objective!r}.")
         # Gymnasium keeps the arguments that are recorded first, so not those of the base class.
         RecordConstructorArgs.__init__(self, lm=lm, objective=objective, config=config, **options)
         settings = replace(config or JudgeConfig(), objective=objective)
@@ -181,6 +190,16 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         weight: float = 1.0,
         extrinsic: float = 0.0,
     ) -> None:
+        require_env("ProgramReward", env)
+        for name, value in (("weight", weight), ("extrinsic", extrinsic)):
+            check_value(name, value, float)
+        if not isinstance(program, str | Path):
+            raise UsageError(f"A program is its text, or the path of a file with it, not {program!r}.")
+        if not _is_numeric(env.observation_space):
+            raise UsageError(
+                f"A program reads numbers, and observations are of {env.observation_space}: flatten them "
+                "first, such as with gymnasium.wrappers.FlattenObservation."
+            )
         RecordConstructorArgs.__init__(self, program=program, weight=weight, extrinsic=extrinsic)
         gymnasium.Wrapper.__init__(self, env)
         is_file = isinstance(program, Path) or "\n" not in program
@@ -222,3 +241,10 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         """End the program, and close the environment."""
         self.loaded.close()
         super().close()
+
+
+def _is_numeric(space: gymnasium.Space[Any]) -> bool:
+    """Return whether the elements of a space are numbers, or arrays of them."""
+    if isinstance(space, gymnasium.spaces.Tuple):
+        return all(_is_numeric(part) and not part.shape for part in space)
+    return space.dtype is not None and np.issubdtype(space.dtype, np.number)

@@ -128,6 +128,10 @@ class Judge(RewardSource):
                 self.verdicts["agrees"] += 1
         return rewards
 
+    def abandon(self, stream: int) -> None:
+        """Forget the episode of a stream, which was reset before its end, so it is never judged."""
+        self.accounts.pop(stream, None)
+
     @staticmethod
     def words(t: Transition) -> list[str]:
         """Return the lines that describe a step in the account of an episode."""

@@ -28,6 +28,10 @@ class RewardSource(Source, ABC):
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the intrinsic reward of each transition, with one call for all streams."""
 
+    def abandon(self, stream: int) -> None:
+        """Forget the episode of a stream, which was reset before its end, as other libraries may do."""
+        return
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shaping:
@@ -110,6 +114,11 @@ class Rewarded(Wrapper):
         self.agent.begin(replace(world, data=data), seed)
         self.recent_rewards = []
         self.counts = {}
+
+    def abandon(self, stream: int) -> None:
+        """Forget the episode of a stream, which was reset before its end."""
+        self.counts.pop(stream, None)
+        self.source.abandon(stream)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the agent act; with ``recall``, its states list past rewarded events."""
