@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -129,7 +130,35 @@ def test_two_thousand_options(model: lm.Cached) -> None:
     options = tuple(f"take thing {i} from place {i % 7}" for i in range(2000))
     (answers,) = model.generate([ROOM], 2, Sampling(max_tokens=64, choices=options))
     assert set(answers) <= set(options)
-    assert grammar(options).count("|") == 1999
+    assert grammar(options).count("|") == 1999  # no alternative twice
+
+
+def test_options_that_begin_alike_share_their_beginning(model: lm.Cached) -> None:
+    options = (
+        "go to bed",
+        "go to bed 2",
+        "go to bin",
+        'say "no"\\',
+        "stop",
+        "stop",
+        "\u00e9t\u00e9",
+        "\u00e9tang",
+    )
+    rules = dict(line.split(" ::= ") for line in grammar(options).splitlines())
+    assert rules["root"].count("|") == 2  # g, s and é
+    assert sorted(expanded(rules, "root")) == sorted(set(options))
+    (answers,) = model.generate([ROOM], 12, Sampling(max_tokens=64, temperature=3.0, choices=options))
+    assert set(answers) <= set(options)
+    assert len(set(answers)) > 2
+
+
+def expanded(rules: dict[str, str], rule: str) -> list[str]:
+    """Return the texts that a rule allows."""
+    texts = []
+    for literal, then in re.findall(r'"((?:[^"\\]|\\.)*)"(?: (r\d+))?', rules[rule]):
+        start = literal.replace('\\"', '"').replace("\\\\", "\\")
+        texts += [start + rest for rest in expanded(rules, then)] if then else [start]
+    return texts
 
 
 def test_letters_have_probabilities(model: lm.Cached) -> None:

@@ -23,6 +23,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from itertools import count, groupby
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -513,9 +515,33 @@ def _read_listed(number: int, reply: Any) -> float:
 
 
 def grammar(options: Sequence[str]) -> str:
-    """Return a grammar of llama.cpp that allows the options and nothing else."""
-    alternatives = " | ".join(f'"{_literal(option)}"' for option in dict.fromkeys(options))
-    return f"root ::= {alternatives}"
+    """Return a grammar of llama.cpp that allows the options and nothing else.
+
+    For each token llama.cpp tries every alternative that is still open. So options that begin alike share
+    their beginning, and part in a rule of their own: ``root ::= "go to the " r1 | "stop"``, ``r1 ::= "bed" |
+    "door"``.
+    """
+    rules: dict[str, str] = {}
+    numbers = count(1)
+    rests_of = {"root": sorted(set(options))}  # rules to be made, with the texts that each allows
+    while rests_of:
+        rule, texts = rests_of.popitem()
+        alternatives = []
+        for _, group in groupby(texts, key=_first_sign):
+            alike = list(group)
+            start = commonprefix(alike)  # noqa: RUF071 - of texts, character by character
+            alternative = f'"{_literal(start)}"'
+            if len(alike) > 1:
+                name = f"r{next(numbers)}"
+                rests_of[name] = [text.removeprefix(start) for text in alike]
+                alternative += f" {name}"
+            alternatives.append(alternative)
+        rules[rule] = " | ".join(alternatives)
+    return "\n".join(f"{rule} ::= {alternatives}" for rule, alternatives in rules.items())
+
+
+def _first_sign(text: str) -> str:
+    return text[:1]
 
 
 def _literal(option: str) -> str:
