@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
-from tests.started import run
+from tests.started import answering, run
 
 import hunch
 from hunch import admitted
@@ -218,6 +220,46 @@ def test_a_server_that_hangs_from_the_start_is_one_sentence() -> None:
 def test_what_is_no_server_is_one_sentence(place: str) -> None:
     with pytest.raises(HunchError, match="MCP server"):
         hunch.make(f"mcp:{place}", task="Do it.", seconds=10.0)
+
+
+def test_a_program_that_gives_up_is_quoted() -> None:
+    place = f"{shlex.quote(sys.executable)} -c 'raise SystemExit(\"I need a licence\")'"
+    with pytest.raises(HunchError, match="I need a licence"):
+        hunch.make(f"mcp:{place}", task="Do it.", seconds=10.0)
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """Refuses everybody, and notes what was sent as the key."""
+
+    keys: ClassVar[list[str | None]] = []
+
+    def do_POST(self) -> None:
+        self.keys.append(self.headers["authorization"])
+        self.send_response(401)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_server_that_asks_for_authorization_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_KEY", "open-sesame-42")
+    monkeypatch.setattr(Guarded, "keys", [])
+    with answering(ThreadingHTTPServer(("127.0.0.1", 0), Guarded)) as server:
+        place = f"mcp:http://127.0.0.1:{server.server_port}/mcp"
+        with pytest.raises(HunchError, match=r"asks for authorization .*by key_env"):
+            hunch.make(place, task="Shop.", seconds=20.0)
+        assert set(Guarded.keys) == {None}
+        with pytest.raises(HunchError, match="refuses the key") as refused:
+            hunch.make(place, task="Shop.", seconds=20.0, key_env="SHOP_KEY")
+        assert Guarded.keys[-1] == "Bearer open-sesame-42"
+        assert "open-sesame" not in str(refused.value)
+        with pytest.raises(UsageError, match="NO_KEY, which holds no key"):
+            hunch.make(place, task="Shop.", key_env="NO_KEY")
 
 
 def test_a_task_is_needed(program: str) -> None:

@@ -336,4 +336,6 @@ def _fits(value: Any, schema: Any) -> bool:
         return True
     if isinstance(value, bool) and "boolean" not in kinds:
         return False
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds:
+        return True  # as JSON schema has it, which knows one kind of number
     return any(isinstance(value, _PYTHON_TYPES.get(kind, (object,))) for kind in kinds)
