@@ -25,7 +25,7 @@ from hunch.runs.files import read_json
 from hunch_studies.programs_funsearch import attempts_of
 from hunch_studies.programs_policies import MUTATED
 from hunch_studies.study import Part, Scale, Study, runs_of
-from hunch_studies.writers_beds import BEDS, Bed
+from hunch_studies.writers_beds import BEDS, Bed, bed_of
 from hunch_studies.writers_openevolve import evolved_by_openevolve
 
 MODEL: Final = "qwen-coder-1.5b"
@@ -74,7 +74,7 @@ def tried(env: str, options: Mapping[str, Any], program: str) -> Trial:
 def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
     """Return what a run found: its best programs over time, and the winner's fitness on unseen inputs."""
     top = best(attempts)
-    fitness = [-np.inf if attempt.fitness is None else attempt.fitness for attempt in attempts]
+    fitness = [bed.floor if attempt.fitness is None else attempt.fitness for attempt in attempts]
     so_far = np.maximum.accumulate(fitness)
     unseen = None
     if top is not None and bed.unseen:
@@ -90,9 +90,8 @@ def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
     }
 
 
-def table(name: str, model: str, seeds: int, programs: int, folder: Path) -> str:
+def table(bed: Bed, model: str, seeds: int, programs: int, folder: Path) -> str:
     """Return the results of the searches on a bed."""
-    bed = BEDS[name]
     found: dict[str, list[dict[str, Any]]] = {}
     tokens: dict[str, list[int]] = {}
     for arm in arms(bed, model, programs):
@@ -132,9 +131,13 @@ def _tokens(run: Path) -> int:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     programs = max(2 * STREAMS, round(PROGRAMS * scale.share))
     parts = []
+    beds = dict(BEDS)
+    for part in scale.parts:
+        if part in gym.registry and not any(part in name for name in BEDS):
+            beds[part] = bed_of(part)
     for model in scale.lms or (MODEL,):
-        for name, bed in BEDS.items():
-            beside = partial(table, name, model, scale.seeds, programs)
+        for name, bed in beds.items():
+            beside = partial(table, bed, model, scale.seeds, programs)
             title = name if len(scale.lms) < 2 else f"{name}, {model}"
             parts.append(Part(title, arms(bed, model, programs), beside=beside, apart=True))
     return parts

@@ -1,13 +1,25 @@
 """The beds of the study of writers, fixed before the first search.
 
-The plain requests were written with FrozenLake8x8, Taxi and CliffWalking, which are none of these.
+The plain requests were written with FrozenLake8x8, Taxi and CliffWalking, which are none of these. Any other
+environment of Gymnasium with numbers is a bed, too: :func:`bed_of`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import gymnasium as gym
+import numpy as np
+
+from hunch.envs.design.problem import DesignProblem, Problem, Trial
+
+POLICIES: Final = "hunch/PolicyCode-v0"
+EPISODES: Final = 10
+"""Episodes by which a policy is scored."""
+MOST_ACTIONS: Final = 10
+"""Constant policies that are tried for the floor of a bed."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +39,61 @@ class Bed:
     floor: float = 0.0
 
 
+def bed_of(base: str) -> Bed:
+    """Return the bed of any environment of Gymnasium whose observations are numbers.
+
+    Its floor is the lowest fitness of some policies that always take the same action.
+
+    Raises:
+        UsageError: if no policy can be written for the environment.
+    """
+    bed = _control(base, EPISODES, 0.0)
+    made = gym.make(bed.env, **bed.options).unwrapped
+    assert isinstance(made, DesignProblem)
+    fitness = []
+    for action in some_actions(base):
+        made.reset(seed=0)
+        trial: Trial = made.step(constant(made.problem, action))[-1]["raw"]
+        if trial.fitness is not None:
+            fitness.append(trial.fitness)
+    return replace(bed, floor=min(fitness, default=0.0))
+
+
+def constant(problem: Problem, action: Any) -> str:
+    """Return the program of a policy that always takes one action, in the smallest interface."""
+    assert problem.plain is not None
+    parameters = ", ".join(problem.plain.parameters)
+    return f"def {problem.function}({parameters}):\n    return {action}\n"
+
+
+def some_actions(base: str) -> list[Any]:
+    """Return actions of an environment: the first ten, or, of numbers, the least, greatest and stillest."""
+    space = gym.make(base).action_space
+    if isinstance(space, gym.spaces.Discrete):
+        return [int(space.start + i) for i in range(min(int(space.n), MOST_ACTIONS))]
+    assert isinstance(space, gym.spaces.Box)
+    still = np.clip(np.zeros(space.shape), space.low, space.high)
+    return [action.ravel().tolist() for action in (space.low, space.high, still)]
+
+
+def first_program(bed: Bed, problem: Problem) -> str:
+    """Return a program that runs: of a policy one that always takes the same action."""
+    if bed.env != POLICIES:
+        return str(problem.start)
+    actions = some_actions(bed.options["base"])
+    return constant(problem, actions[-1] if isinstance(actions[-1], list) else actions[0])
+
+
 def _control(base: str, episodes: int, floor: float) -> Bed:
     unseen = {"base": base, "episodes": 30, "split": "test"}
-    return Bed("hunch/PolicyCode-v0", {"base": base, "episodes": episodes}, unseen, floor)
+    return Bed(POLICIES, {"base": base, "episodes": episodes}, unseen, floor)
 
 
 BEDS: Final[Mapping[str, Bed]] = {
-    "CartPole-v1": _control("CartPole-v1", 10, 0.0),
-    "MountainCar-v0": _control("MountainCar-v0", 10, -200.0),
+    "CartPole-v1": _control("CartPole-v1", EPISODES, 0.0),
+    "MountainCar-v0": _control("MountainCar-v0", EPISODES, -200.0),
     "Acrobot-v1": _control("Acrobot-v1", 5, -500.0),
-    "Pendulum-v1": _control("Pendulum-v1", 10, -3300.0),
+    "Pendulum-v1": _control("Pendulum-v1", EPISODES, -3300.0),
     "bin packing": Bed(
         "hunch/Heuristic-BinPacking-v0",
         {"items": 40, "instances": 10},

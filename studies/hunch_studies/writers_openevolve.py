@@ -29,7 +29,7 @@ from hunch.roles.writer.programs import Attempt
 from hunch.runs.files import read_lines as runs_lines
 from hunch.text_files import read_lines
 from hunch_studies.study import kept
-from hunch_studies.writers_beds import Bed
+from hunch_studies.writers_beds import Bed, first_program
 
 EVALUATOR = """\
 from hunch_studies.writers_openevolve import evaluated
@@ -89,7 +89,7 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         log = place / "programs.jsonl"
-        (place / "first.py").write_text(_first(problem), encoding="utf-8")
+        (place / "first.py").write_text(first_program(bed, problem), encoding="utf-8")
         source = EVALUATOR.format(log=str(log), env=bed.env, options=dict(bed.options), floor=bed.floor)
         (place / "evaluate.py").write_text(source, encoding="utf-8")
         writer = LLMModelConfig(
@@ -131,6 +131,10 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
         first = known.setdefault(structure(line["program"], problem.function), number)
         copy_of = first if first < number else None
         attempts.append(Attempt(number, **line, copy_of=copy_of).line())
+    # openevolve passes over answers without a program. They were asked for, so they count as failed; in which
+    # iterations they came it does not say.
+    unread = range(len(attempts), programs)
+    attempts += [Attempt(number, "", None, error="no program in the answer").line() for number in unread]
     return {"attempts": attempts}
 
 
@@ -158,12 +162,3 @@ def evaluated(path: str, log: str, env: str, options: Mapping[str, Any], floor: 
     return EvaluationResult(
         metrics={"combined_score": score}, artifacts={"feedback": trial.error or trial.feedback}
     )
-
-
-def _first(problem: Any) -> str:
-    """Return a program that runs in the smallest interface, from which openevolve begins."""
-    if problem.plain is None:
-        return str(problem.start)
-    action = "[0.0]" if "list of" in problem.plain.returns else "0"
-    parameters = ", ".join(problem.plain.parameters)
-    return f"def {problem.function}({parameters}):\n    return {action}\n"

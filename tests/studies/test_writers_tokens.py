@@ -1,4 +1,4 @@
-"""What a recorded program cost: its own request and answer, or the mean of its kind where none is recorded."""
+"""What a recorded program cost: its own request and answer, or the mean of its kind where none is."""
 
 from hunch_studies.writers import BEST_OF_N, RANDOM
 from hunch_studies.writers_tokens import counted
