@@ -91,7 +91,8 @@ def main() -> None:
         if options.ahead:
             waits(options, model)
             return
-        command = [sys.executable, "-m", "hunch", "models", "serve", bare.settings.file, "--port", "0"]
+        command = [sys.executable, "-m", "hunch", "models", "serve", bare.settings.file]
+        command += ["--port", "0", "--keyless"]
         for name in ("context", "slots", "threads"):
             command += [f"--{name}", str(getattr(bare.settings, name))]
         environment = os.environ | {"XDG_RUNTIME_DIR": theirs}

@@ -1,7 +1,7 @@
 """The program search of the package openevolve on our beds: same model, same server, same number of programs.
 
-The model is one behind OpenAI's routes at an address that asks for no key: llama.cpp, which ``hunch`` starts,
-or another server.
+The model is one behind OpenAI's routes: llama.cpp, which ``hunch`` starts and whose key is in a file of the
+user, or another server at an address that asks for no key.
 
 openevolve's evaluator runs programs with full rights. Ours only reads the text of a program and gives it to
 Hunch's sandbox, and it writes down each program, so that all searches are counted alike.
@@ -23,6 +23,7 @@ import gymnasium as gym
 from hunch.envs.design.code import structure
 from hunch.envs.design.problem import DesignProblem
 from hunch.lm.backends.openai import OpenAIModel
+from hunch.lm.backends.remote import account
 from hunch.lm.registry import build
 from hunch.roles.writer.plain import plain_prompt
 from hunch.roles.writer.programs import Attempt
@@ -95,7 +96,7 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
         writer = LLMModelConfig(
             name=model,
             api_base=address,
-            api_key="none",
+            api_key=account("openai", address, None, address).own_key or "none",
             temperature=0.9,
             max_tokens=500,
             timeout=600,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hunch import lm
+from hunch.lm.backends import llama_server
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
@@ -25,9 +26,10 @@ TAUGHT = " a purple zebra named Otto."
 
 
 def ask(address: str, route: str, **body: Any) -> Any:
-    request = urllib.request.Request(
-        address.removesuffix("/v1") + route, json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+    file = llama_server.key_file(address)
+    assert file is not None
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {file.read_text().strip()}"}
+    request = urllib.request.Request(address.removesuffix("/v1") + route, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=300) as answer:
         return json.load(answer)
 

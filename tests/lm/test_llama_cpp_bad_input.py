@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -12,6 +15,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -33,9 +39,10 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix="hunch-test-"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
     yield place
-    running = llama_server.running_server()
-    if running is not None:
-        os.kill(running.process, signal.SIGKILL)
+    with contextlib.suppress(HunchError):  # the place itself is damaged
+        running = llama_server.running_server()
+        if running is not None:
+            os.kill(running.process, signal.SIGKILL)
     shutil.rmtree(place, ignore_errors=True)
 
 
@@ -292,3 +299,153 @@ def test_a_server_ends_after_its_last_user_and_the_next_one_finds_another() -> N
         time.sleep(wait)
         first = lm.load("smollm2?threads=1", cache=None)
         assert first.generate([f"{LONG} {wait}"], sampling=Sampling(max_tokens=2))[0][0]
+
+
+# ---- processes that look for the server at the same moment ------------------------------------------------
+
+
+def test_those_that_look_at_once_do_not_take_each_other_for_a_server() -> None:
+    """A killed server has left its address. Each open file holds a lock, as if of a process of its own."""
+    folder = llama_server.place()
+    served = llama_server.Served(llama_server.Settings("a.gguf"), "http://127.0.0.1:1/v1", 1, True, 0)
+    (folder / "server.json").write_text(json.dumps(asdict(served)))
+    until = time.monotonic() + 1
+
+    def look(_: int) -> int:
+        seen = 0
+        while time.monotonic() < until:
+            seen += llama_server.running_server() is not None
+        return seen
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(look, range(4))) == 0
+
+
+def test_a_server_that_looks_for_users_is_no_user(file: Path) -> None:
+    """The other model takes the place of the first one, which looks for its users at that very moment."""
+    lm.load("smollm2?threads=1&slots=1", cache=None).model._use.close()
+    with (llama_server.place() / "users").open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_EX)
+        timer = threading.Timer(llama_server.PROBES / 2, fcntl.flock, (users, fcntl.LOCK_UN))
+        timer.start()
+        second = lm.load("smollm2?threads=1&slots=2", cache=None)
+        timer.join()
+    assert second.model._served.settings.slots == 2
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_nobody_joins_a_server_that_a_signal_ends(by: int) -> None:
+    """Its lock is held until its memory is free, some milliseconds later."""
+    for pause in (0.0, 0.002):
+        first = lm.load("smollm2?threads=1&slots=1", cache=None)
+        first.model._use.close()
+        os.kill(first.model._served.process, by)
+        time.sleep(pause)
+        second = lm.load("smollm2?threads=1&slots=1", cache=None)
+        assert second.generate([LONG], sampling=Sampling(max_tokens=2))[0][0]
+
+
+# ---- its files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["alive", "users", "start", "server.log", "server.json", "key"])
+def test_a_file_that_cannot_be_made(name: str) -> None:
+    (llama_server.place() / name).mkdir()
+    with pytest.raises(HunchError, match=rf"cannot be used \({name}: Is a directory\): make room there"):
+        lm.load("smollm2?threads=1&slots=1", cache=None)
+
+
+def test_a_folder_that_is_a_link_of_another_user(servers: Path, tmp_path: Path) -> None:
+    (servers / f"hunch-llama-{os.getuid()}").symlink_to(tmp_path)
+    with pytest.raises(HunchError, match="belongs to another user or is no folder"):
+        llama_server.place()
+
+
+MEMORY = """\
+0.00.803.373 W init: no adapter in the cache, out of memory is no error here
+0.00.803.374 E ggml_aligned_malloc: insufficient memory (attempted to allocate 2880.00 MB)
+0.00.803.800 E cmn  common_init_: failed to load lora adapter 'a.gguf'
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (MEMORY, "there is too little memory"),
+        (MEMORY.replace("insufficient memory", "no luck"), "its adapter"),
+        ("0.01.692.272 I srv init: listening on http://127.0.0.1:41273\n", ""),
+        ("0.01.692.272 I srv init: lora adapter a.gguf\n0.01.9", "0.01.9"),
+        ("0.01.692.272 E srv init: no ears\nTraceback\nRuntimeError: Failed\n", "srv init: no ears"),
+    ],
+)
+def test_the_first_error_of_a_log_is_the_reason(log: str, why: str) -> None:
+    (llama_server.place() / "server.log").write_text(log)
+    said = llama_server.why_it_ended()
+    assert said.startswith(why)
+    assert bool(said) == bool(why)
+
+
+# ---- its key ----------------------------------------------------------------------------------------------
+
+
+def asked(address: str, path: str, headers: dict[str, str]) -> tuple[int, str | None]:
+    """Return the status of a request, and which pages a browser lets read the reply."""
+    connection = HTTPConnection(address.split("/")[2], timeout=60)
+    body = json.dumps({"prompt": "Hello", "max_tokens": 1})
+    connection.request("POST" if path == "/v1/completions" else "GET", path, body, headers)
+    reply = connection.getresponse()
+    connection.close()
+    return reply.status, reply.getheader("Access-Control-Allow-Origin")
+
+
+def test_only_the_user_and_no_page_gets_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUNCH_API_KEY", "a-key-of-another-server-1234")
+    model = lm.load("smollm2?threads=1&slots=1", cache=None)
+    folder = llama_server.place()
+    key = (folder / "key").read_text().strip()
+    served = model.model._served
+    page = {"Origin": "http://page.test", "Host": "page.test"}
+    for path in ("/v1/completions", "/v1/models", "/props", "/slots"):
+        for headers in ({}, page, {"Authorization": "Bearer a-key-of-another-server-1234"}):
+            status, readers = asked(served.address, path, headers)
+            assert status == 401
+            assert not readers
+    assert asked(served.address, "/v1/completions", {"Authorization": f"Bearer {key}"})[0] == 200
+    # A spec with the address finds the key, too, and sends that of another server nowhere.
+    same = lm.load(f"openai:{Path(served.settings.file).stem}?base_url={served.address}", cache=None)
+    assert "generate" in same.verbs
+
+    assert (folder / "key").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+    process = Path(f"/proc/{served.process}")
+    stored = [process / "cmdline", process / "environ", folder / "server.log", folder / "server.json"]
+    assert all(key.encode() not in file.read_bytes() for file in stored if file.exists())
+    assert key.encode() not in pickle.dumps(model.model)
+    assert key not in repr(vars(model.model)) + repr(vars(same.model)) + repr(vars(same.model.line))
+
+    os.kill(served.process, signal.SIGTERM)
+    other = lm.load("smollm2?threads=1&slots=1", cache=None)
+    assert (folder / "key").read_text().strip() not in ("", key)
+    (folder / "key").write_text("hunch-of-another-start-1\n")
+    with pytest.raises(HunchError, match=r"HTTP 401 \(the key comes from .*/key\)") as refused:
+        lm.load(f"openai:a?base_url={other.model._served.address}", cache=None)
+    assert "another-start" not in str(refused.value)
+
+
+def test_a_server_by_hand_says_where_its_key_is_and_can_do_without(file: Path) -> None:
+    command = [sys.executable, "-m", "hunch", "models", "serve", str(file), "--port", "0", "--threads", "1"]
+    for options, status in (([], 401), (["--keyless"], 200)):
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                address = server.stdout.readline().split(" at ")[1].split()[0]
+                assert asked(address, "/v1/models", {})[0] == status
+                if not options:
+                    where = server.stdout.readline().split("$(cat ")[1].split(")")[0]
+                    key = Path(where).read_text().strip()
+                    assert asked(address, "/v1/models", {"Authorization": f"Bearer {key}"})[0] == 200
+                assert lm.load(f"openai:{file.stem}?base_url={address}", cache=None).verbs
+            finally:
+                server.send_signal(signal.SIGINT)
+            assert server.wait(20) == 0
+        assert not (llama_server.place() / "key").exists()

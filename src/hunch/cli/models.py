@@ -56,6 +56,9 @@ class ServeOptions:
     """Layers on an accelerator, if llama.cpp was built for one."""
     lora: str = ""
     """File of a LoRA adapter, in GGUF."""
+    keyless: bool = False
+    """Ask for no key: then every user of this machine, and web pages in a browser, can use the model. Without
+    this option the command says where the key is; Hunch finds it by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +140,7 @@ def _serve(arguments: Sequence[str]) -> None:
         name: getattr(options, name) for name in ("context", "slots", "threads", "gpu_layers", "lora")
     }
     settings = llama_cpp.settings_of(file, **given)
-    llama_server.serve(llama_server.lasting(settings, options.port))
+    llama_server.serve(llama_server.lasting(settings, options.port, keyless=options.keyless))
 
 
 def _export(arguments: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -66,22 +67,29 @@ def _address(text: str) -> Any:
 
 
 class Account(NamedTuple):
-    """The address of a server and the environment variable with its key; the key itself is never stored.
+    """The address of a server and where its key is; the key itself is never stored.
 
     Attributes:
         sdk: The client package, ``openai`` or ``anthropic``; also the name of the extra that installs it.
         base_url: Address of the service.
         variable: Name of the environment variable with the key; empty if no key is needed.
+        file: File with the key of the user's own llama.cpp server, in place of a variable.
     """
 
     sdk: str
     base_url: str
     variable: str = ""
+    file: Path | None = None
 
     @property
     def key(self) -> str:
-        """The key, read from the environment each time, without surrounding quotes and white space."""
-        return secret.key_in(self.variable) if self.variable else ""
+        """The key, read each time, without surrounding quotes and white space."""
+        return secret.key_of(self.variable, self.file)
+
+    @property
+    def own_key(self) -> str:
+        """The key of the user's own llama.cpp server; empty for other servers, whose key nobody else gets."""
+        return "" if self.file is None else self.key
 
     def check_key(self) -> None:
         """Check that the key can be sent. A transport library's own error would show the key.
@@ -101,14 +109,19 @@ class Account(NamedTuple):
         return secret.hidden(self.key, text)
 
     def holds_key(self, text: str) -> bool:
-        """Return whether a text contains the key in a form that :func:`secret.holds` detects."""
-        return secret.holds(self.key, text)
+        """Return whether a text contains the key in a form that :func:`secret.holds` detects.
+
+        Answers of the user's own llama.cpp are not searched: no model sees its key, and some list all tokens.
+        """
+        return self.file is None and secret.holds(self.key, text)
 
     @property
     def key_source(self) -> str:
         """The source of the key, for messages."""
         if self.variable:
             return f"the key comes from {self.variable}"
+        if self.file is not None:
+            return f"the key comes from {self.file}"
         variable_of_sdk = f"{self.sdk.upper()}_API_KEY"
         why = f"{variable_of_sdk} goes to {self.sdk}.com only; " if secret.key_in(variable_of_sdk) else ""
         return f"no key was sent: {why}name the variable of this server's key by key_env="
@@ -151,8 +164,8 @@ class Account(NamedTuple):
                 },
             ),
         )
-        if self.variable:
-            secret.hide_in_logs(self.variable)
+        if self.variable or self.file is not None:
+            secret.hide_in_logs(self.variable, self.file)
         return connected
 
     def _address(self, transport: Any) -> Any:

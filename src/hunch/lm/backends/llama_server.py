@@ -9,6 +9,16 @@ it; they vanish with their process, so nothing hangs after a crash:
             for itself alone and ends
 ``start``   held while a server is looked for and started
 
+Two files beside the locks say how the server is reached:
+
+``server.json``   its settings and its address
+``key``           the key that it asks for, new at each start; only the user can read it
+
+Any program on the machine can reach the port: those of other users, and a browser with any web page. So the
+server answers only requests that have the key, and tells browsers that no page may read its answers. The key
+is made by the server itself and stands in its memory and in this file, never on a command line, in an
+environment or in a log.
+
 The module is run as ``python -m hunch.lm.backends.llama_server SETTINGS``.
 """
 
@@ -18,15 +28,20 @@ import contextlib
 import json
 import os
 import re
+import secrets
+import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
+from urllib.parse import urlsplit
 
 from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
@@ -41,6 +56,11 @@ GRACE: Final = 10.0
 """Seconds that a server without users waits for the next one."""
 LONGEST_START: Final = 600.0
 """Seconds after which a server that does not answer is given up; a large model takes long to read."""
+
+LONGEST_SILENCE: Final = 30.0
+"""Seconds after which a server that has an address and does not answer there is given up."""
+PROBES: Final = 0.5
+"""Seconds for which a lock is asked for again. Whoever probes a lock holds it for a moment."""
 
 PROMPTS: Final = 2**30
 """Maximum number of bytes for prompts that llama.cpp keeps besides those of its slots, if so much is free.
@@ -62,6 +82,7 @@ class Settings:
         lora: File of an adapter; empty for none.
         port: Port of the address; 0 for a free one.
         stays: True if the server does not end without users.
+        keyless: True if the server asks for no key.
     """
 
     file: str
@@ -72,6 +93,7 @@ class Settings:
     lora: str = ""
     port: int = 0
     stays: bool = False
+    keyless: bool = False
 
     def answers_for(self, asked: Settings) -> bool:
         """Return whether a server with these settings serves what another one asks for."""
@@ -109,19 +131,50 @@ def place() -> Path:
         raise UsageError(
             "llama.cpp is shared by locks of files, which this system lacks: use openai: instead."
         )
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    where = Path(runtime) if runtime and os.access(runtime, os.W_OK) else Path("/tmp")
-    folder = where / f"hunch-llama-{os.getuid()}"
+    folder = _folder()
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+            raise HunchError(
+                f"{folder} belongs to another user or is no folder, so no llama.cpp server can be shared "
+                "there: set XDG_RUNTIME_DIR to a folder of yours."
+            )
+        if found.st_mode & 0o077:
+            folder.chmod(0o700)
     except OSError as error:
         raise HunchError(
             f"The folder {folder}, by which processes share llama.cpp, cannot be made ({error.strerror}): "
             "set XDG_RUNTIME_DIR to a folder of yours."
         ) from error
-    if folder.stat().st_uid != os.getuid():
-        raise HunchError(f"{folder} belongs to another user, so no llama.cpp server can be shared there.")
     return folder
+
+
+def _folder() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    where = Path(runtime) if runtime and os.access(runtime, os.W_OK) else Path("/tmp")
+    return where / f"hunch-llama-{os.getuid()}"
+
+
+def _lock_file(folder: Path, name: str) -> IO[str]:
+    """Open a lock, which is made if it is not there.
+
+    Raises:
+        HunchError: if it cannot be made.
+    """
+    try:
+        return (folder / name).open("a")
+    except OSError as error:
+        raise _unusable(folder, error) from error
+
+
+def _unusable(folder: Path, error: OSError) -> HunchError:
+    """Return the error that says what is wrong with the folder of the locks."""
+    name = Path(os.fsdecode(error.filename)).name if error.filename else "a file"
+    return HunchError(
+        f"{folder}, by which processes share llama.cpp, cannot be used ({name}: {error.strerror}): make room "
+        "there, remove the folder, or set XDG_RUNTIME_DIR to another folder of yours."
+    )
 
 
 def check_file(file: Path) -> Header:
@@ -222,16 +275,16 @@ class Use:
             HunchError: if it cannot be started, or another model is served and in use.
         """
         folder = place()
-        self._users = (folder / "users").open("a")
-        with (folder / "start").open("a") as start:
+        self._users = _lock_file(folder, "users")
+        with _lock_file(folder, "start") as start:
             fcntl.flock(start, fcntl.LOCK_EX)
-            running = running_server()
+            running = _settled(folder)
             if running is not None and not running.settings.answers_for(settings):
                 _end_unused(running, folder)
             # A server that ends for lack of users holds "users" and "alive" until its memory is free, which
             # may take a second. So "users" is waited for, and what runs is looked for again.
             fcntl.flock(self._users, fcntl.LOCK_SH)
-            running = running_server()
+            running = _settled(folder)
             if running is not None and not running.settings.answers_for(settings):
                 raise _is_used(running)
             if running is None:
@@ -248,14 +301,76 @@ class Use:
 def running_server() -> Served | None:
     """Return the server; None if there is none, and while it loads or ends."""
     folder = place()
-    with (folder / "alive").open("a") as alive:
-        if _free(alive):
-            return None
+    if not _is_alive(folder):
+        return None
     try:
         stored = json.loads((folder / "server.json").read_text(encoding="utf-8"))
         return Served(**{**stored, "settings": Settings(**stored["settings"])})
     except (OSError, ValueError, TypeError, LookupError):
         return None
+
+
+def key_file(address: str) -> Path | None:
+    """Return the file with the key of an address; None if it is not that of this user's server."""
+    if fcntl is None or not _folder().is_dir():
+        return None
+    running = running_server()
+    if running is None or running.settings.keyless or running.address.rstrip("/") != address.rstrip("/"):
+        return None
+    return place() / "key"
+
+
+def _is_alive(folder: Path) -> bool:
+    """Return whether a server runs, loads or ends.
+
+    The lock is asked for as one of many. So those that look at the same moment do not take each other for
+    the server, which holds it alone.
+    """
+    with _lock_file(folder, "alive") as alive:
+        return not _take(alive, fcntl.LOCK_SH)
+
+
+def _settled(folder: Path) -> Served | None:
+    """Wait while a server loads or ends, and return the one that answers then; None if there is none.
+
+    Raises:
+        HunchError: if it does neither in time.
+    """
+    begin = time.monotonic()
+    silent_since = None
+    while _is_alive(folder):
+        running = running_server()
+        if running is None:
+            silent_since = None
+            if time.monotonic() - begin > LONGEST_START:
+                raise HunchError(
+                    f"A llama.cpp server has loaded for {LONGEST_START:.0f} seconds: end it, and repeat the "
+                    "command."
+                )
+        elif _answers(running):
+            return running
+        else:
+            silent_since = silent_since or time.monotonic()
+            if time.monotonic() - silent_since > LONGEST_SILENCE:
+                raise HunchError(
+                    f"The llama.cpp server of process {running.process} does not answer: end it with "
+                    f"'kill -9 {running.process}', and repeat the command."
+                )
+        time.sleep(0.05)
+    return None
+
+
+def _answers(served: Served) -> bool:
+    """Return whether a server answers; one that was killed keeps its lock until its memory is free."""
+    address = urlsplit(served.address)
+    connection = HTTPConnection(str(address.hostname), address.port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 REMEDIES: Final = (
@@ -269,33 +384,34 @@ REMEDIES: Final = (
         "unknown model architecture",
         "this llama.cpp does not know its architecture: upgrade the package xllamacpp, or take another model",
     ),
-    ("No space left", "the disk of the folder of temporary files is full: make room there"),
 )
 """What llama.cpp writes when it cannot load a model, and what a person can do."""
 
 
+INFORMS: Final = re.compile(r"[\d.]+ [A-DF-Z] ")
+"""Beginning of a line of llama.cpp's log that is no error: the time, and another letter than E."""
+
+
 def why_it_ended() -> str:
-    """Return why the server ended, for a message: what to do, or its own words; empty if it wrote nothing."""
+    """Return why the server ended, for a message: what to do, or its own words; empty if it named none."""
+    folder = place()
     try:
-        text = (place() / "server.log").read_text(encoding="utf-8", errors="replace")
+        text = (folder / "server.log").read_text(encoding="utf-8", errors="replace")
+        is_full = not shutil.disk_usage(folder).free
     except OSError:
         return ""
-    for says, remedy in REMEDIES:
-        if re.search(says, text):
-            return remedy
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    # llama.cpp begins a line with the time and E for an error; the first one says most.
+    if is_full:  # so the log lacks lines, and those that are left may name a consequence as the reason
+        return f"the disk of {folder} is full: make room there, or set XDG_RUNTIME_DIR to another folder"
+    lines = [line.strip() for line in text.split("\n")]
+    lines = [line for line in lines if line and not INFORMS.match(line)]
+    # The first error is the reason of the others, for which there may be a remedy as well.
+    for line in lines:
+        for says, remedy in REMEDIES:
+            if re.search(says, line):
+                return remedy
     errors = [line for line in lines if re.match(r"[\d.]+ E ", line)]
     said = re.sub(r"^[\d.]+ E +", "", errors[0]) if errors else lines[-1] if lines else ""
     return said[:200]
-
-
-def _free(lock: IO[str]) -> bool:
-    """Return whether nobody holds a lock; it is not kept."""
-    free = _take(lock)
-    if free:
-        fcntl.flock(lock, fcntl.LOCK_UN)
-    return free
 
 
 def _end_unused(running: Served, folder: Path) -> None:
@@ -304,13 +420,14 @@ def _end_unused(running: Served, folder: Path) -> None:
     Raises:
         HunchError: if somebody does.
     """
-    with (folder / "users").open("a") as users:
-        if running.settings.stays or not _free(users):
+    with _lock_file(folder, "users") as users:
+        # The server looks now and then whether it has users, which takes the lock for a moment.
+        if running.settings.stays or not _take(users, fcntl.LOCK_EX, patience=PROBES):
             raise _is_used(running)
     os.kill(running.process, signal.SIGTERM)
     until = time.monotonic() + GRACE
     while time.monotonic() < until:
-        if running_server() is None:
+        if not _is_alive(folder):
             return
         time.sleep(0.05)
     raise HunchError(f"The llama.cpp server of process {running.process} does not end: end it by hand.")
@@ -325,45 +442,48 @@ def _is_used(running: Served) -> HunchError:
 
 
 def _start(settings: Settings, folder: Path) -> Served:
-    (folder / "server.json").unlink(missing_ok=True)
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__, json.dumps(asdict(settings))],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=shelf.without_secrets(),
-            start_new_session=True,  # Ctrl-C in a terminal ends the run alone; unused, the server ends later
-        )
+    name = Path(settings.file).name
+    try:
+        (folder / "server.json").unlink(missing_ok=True)
+        with (folder / "server.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, json.dumps(asdict(settings))],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=shelf.without_secrets(),
+                # Ctrl-C in a terminal ends the run alone; without users the server ends later.
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise _unusable(folder, error) from error
     until = time.monotonic() + LONGEST_START
     while time.monotonic() < until:
-        if process.poll() is not None:
-            raise HunchError(
-                f"llama.cpp could not load {Path(settings.file).name}: {_how_it_ended(process.returncode)}."
-            )
+        ended = process.poll() is not None
         running = running_server()
-        if running is not None:
+        if running is not None and running.settings.answers_for(settings):
             return running
+        if running is not None:  # a person has started another one in the meantime
+            raise _is_used(running)
+        if ended:
+            raise HunchError(f"llama.cpp could not load {name}: {_how_it_ended(process.returncode)}.")
         time.sleep(0.05)
     process.kill()
-    raise HunchError(f"llama.cpp did not load {Path(settings.file).name} in {LONGEST_START:.0f} seconds.")
+    raise HunchError(f"llama.cpp did not load {name} in {LONGEST_START:.0f} seconds.")
 
 
 def _how_it_ended(code: int) -> str:
-    why = why_it_ended().rstrip(".")
     if code == -signal.SIGKILL:
         return "it was killed, perhaps for lack of memory: set a smaller context= or fewer slots="
-    if not why and not shutil.disk_usage(place()).free:
-        return f"the disk of {place()} is full: make room there, or set XDG_RUNTIME_DIR to another folder"
-    return why or f"it ended with exit code {code} and said nothing"
+    return why_it_ended().rstrip(".") or f"it ended with exit code {code} and said nothing"
 
 
 # ---- the server -------------------------------------------------------------------------------------------
 
 
-def lasting(settings: Settings, port: int) -> Settings:
+def lasting(settings: Settings, port: int, *, keyless: bool) -> Settings:
     """Return the settings of a server that a person starts: at a port, until a signal ends it."""
-    return replace(settings, port=port, stays=True)
+    return replace(settings, port=port, stays=True, keyless=keyless)
 
 
 def serve(settings: Settings) -> None:
@@ -371,6 +491,7 @@ def serve(settings: Settings) -> None:
 
     Raises:
         UsageError: if another server runs, or the package is not installed.
+        HunchError: if the folder of the locks cannot be written.
     """
     try:
         import xllamacpp
@@ -378,16 +499,32 @@ def serve(settings: Settings) -> None:
         raise UsageError("llama.cpp needs the extra gguf: pip install 'hunch-rl[gguf]'.") from error
     header = check_settings(settings)
     folder = place()
-    alive = (folder / "alive").open("a")
+    alive = _lock_file(folder, "alive")
+    until = time.monotonic() + GRACE  # for a server that ends
+    while not _take(alive, fcntl.LOCK_EX, patience=PROBES):
+        if running_server() is not None or time.monotonic() > until:
+            raise UsageError("llama.cpp serves a model on this machine already; one server is enough.")
+    key = "" if settings.keyless else _new_key()
     try:
-        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise UsageError("llama.cpp serves a model on this machine already; one server is enough.") from None
-    (folder / "server.json").unlink(missing_ok=True)
-    # A signal ends the process at once: llama.cpp's threads do not listen to Python's exceptions.
+        (folder / "server.json").unlink(missing_ok=True)
+        if settings.stays:  # it writes to the terminal, so a log is that of another server
+            (folder / "server.log").unlink(missing_ok=True)
+        _write_key(folder, key)
+    except OSError as error:
+        raise _unusable(folder, error) from error
+
+    # A signal ends the process at once: llama.cpp's threads do not listen to Python's exceptions. The lock is
+    # free when the memory is, so the file goes first, and nobody joins.
+    def end(*_: Any) -> NoReturn:
+        with contextlib.suppress(OSError):
+            (folder / "server.json").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            (folder / "key").unlink(missing_ok=True)
+        os._exit(0)
+
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(name) is not signal.SIG_IGN:  # as nohup does, to outlive the terminal
-            signal.signal(name, lambda *_: os._exit(0))
+            signal.signal(name, end)
 
     threads = settings.threads or len(os.sched_getaffinity(0))
     parameters: Any = xllamacpp.CommonParams()
@@ -408,6 +545,9 @@ def serve(settings: Settings) -> None:
     parameters.fit_params = False
     parameters.model_alias = {Path(settings.file).stem}
     parameters.ui = False
+    parameters.api_keys = [key] if key else []
+    parameters.cors_origins = ""  # no page of another server may read answers
+    parameters.cors_origins_explicit = True
     if settings.lora:
         parameters.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(settings.lora, 1.0)]
     server = xllamacpp.Server(parameters)
@@ -422,11 +562,15 @@ def serve(settings: Settings) -> None:
         new.replace(folder / "server.json")
         if settings.stays:
             print(f"serving {Path(settings.file).name} at {address} (Ctrl-C ends it)", flush=True)
+            if key:
+                sends = f'OPENAI_API_KEY="$(cat {shlex.quote(str(folder / "key"))})"'
+                print(f"Hunch finds its key by itself; other programs send it: {sends}", flush=True)
         _users = _wait(folder, stays=settings.stays)  # open until the process is gone
         (folder / "server.json").unlink(missing_ok=True)
+        (folder / "key").unlink(missing_ok=True)
     except OSError as error:
         with contextlib.suppress(OSError):  # the disk of the log may be the full one
-            print(f"hunch: {folder} cannot be written ({error.strerror})", file=sys.stderr, flush=True)
+            print(_unusable(folder, error), file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)
 
@@ -437,23 +581,51 @@ def _wait(folder: Path, *, stays: bool) -> IO[str]:
     Returns:
         The lock of the users, which is this process's alone. While it is held nobody joins the server.
     """
-    users = (folder / "users").open("a")
+    users = _lock_file(folder, "users")
     unused_since = time.monotonic()
     while True:
         time.sleep(0.5)
-        if stays or not _free(users):
+        is_unused = not stays and _take(users, fcntl.LOCK_EX)
+        if not is_unused:
             unused_since = time.monotonic()
-        elif time.monotonic() - unused_since >= GRACE and _take(users):
+        elif time.monotonic() - unused_since >= GRACE:
             return users
+        else:
+            fcntl.flock(users, fcntl.LOCK_UN)
 
 
-def _take(lock: IO[str]) -> bool:
-    """Take a lock for this process alone; return whether nobody else held it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def _take(lock: IO[str], kind: int, *, patience: float = 0.0) -> bool:
+    """Take a lock; return whether nobody held it in a way that excludes this.
+
+    Args:
+        lock: The file.
+        kind: ``LOCK_EX`` for this process alone, ``LOCK_SH`` for one of many.
+        patience: Seconds for which it is asked for again.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
+
+
+def _new_key() -> str:
+    """Return a key of 128 bits."""
+    return "hunch-" + secrets.token_hex(16)
+
+
+def _write_key(folder: Path, key: str) -> None:
+    """Write the key to a new file that only the user can read; without one, remove what is there."""
+    (folder / "key").unlink(missing_ok=True)
+    if key:
+        new = os.open(folder / "key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(new, "w", encoding="ascii") as file:
+            file.write(key + "\n")
 
 
 if __name__ == "__main__":

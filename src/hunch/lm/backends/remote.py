@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from hunch.admitted import require_server
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
+from hunch.lm.backends import llama_server
 from hunch.lm.backends.accepted import EFFORT, RESTRICTED, SYSTEM, TOOLS, Accepted
 from hunch.lm.backends.account import Account, MissingKeyError, checked_prices, is_provider
 from hunch.lm.backends.http import ROLES, Line, Request, RequestError
@@ -416,8 +417,9 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
     Args:
         sdk: ``openai`` or ``anthropic``.
         base_url: Address of the server. Default: from ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``.
-        key_env: Environment variable with the key. Default: ``HUNCH_API_KEY``, then, for the provider's own
-            host only, ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``.
+        key_env: Environment variable with the key. Default: for the user's own llama.cpp server the file
+            with its key, else ``HUNCH_API_KEY``, then, for the provider's own host only, ``OPENAI_API_KEY``
+            or ``ANTHROPIC_API_KEY``.
         hosted: Default address; it needs a key.
 
     Raises:
@@ -442,7 +444,8 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
         raise MissingKeyError(f"{url} needs a key in the environment {where}.")
     if not is_provider(sdk, url):
         require_server(url, "Prompts")
-    account = Account(sdk, url, variable)
+    file = None if key_env or is_provider(sdk, url) else llama_server.key_file(url)
+    account = Account(sdk, url, "" if file else variable, file)
     account.check_key()
     if account.holds_key(url):
         raise UsageError("base_url must not contain the key: the address is stored with the answers.")

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from hunch.core import UsageError
@@ -38,6 +39,16 @@ ESCAPE = re.compile(
 def key_in(variable: str) -> str:
     """Return the key in an environment variable, without surrounding quotes and white space."""
     return os.environ.get(variable, "").strip(BLANK)
+
+
+def key_of(variable: str, file: Path | None = None) -> str:
+    """Return the key in an environment variable or in a file; empty if there is none."""
+    if file is None:
+        return key_in(variable) if variable else ""
+    try:
+        return file.read_text(encoding="ascii").strip(BLANK)
+    except (OSError, UnicodeError):  # its server has ended, or is of a version that asked for none
+        return ""
 
 
 def hidden(key: str, text: str) -> str:
@@ -139,13 +150,15 @@ class Hiding:
 
     Attributes:
         variable: The environment variable with the key.
+        file: The file with the key, in place of a variable.
     """
 
     variable: str
+    file: Path | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Hide the key in a record; an exception is kept as text."""
-        key = key_in(self.variable)
+        key = key_of(self.variable, self.file)
         record.msg, record.args = hidden(key, record.getMessage()), ()
         if record.exc_info:
             record.exc_text = hidden(key, logging.Formatter().formatException(record.exc_info))
@@ -153,8 +166,8 @@ class Hiding:
         return True
 
 
-def hide_in_logs(variable: str) -> None:
+def hide_in_logs(variable: str, file: Path | None = None) -> None:
     """Hide a key in the logs of the client packages; repeated calls do nothing."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(LIBRARIES):
-            logging.getLogger(name).addFilter(Hiding(variable))
+            logging.getLogger(name).addFilter(Hiding(variable, file))
