@@ -12,6 +12,7 @@ import pytest
 from hunch import lm
 from hunch.core import UsageError
 from hunch.lm import Usage
+from hunch.runs.models import check_specs
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,20 @@ def test_where_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "mine.sqlite"))
     assert lm.registry.per_user() == tmp_path / "mine.sqlite"
     monkeypatch.delenv("HUNCH_CACHE")
+    assert lm.registry.per_user() == lm.PER_USER.expanduser()
+
+
+@pytest.mark.parametrize("word", ["off", "None", "0"])
+def test_a_cache_is_a_file(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HUNCH_CACHE", word)
+    with pytest.raises(UsageError, match=f"HUNCH_CACHE={word} names no file"):
+        lm.registry.per_user()
+    with pytest.raises(UsageError, match=f"HUNCH_CACHE={word} names no file"):
+        check_specs("zero-shot", {"lm": "uniform"}, {"lm": ["score"]})
+    monkeypatch.setenv("HUNCH_CACHE", f"./{word}")
+    assert lm.registry.per_user() == Path(word)
+    monkeypatch.setenv("HUNCH_CACHE", "")
     assert lm.registry.per_user() == lm.PER_USER.expanduser()
 
 

@@ -27,6 +27,8 @@ SCRATCH: Final = "scratch"
 """Spec of a new model to train."""
 M = TypeVar("M", bound=LanguageModel)
 PER_USER: Final = Path("~/.cache/hunch/answers.sqlite")
+NO_FILES: Final = ("off", "none", "no", "false", "0", "disable", "disabled")
+"""Words for which ``HUNCH_CACHE`` would be a file that nobody meant."""
 OF_STUDIES: Final = ("tfidf", "random-words", "random-network")
 """Kinds that the package of the studies brings."""
 
@@ -244,9 +246,15 @@ def per_user() -> Path:
     """Return the path of the per-user cache of answers; the file may not exist yet.
 
     Raises:
-        UsageError: if there is no home folder.
+        UsageError: if there is no home folder, or ``HUNCH_CACHE`` says "off" in place of a file.
     """
     named = os.environ.get("HUNCH_CACHE")
+    if named and named.strip().lower() in NO_FILES:
+        raise UsageError(
+            f"HUNCH_CACHE={named} names no file. There always is one, since a run goes on from its stored "
+            f"answers: name a new file to begin without answers (./{named} if it is to be called that). In "
+            "Python, cache=None keeps answers in memory only."
+        )
     try:
         path = (Path(named) if named else PER_USER).expanduser()
     except RuntimeError as error:

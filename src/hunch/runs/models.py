@@ -20,7 +20,7 @@ from hunch.lm.answers.memory import Memory
 from hunch.lm.answers.salvage import require_answers
 from hunch.lm.answers.store import Store
 from hunch.lm.base import LanguageModel, Verb
-from hunch.lm.registry import answers, backend_of, build, check_spec
+from hunch.lm.registry import answers, backend_of, build, check_spec, per_user
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.environments import asked_by
 
@@ -133,7 +133,7 @@ def check_specs(method: str, specs: Mapping[str, str], needs: Mapping[str, Seque
     Raises:
         UsageError: if a model does not; the message names it.
     """
-    cache = Path(os.environ.get("HUNCH_CACHE") or os.devnull).expanduser()
+    cache = per_user() if os.environ.get("HUNCH_CACHE") else Path(os.devnull)
     if cache.is_file() and cache.suffix not in (".sqlite", ".db"):
         require_answers(cache)
     for name, spec in specs.items():
