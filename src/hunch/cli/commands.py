@@ -94,6 +94,24 @@ def added() -> dict[str, Command]:
     return {name: point.load() for name, point in plugins.installed(GROUP).items()}
 
 
+ELSEWHERE = {
+    "train": "run METHOD",
+    "learn": "run METHOD",
+    "fit": "run METHOD",
+    "resume": "run METHOD --out FOLDER",
+    "eval": "evaluate",
+    "test": "evaluate",
+    "benchmark": "compare",
+    "sweep": "compare",
+    "plot": "report",
+    "list": "methods",
+    "download": "models get",
+    "install": "models get",
+    "pull": "models get",
+}
+"""Names that other programs have for our commands."""
+
+
 def usage() -> str:
     """Return the overview of all commands, as ``hunch --help`` prints it."""
     every = COMMANDS | {name: (one.arguments, one.summary) for name, one in added().items()}
@@ -122,6 +140,9 @@ def of_another_package(name: str) -> Callable[[Sequence[str]], None]:
     if name not in there:
         if name in ("pretrain", "study"):
             raise extras.of_studies(f"The command 'hunch {name}'")
-        raise UsageError(f"There is no command called {name!r}; {suggest(name, [*COMMANDS, *there])}")
+        hint = suggest(name, [*COMMANDS, *there])
+        if name in ELSEWHERE:
+            hint = f"did you mean 'hunch {ELSEWHERE[name]}'?"
+        raise UsageError(f"There is no command called {name!r}; {hint}")
     command: Command = there[name].load()
     return command.load()

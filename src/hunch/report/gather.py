@@ -95,7 +95,7 @@ def collect(folders: Sequence[Path]) -> tuple[list[Comparison], list[LeftOut]]:
     """
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"There is no folder {folder}.")
+            raise UsageError(f"There is no folder {folder}: name the one that --out named before.")
     run_folders = list(dict.fromkeys(path for folder in folders for path in _run_folders(folder.resolve())))
     root = Path(commonpath([path.parent for path in run_folders])) if run_folders else Path()
     runs, left_out = list[Run](), list[LeftOut]()

@@ -54,7 +54,7 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     """
     record = read_json(Path(folder) / "config.json")
     if record is None:
-        raise UsageError(f"{folder} holds no run: there is no config.json.")
+        raise UsageError(f"{folder} holds no run: there is no config.json. Name the folder that --out named.")
     number = record.get("format", 0)
     if not isinstance(number, int) or number > FORMAT:
         raise HunchError(f"{folder} is of a later version of Hunch (format {number}): install that version.")

@@ -69,7 +69,8 @@ def fetch(repository: str) -> Path:
             snapshot_download(repository, allow_patterns=["*.bin"], ignore_patterns=["*/*"])
     except (OSError, ValueError) as error:
         raise HunchError(
-            f"There is no folder {repository!r}, and the hub returned no such model ({brief(error)})."
+            f"There is no folder {repository!r}, and the hub returned no such model ({brief(error)}). "
+            "Without a network, name a folder with the model's files: hf:FOLDER."
         ) from error
     return folder
 
