@@ -770,7 +770,12 @@ def test_a_verdict_says_how_many_questions_decide_it():
     assert n == 80, "at 0.55 the gain is 0.05, and half of the width takes four times as many questions"
     assert deciding(replace(line, verdict="pays"), 0.05) is None
     unsure = tuple(replace(point, low=-1.0, high=1.0) for point in points)
-    assert deciding(replace(line, frontier=replace(frontier, points=unsure)), 0.05) is None
+    undecidable = replace(line, frontier=replace(frontier, points=unsure))
+    assert deciding(undecidable, 0.05) is None
+    for one, said in ((line, "ask more questions"), (undecidable, "only a loop can tell: hunch compare")):
+        last = advice(Audition((one,), 0.05, 0, {}), "mine")
+        assert said in last
+        assert last.count("may pay") == 1, "the sentence gives one next step, that of the table"
 
 
 def test_roles_that_may_pay_are_asked_until_it_is_decided():

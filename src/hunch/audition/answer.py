@@ -172,9 +172,16 @@ def advice(audition: Audition, model: str) -> str:
     best = audition.best(model)
     if best is None or best.frontier is None or best.gain is None:
         tried = [line for line in audition.lines if line.heard.model == model and line.frontier]
-        may = sorted({line.heard.role for line in tried if line.verdict == "may pay"})
-        more = f" It may pay as {', '.join(may)}: ask more questions." if may else ""
-        return f"{model}: no role in which it surely pays.{more}"
+        may = [line for line in tried if line.verdict == "may pay"]
+        by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
+        by_loop = {line.heard.role for line in may} - by_questions
+        said = [f"{model}: no role in which it surely pays."]
+        if by_questions:
+            said += [f"It may pay as {', '.join(sorted(by_questions))}: ask more questions."]
+        if by_loop:
+            run = f"hunch compare METHOD --lm {_quoted(model)}"
+            said += [f"It may pay as {', '.join(sorted(by_loop))}, and only a loop can tell: {run}"]
+        return " ".join(said)
     command = COMMAND.format(best.frontier, model=_quoted(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
