@@ -4,13 +4,16 @@
     python benchmarks/tuning.py 15M                 # about 15 M
     python benchmarks/tuning.py 1.5B cuda           # about 1.3 billion, on an accelerator
     python benchmarks/tuning.py 7B cuda lora        # about 6.6 billion, adapters only
+    python benchmarks/tuning.py FOLDER cpu lora     # a model of transformers, such as SmolLM2-135M-Instruct
 
-All in one run, in turn, on the same weights (at random), prompts and tokens, at temperature 1. On a CPU:
-float32, one thread, 8 prompts of 40 tokens, 8 answers of 32 tokens each, CPU seconds. On an accelerator:
-bfloat16, 8 prompts of 200 tokens, 8 answers of 128 tokens each, seconds. The best of several runs; tokens
-per second are those of the answers. An update is GRPO's: one gradient step on all answers with given rewards,
-the divergence from a reference and gradients clipped. Both libraries recompute nothing that sampling gave
-them. Without TRL (``pip install trl``) the second part is left out.
+All in one run, in turn, on the same weights (at random, or those of a folder), prompts and tokens, at
+temperature 1. On a CPU: float32, one thread, 8 prompts of 40 tokens (of a folder: 4), 8 answers of 32 tokens
+each, CPU seconds, which other programs on the machine hardly change. On an accelerator: bfloat16, 8 prompts
+of 200 tokens, 8 answers of 128 tokens each, seconds. The best of several runs; tokens per second are those of
+the answers. An update is GRPO's: one gradient step on all answers with given rewards, the divergence from a
+reference and gradients clipped. Both libraries recompute nothing that sampling gave them. The run ends with
+an error if the two do not make as many optimiser steps, on as many weights in the same number format. Without
+TRL (``pip install trl``) the second part is left out.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ from hunch.rl.policy_gradient import PRESETS, PolicyGradient
 from hunch.roles.policy.text import TextPolicy, TextPolicyConfig
 
 PROMPTS, ANSWERS, RUNS = 8, 8, 3
+PROMPTS_OF_A_FOLDER, RUNS_OF_A_FOLDER = 4, 2
+"""Fewer, so that a real model takes minutes on a CPU."""
 LENGTHS = {"cpu": (40, 32), "cuda": (200, 128)}
 """Tokens of a prompt and of an answer."""
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
@@ -72,28 +77,36 @@ WORDS = 8000
 def main(size: str = "2M", device: str = "cpu", train: str = "all") -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        written(Path(folder), size, device)
-        run(folder, device, train)
+        if Path(size).is_dir():
+            linked(Path(size), Path(folder))
+            run(folder, device, train, PROMPTS_OF_A_FOLDER, RUNS_OF_A_FOLDER)
+        else:
+            written(Path(folder), size, device)
+            run(folder, device, train, PROMPTS, RUNS)
 
 
-def run(folder: str, device: str, train: Any) -> None:
+def run(folder: str, device: str, train: Any, n_prompts: int, runs: int) -> None:
     """Compare sampling, then the update."""
     length, tokens = LENGTHS[device]
     lm = load(folder, device=device, dtype=DTYPES[device], train=train)
     policy = TextPolicy(lm, TextPolicyConfig(max_tokens=tokens, width=8), 0, reference="start")
-    print(f"{lm.network.num_parameters() / 1e6:.0f} M parameters, {PROMPTS} prompts, {ANSWERS} answers each")
+    print(
+        f"{lm.network.num_parameters() / 1e6:.0f} M parameters, {n_prompts} prompts, {ANSWERS} answers each"
+    )
     rng = np.random.default_rng(0)
-    prompts = [" ".join(f"w{word}" for word in rng.integers(3, WORDS, length)) for _ in range(PROMPTS)]
+    prompts = [prompt_of(lm, length, rng) for _ in range(n_prompts)]
     states = [State(prompt) for prompt in prompts for _ in range(ANSWERS)]
 
     def sample() -> Any:
         return policy.sample(states, [np.random.default_rng(i) for i in range(len(states))])
 
-    together = partial(compare, device, PROMPTS * ANSWERS * tokens)
-    found = together("sampling", sample, generated(lm, prompts, tokens), "transformers' generate")
+    together = partial(compare, device, n_prompts * ANSWERS * tokens, runs)
+    samples = together("sampling", sample, generated(lm, prompts, tokens), "transformers' generate")
+    if short := [sample for sample in samples if len(sample.tokens) < tokens]:
+        print(f"{len(short)} answers of ours ended before {tokens} tokens")
     steps = [
-        Step(Transition(state, own.text, float(i % 3), state, True, False), own)
-        for i, (state, own) in enumerate(zip(states, found, strict=True))
+        Step(Transition(state, sample.text, float(i % 3), state, True, False), sample)
+        for i, (state, sample) in enumerate(zip(states, samples, strict=True))
     ]
     if find_spec("trl") is None:
         print("The update is not compared: TRL is not installed.")
@@ -103,19 +116,52 @@ def run(folder: str, device: str, train: Any) -> None:
     def update() -> Any:
         return learner.update([[step] for step in steps], rng, parts=("policy",), groups=groups)
 
-    together("update", update, updated(folder, lm, steps, device, train), "TRL's GRPO")
+    theirs, their_optimiser = updated(folder, lm, steps, device, train)
+    work: list[list[str]] = [[], []]  # for each optimiser step of ours and theirs, what it moved
+    for noted, optimiser in zip(work, (learner.optimiser, their_optimiser), strict=True):
+        optimiser.register_step_post_hook(partial(note, noted))
+    together("update", update, theirs, "TRL's GRPO")
+    if work[0] != work[1]:
+        raise SystemExit(f"The updates are not the same work. Ours: {work[0]}. TRL's: {work[1]}.")
+    print(f"each update: {len(work[0]) // runs} optimiser step of {work[0][0]}, {len(steps)} answers")
+
+
+def note(noted: list[str], optimiser: torch.optim.Optimizer, *_: Any) -> None:
+    """Note which weights a step moved: those with a gradient, not those of a critic at rest."""
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    moved = [weight for weight in weights if weight.grad is not None]
+    formats = ", ".join(sorted({str(weight.dtype).removeprefix("torch.") for weight in moved}))
+    noted.append(f"{sum(weight.numel() for weight in moved):,} weights in {formats}")
+
+
+def prompt_of(lm: Any, length: int, rng: np.random.Generator) -> str:
+    """Return a prompt of random words, of exactly this many tokens."""
+    tokenizer = lm.model.tokenizer
+    while True:
+        drawn = [tokenizer.decode([int(token)]) for token in rng.integers(3, len(tokenizer), 4 * length)]
+        words = [word.strip() for word in drawn if word.strip().isalnum()]
+        for n in range(length + 1, 0, -1):
+            prompt = " ".join(words[:n])
+            if len(lm.model._tokens(prompt)) == length:
+                return prompt
 
 
 def compare(
-    device: str, tokens: int, name: str, ours: Callable[[], Any], theirs: Callable[[], Any], other: str
+    device: str,
+    tokens: int,
+    runs: int,
+    name: str,
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    other: str,
 ) -> Any:
     """Run both in turn, print the best times, and return our last result."""
     best, last = [float("inf")] * 2, None
     clock = time.process_time if device == "cpu" else time.perf_counter
-    for _ in range(RUNS):
-        for i, run in enumerate((ours, theirs)):
+    for _ in range(runs):
+        for i, made in enumerate((ours, theirs)):
             start = clock()
-            result = run()
+            result = made()
             if device != "cpu":
                 torch.cuda.synchronize()
             best[i] = min(best[i], clock() - start)
@@ -124,6 +170,20 @@ def compare(
     rates = [f"{seconds:.3f} s ({tokens / seconds:,.0f} tokens/s)" for seconds in best]
     print(f"{name}: {rates[0]}, {other} {rates[1]}, ratio {best[0] / best[1]:.2f}", flush=True)
     return last
+
+
+def linked(model: Path, folder: Path) -> None:
+    """Fill a folder with a model that hardly ever ends a text, so that all answers have the same length."""
+    for file in model.iterdir():
+        (folder / file.name).symlink_to(file.resolve())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    end = len(tokenizer) - 1  # a rare token
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
+    settings = transformers.GenerationConfig(eos_token_id=end, pad_token_id=tokenizer.pad_token_id)
+    for name in ("generation_config.json", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink(missing_ok=True)
+    settings.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def written(folder: Path, size: str, device: str) -> None:
@@ -165,8 +225,10 @@ def generated(lm: Any, prompts: list[str], tokens: int) -> Callable[[], Any]:
     return run
 
 
-def updated(folder: str, lm: Any, steps: list[Step], device: str, train: str) -> Callable[[], Any]:
-    """Return a function that makes the same update by TRL's trainer, on rows of prompt and answer."""
+def updated(
+    folder: str, lm: Any, steps: list[Step], device: str, train: str
+) -> tuple[Callable[[], Any], torch.optim.Optimizer]:
+    """Return a function that makes the same update by TRL's trainer, and its optimiser."""
     from datasets import Dataset
     from peft import LoraConfig
     from trl import GRPOConfig, GRPOTrainer
@@ -221,7 +283,7 @@ def updated(folder: str, lm: Any, steps: list[Step], device: str, train: str) ->
         optimiser.step()
         return float(loss.detach())
 
-    return run
+    return run, optimiser
 
 
 if __name__ == "__main__":

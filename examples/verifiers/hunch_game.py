@@ -5,6 +5,7 @@ vf-eval hunch-game --env.taskset.url http://127.0.0.1:8000 -m MODEL --client.bas
 """
 
 import asyncio
+import json
 
 import aiohttp
 import verifiers.v1 as vf
@@ -14,6 +15,7 @@ from verifiers.v1.dialects.chat import message_to_wire
 __all__ = ["Chat", "HunchGame", "HunchGames"]
 
 SYSTEM = "You play a text game. Answer with one action, in the words of the game, and nothing else."
+WITH_TOOLS = "Solve the task with the tools. When you are done, answer in plain text."
 
 
 class Session:
@@ -62,12 +64,17 @@ class GameConfig(vf.TasksetConfig):
     """The first seed."""
     actions: bool = True
     """Whether observations list the admissible actions."""
+    native: bool = True
+    """Whether tools, where the environment has some, are offered in the form of the chat API."""
 
 
 class GameData(vf.TaskData):
     seed: int
     url: str
     actions: bool
+    native: bool
+    tools: tuple[dict, ...] = ()
+    """Tools whose calls are actions, as the environment names them with its first observation."""
 
 
 class GameTask(vf.Task[GameData]):
@@ -80,7 +87,7 @@ class HunchGames(vf.Taskset[GameTask, GameConfig]):
     def load(self):
         config = self.config
         for seed in range(config.first, config.first + config.episodes):
-            given = {"seed": seed, "url": config.url, "actions": config.actions}
+            given = {"seed": seed, "url": config.url, "actions": config.actions, "native": config.native}
             yield GameTask(GameData(name=f"seed {seed}", system_prompt=SYSTEM, **given), config.task)
 
 
@@ -89,7 +96,10 @@ class PlayerConfig(vf.EnvConfig):
 
 
 class HunchGame(vf.Env[PlayerConfig]):
-    """Plays an episode: each reply of the model is an action, each observation a user message."""
+    """Plays an episode: each reply of the model is an action.
+
+    Each observation is a user message, with its pictures; after calls of tools it is their result.
+    """
 
     async def run(self, task, agents):
         data = task.data
@@ -97,19 +107,29 @@ class HunchGame(vf.Env[PlayerConfig]):
         invalid = 0
         async with Session(data.url) as session:
             observation, _, done = await session.ask("reset", seed=data.seed)
+            tools = tuple(json.loads(tool) for tool in observation["tools"])
+            if tools and data.native:
+                offered = {"tools": tools, "system_prompt": WITH_TOOLS}
+                task = GameTask(data.model_copy(update=offered), task.config)
             text = f"Your task is to: {observation['task']}\n{self.shown(observation, data)}"
+            messages = [user_message(text, observation)]
             async with agents.player.interaction(task) as interaction:
                 while not done:
-                    segment = await interaction.turn(text)
+                    segment = await interaction.turn(messages)
                     if segment.terminated:  # a limit of verifiers, such as max_turns
                         break
-                    lines = segment.last_reply.splitlines() or [""]
-                    action = lines[0].strip().removeprefix(">").strip()
+                    calls = calls_in(segment)
+                    action = text_of(calls) if calls else written(segment.last_reply, tools)
                     listed = observation["actions"]
-                    invalid += listed is not None and action not in listed
                     observation, reward, done = await session.ask("step", text=action)
+                    refused = "Invalid move" in observation["event"]
+                    invalid += refused if listed is None else action not in listed
                     episode_return += reward
-                    text = self.shown(observation, data)
+                    messages = results(calls, observation["text"])
+                    if not calls:
+                        messages.append(user_message(self.shown(observation, data), observation))
+                    elif observation["pictures"]:
+                        messages.append(user_message("", observation))
         trace = interaction.trace
         trace.record_reward("episode_return", episode_return)
         trace.record_metric("success", float(observation["success"]))
@@ -120,6 +140,44 @@ class HunchGame(vf.Env[PlayerConfig]):
         if observation["actions"] is None or not data.actions:
             return observation["text"]
         return f"{observation['text']}\nAdmissible actions: {'; '.join(observation['actions'])}"
+
+
+def user_message(text, observation):
+    """Return an observation as a user message: its text, and its pictures as images."""
+    if not observation["pictures"]:
+        return {"role": "user", "content": text}
+    shown = [f"data:image/png;base64,{picture}" for picture in observation["pictures"]]
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in shown]
+    return {"role": "user", "content": [{"type": "text", "text": text}, *images] if text else images}
+
+
+def calls_in(segment):
+    """Return the calls of tools in the model's last message."""
+    replies = [message for message in segment.messages if message.role == "assistant"]
+    return (replies[-1].tool_calls or []) if replies else []
+
+
+def text_of(calls):
+    """Return calls as an action of Hunch: an object in JSON, or a list of them."""
+    objects = [{"name": call.name, "arguments": call.arguments} for call in calls]
+    return json.dumps(objects[0] if len(objects) == 1 else objects)
+
+
+def written(reply, tools):
+    """Return the action in a reply: all of it in an environment of tools, else its first line."""
+    if tools:
+        return reply
+    lines = reply.splitlines() or [""]
+    return lines[0].strip().removeprefix(">").strip()
+
+
+def results(calls, text):
+    """Return the messages that answer calls. Hunch answers several in one text, which the first one gets."""
+    texts = [text] + ["See the result of the first call."] * (len(calls) - 1)
+    return [
+        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": said}
+        for call, said in zip(calls, texts, strict=False)
+    ]
 
 
 class ChatConfig(vf.HarnessConfig):
@@ -142,5 +200,7 @@ class Chat(vf.Harness[ChatConfig]):
         else:
             messages += [message_to_wire(message) for message in prompt]
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0) as client:
-            await client.chat.completions.create(model=ctx.model, messages=messages)
+            has_tools = isinstance(data, GameData) and data.tools  # verifiers-serve has tasks of others
+            tools = {"tools": list(data.tools)} if has_tools else {}
+            await client.chat.completions.create(model=ctx.model, messages=messages, **tools)
         return vf.ProgramResult(0, "", "")

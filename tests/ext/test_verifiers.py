@@ -147,6 +147,84 @@ def test_a_server_that_is_gone_is_named(tmp_path: Path) -> None:
     assert "hunch serve does not answer at http://127.0.0.1:9/ws" in episodes[0]["errors"][0]["message"]
 
 
+# ---- tools and pictures -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def caller(*replies: list[dict[str, str]] | str) -> Iterator[Talker]:
+    """A model server that replies with texts or calls of tools, one after the other, in each conversation."""
+
+    def answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        number = sum(message["role"] == "assistant" for message in body["messages"])
+        reply = replies[number % len(replies)]
+        if isinstance(reply, str):
+            status, said = chat(reply)
+        else:
+            calls = [
+                {"id": f"call{number}{place}", "type": "function", "function": function}
+                for place, function in enumerate(reply)
+            ]
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
+            status, said = chat("", message=message, finish_reason="tool_calls")
+        said["usage"]["total_tokens"] = 45
+        return status, said | {"created": 1, "object": "chat.completion"}
+
+    with answering(Talker()) as talker:
+        talker.answer = answer
+        yield talker
+
+
+@pytest.fixture(scope="module")
+def sums() -> Iterator[str]:
+    pytest.importorskip("openenv", reason="needs the extra 'openenv'")
+    with served(sys.executable, "-m", "hunch", "serve", "tools_of_sums:sums", "--env.n", "3") as address:
+        yield address
+
+
+def called(a: object, b: object) -> dict[str, str]:
+    return {"name": "add", "arguments": json.dumps({"a": a, "b": b})}
+
+
+def test_tools_are_called_in_the_form_of_the_chat_api(sums: str, tmp_path: Path) -> None:
+    """Two calls at once, one with a wrong argument, and the answer: the model is shown what happens here."""
+    with caller([called(17, 25), called(1, 2)], [called("x", 1)], "It is 42.") as talker:
+        episodes, _ = evaluated(tmp_path, sums, talker, "-n", "1")
+        last = talker.asked[-1][1]
+    (trace,) = episodes[0]["traces"]
+    assert trace["rewards"]["episode_return"]["score"] == 1.0
+    assert trace["metrics"] == {"success": 1.0, "invalid_actions": 1.0}
+    assert [tool["function"]["name"] for tool in last["tools"]] == ["add"]
+    roles = [message["role"] for message in last["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "assistant", "tool"]
+    said = [message["content"] for message in last["messages"] if message["role"] == "tool"]
+    assert said[:2] == ["add returned: 42\nadd returned: 3", "See the result of the first call."]
+    assert said[2].startswith('The call is refused: add: "x" does not fit a')
+
+
+def test_tools_may_be_called_in_words(sums: str, tmp_path: Path) -> None:
+    with caller('{"name": "add", "arguments": {"a": 17, "b": 25}}', "It is\n42.") as talker:
+        options = ("-n", "1", "--env.taskset.native", "false")
+        episodes, _ = evaluated(tmp_path, sums, talker, *options)
+        last = talker.asked[-1][1]
+    (trace,) = episodes[0]["traces"]
+    assert trace["metrics"] == {"success": 1.0, "invalid_actions": 0.0}
+    assert "tools" not in last
+    assert last["messages"][-1] == {"role": "user", "content": "add returned: 42"}
+
+
+def test_pictures_are_images(tmp_path: Path) -> None:
+    pytest.importorskip("openenv", reason="needs the extra 'openenv'")
+    command = (sys.executable, "-m", "hunch", "serve", ENV, "--env.max_steps", "2")
+    shown = ("--env.render_mode", "rgb_array", "--env.picture", "true")
+    with served(*command, *shown) as address, player(["Go Down"]) as talker:
+        evaluated(tmp_path, address, talker, "-n", "1")
+        asked = [body["messages"][-1]["content"] for _, body in talker.asked]
+    assert len(asked) == 2
+    for text, image in asked:
+        assert text["type"] == "text"
+        assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+
+
 @pytest.fixture(scope="module")
 def guessing() -> Iterator[str]:
     pytest.importorskip("websockets", reason="needs the extra 'openenv'")

@@ -75,6 +75,8 @@ class TextObservation(Observation):  # type: ignore[misc]
     success: bool = False
     truncated: bool = False
     event: str = ""
+    pictures: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, turn: Turn) -> TextObservation:

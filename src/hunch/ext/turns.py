@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from base64 import b64encode
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ class Turn(NamedTuple):
         success: True if the task is solved.
         truncated: True if the episode ended at a limit.
         event: What happened, in words.
+        pictures: PNG files in base64.
+        tools: With the first observation of an episode: the tools whose calls are actions, as JSON in the
+            form of OpenAI's chat API.
     """
 
     text: str
@@ -42,6 +46,8 @@ class Turn(NamedTuple):
     success: bool = False
     truncated: bool = False
     event: str = ""
+    pictures: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
 
 class Turns:
@@ -81,7 +87,10 @@ class Turns:
         observation, info = self.env.reset(
             seed=seed, options={k: v for k, v in options.items() if v is not None}
         )
-        return self._turn(observation, info)
+        turn = self._turn(observation, info)
+        if self.env.has_wrapper_attr("tool_schemas"):
+            turn = turn._replace(tools=self.env.get_wrapper_attr("tool_schemas"))
+        return turn
 
     def step(self, text: str) -> Turn:
         """Take a text as the action."""
@@ -101,7 +110,9 @@ class Turns:
             if not isinstance(text, str):
                 raise HunchError(f"The environment's {name} is no text: {_brief(text)}.")
         success = bool(info.get("success", False))
-        return Turn(_whole(observation), _whole(task), listed, success=success, event=_whole(event))
+        pictures = tuple(b64encode(data).decode() for data in info.get("pictures", ()))
+        told: dict[str, Any] = {"success": success, "event": _whole(event), "pictures": pictures}
+        return Turn(_whole(observation), _whole(task), listed, **told)
 
 
 def _whole(text: str) -> str:
