@@ -7,18 +7,34 @@ they are.
 
 from __future__ import annotations
 
-import atexit
 import os
-import signal
 import sys
-import threading
-from types import FrameType, TracebackType
-from typing import Any, Final
 
-from hunch import little_memory
-
-STOPPED: Final = "stopped; the same command begins again."
+PROGRAM = os.path.basename(sys.argv[0]).removesuffix(".exe") if sys.argv else ""
+IS_COMMAND = PROGRAM == "hunch" or sys.orig_argv[1:3] == ["-m", "hunch"]
+STOPPED = "stopped; the same command begins again."
 """What is said where nothing is to be said about what is kept."""
+
+
+def _shown_first(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show Ctrl-C as a sentence while the modules are loaded that :func:`_shown` needs."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write(f"hunch: {STOPPED}\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+if IS_COMMAND:
+    sys.excepthook = _shown_first  # before the imports below, which take time
+
+import atexit  # noqa: E402
+import signal  # noqa: E402
+import threading  # noqa: E402
+from types import FrameType, TracebackType  # noqa: E402
+from typing import Any, Final  # noqa: E402
+
+from hunch import little_memory  # noqa: E402
+
 AGAIN: Final = 0.05
 """Seconds after which a signal counts again that came where Python cannot raise an error."""
 ENDING: Final = ("SIGTERM", "SIGHUP")
@@ -26,13 +42,11 @@ ENDING: Final = ("SIGTERM", "SIGHUP")
 
 def prepare() -> None:
     """Prepare the process, if it is that of the command or one that the command starts."""
-    program = os.path.basename(sys.argv[0]).removesuffix(".exe") if sys.argv else ""
-    is_command = program == "hunch" or sys.orig_argv[1:3] == ["-m", "hunch"]
     is_child = any("multiprocessing" in argument for argument in sys.orig_argv[1:5])
-    if is_command or is_child:
+    if IS_COMMAND or is_child:
         sys.excepthook = _shown
         little_memory.require_room()
-    if is_command:
+    if IS_COMMAND:
         sys.unraisablehook = _unraisable
         atexit.register(_ignore)  # first of all, so that it is called last
         for name in ENDING:

@@ -215,6 +215,27 @@ def test_a_signal_while_the_libraries_are_loaded_is_a_sentence(line, number, tmp
     assert not list(tmp_path.iterdir())
 
 
+EARLY = """
+import os, signal, sys
+
+class Early:
+    def find_spec(self, name, *_):
+        if name == "hunch.little_memory" and "bin/hunch" in " ".join(sys.orig_argv):
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Early())
+"""
+"""What a process does first: it sends itself Ctrl-C at the command's first own import."""
+
+
+def test_a_signal_at_the_very_first_moment_is_a_sentence(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(EARLY)
+    process = started(tmp_path, "envs", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors == "hunch: stopped; the same command begins again.\n"
+
+
 @pytest.mark.parametrize("number", STOPS)
 def test_a_server_of_an_environment_ends_with_a_sentence(number, tmp_path):
     pytest.importorskip("openenv", reason="needs the extra 'openenv'")
