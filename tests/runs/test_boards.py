@@ -1,9 +1,11 @@
 """Boards: MLflow, Trackio and W&B without a server, one's own, and those that are not there."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
+import warnings
 from importlib.util import find_spec
 
 import pytest
@@ -143,3 +145,36 @@ def test_wandb_offline(tmp_path, monkeypatch):
     assert name.startswith("run-")
     assert all(b"usage/calls" in file for file in files)
     assert sum(file.count(b"usage/calls") for file in files) >= len(lines)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_wandb_on_a_full_disk_is_a_warning(tmp_path, monkeypatch):
+    """Its own process writes the file, and says nothing."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    place = tmp_path / "run" / "wandb"
+    hunch.train("q-learning", LAKE, 20, out=tmp_path / "run")
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(place)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this system mounts no disk in memory")
+    try:
+        watch = hunch.Watch(boards=["wandb:lakes"])
+        with pytest.warns(hunch.core.HunchWarning, match="WandB cannot be used .*No space left"):
+            hunch.train("q-learning", LAKE, 400, out=tmp_path / "run", watch=watch)
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+FAILS = 'raise OSError(28, "No space left on device")'
+FULL = OWN.replace("self.file.flush()", FAILS).replace("self.file.close()", FAILS)
+
+
+def test_a_board_that_cannot_write_is_named_once(tmp_path, monkeypatch):
+    (tmp_path / "full_board.py").write_text(FULL)
+    monkeypatch.syspath_prepend(tmp_path)
+    watch = hunch.Watch(boards=["full_board:Lines"])
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        hunch.train("q-learning", LAKE, 400, out=tmp_path / "run", saving=hunch.Saving(every=50), watch=watch)
+    assert sum("Lines cannot be used (OSError: [Errno 28]" in str(each.message) for each in seen) == 1

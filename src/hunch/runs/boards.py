@@ -5,6 +5,7 @@ No board can stop a run: a failure is reported once, and the run continues witho
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import socket
@@ -17,6 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
+from shutil import disk_usage
 from typing import Any, Protocol, TypeAlias
 
 from hunch.core import HunchWarning, UsageError
@@ -58,6 +60,7 @@ class Boards:
 
     def __init__(self, folder: Path, step: int, makers: Mapping[str, Maker]) -> None:
         self.boards: list[Board] = []
+        self._said: set[str] = set()
         if find_spec("tensorboard"):
             self._open("TensorBoard", lambda folder: TensorBoard(folder / "tensorboard", step), folder)
         for spec, maker in makers.items():
@@ -93,7 +96,9 @@ class Boards:
             work()
         except Exception as error:  # a package or a network may raise anything
             said = without_keys(printable(f"{name} cannot be used ({type(error).__name__}: {error})"))
-            warnings.warn(f"{said}; the run continues without it.", HunchWarning, stacklevel=3)
+            if said not in self._said:
+                warnings.warn(f"{said}; the run continues without it.", HunchWarning, stacklevel=3)
+            self._said.add(said)
             return False
         return True
 
@@ -149,6 +154,7 @@ class WandB:
     def __init__(self, folder: Path, project: str) -> None:
         about = {"name": _name(folder), "config": read_json(folder / "config.json") or {}, "resume": "allow"}
         self.run = import_module(self.package).init(project=project, **about, **self._place(folder))
+        self.files = folder / self.package  # of W&B; Trackio has a folder of its own elsewhere
 
     def _place(self, folder: Path) -> dict[str, Any]:
         return {"id": _digest(folder), "dir": str(folder)}
@@ -158,11 +164,18 @@ class WandB:
         self.run.log(dict(figures), step=step)
 
     def flush(self) -> None:
-        """Do nothing: lines are sent at once."""
+        """Check that lines could be kept; they are sent at once.
+
+        Raises:
+            OSError: if the disk is full. The package's own process writes the file, and says nothing of it.
+        """
+        if self.files.is_dir() and not disk_usage(self.files).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.files))
 
     def close(self) -> None:
         """Send buffered metrics, and close the run."""
         self.run.finish()
+        self.flush()
 
 
 class Trackio(WandB):
