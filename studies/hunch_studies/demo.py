@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hunch import methods
 from hunch.cli.arms import JobBars
 from hunch.core import HunchError, UsageError
 from hunch.report.curves import draw_curves
@@ -57,7 +58,14 @@ def listed(steps: int) -> list[Arm]:
     """Return the three agents; the word ``seed`` stands for the number of the pool."""
     place = {"games": GAMES, "pool_seed": "seed"}
     configs = [
-        RunConfig(method=method, lm=lm, env="hunch/Household-Pick-v0", env_options=place, steps=steps)
+        RunConfig(
+            method=method,
+            lm=lm,
+            env="hunch/Household-Pick-v0",
+            env_options=place,
+            steps=steps,
+            options=methods.find(method).config_class(),
+        )
         for method, lm in (("dqn", ""), ("dqn-prior", "minilm"), ("dqn-prior", "words"))
     ]
     return arms(configs, control=False)

@@ -263,7 +263,8 @@ def _draw_panel(figure: Any, arms: dict[Arm, list[Points]], title: str, x: str, 
         curve = learning_curve(runs, x, y)
         if curve is None:
             continue
-        model = "" if arm.model in arm.label else f"{arm.model}, "
+        named = "no model" if arm.model == "none" else arm.model
+        model = "" if named in arm.label else f"{named}, "
         label = f"{arm.label} ({model}{len(runs)} seed{'s' * (len(runs) > 1)})"
         axes.plot(curve.x, curve.value, style, color=colour, label=_cut(label), linewidth=2)
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
