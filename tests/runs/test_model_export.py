@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -55,9 +56,23 @@ def test_the_card_and_the_modelfile_say_what_it_is(run: Path, tmp_path: Path) ->
         "8 steps, seed 0",
         "hunch/Household-Pick-v0",
         "| `group` | 2 |",
+        'AutoModelForCausalLM.from_pretrained("transformers")',
+        'AutoPeftModelForCausalLM.from_pretrained("adapter")',
     ):
         assert text in card
     assert (tmp_path / "mine" / "Modelfile").read_text().startswith("FROM ./transformers\n")
+
+
+def test_the_card_says_how_an_adapter_of_a_gguf_file_is_loaded(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "run"
+    shutil.copytree(run, other)
+    config = other / "model" / "adapter" / "adapter_config.json"
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({**settings, "base_model_name_or_path": "/models/small.Q4_1.gguf"}))
+    export_model(other, tmp_path / "mine")
+    card = (tmp_path / "mine" / "README.md").read_text()
+    assert 'gguf_file="small.Q4_1.gguf")' in card
+    assert 'PeftModel.from_pretrained(base, "adapter")' in card
 
 
 def test_the_command_says_what_each_part_is_for(

@@ -141,9 +141,35 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
     lines += ["", "One run, one seed: no claim about the method.", "", "## Settings of the method", ""]
     lines += ["| setting | value |", "|---|---|"]
     lines += [f"| `{key}` | {printable(str(value))} |" for key, value in run["options"].items()]
+    lines += ["", "## Load it in Python, in this folder", "", "```python", *_loading(folder), "```"]
     if not (folder / GGUF_FILE).is_file():
         lines += ["", "For llama.cpp, convert `transformers/` with its convert_hf_to_gguf.py."]
     return "\n".join(lines) + "\n"
+
+
+def _loading(folder: Path) -> list[str]:
+    """Return lines of Python that load the forms of an exported model."""
+    lines = [
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "",
+        f'tokenizer = AutoTokenizer.from_pretrained("{MERGED}")',
+        f'model = AutoModelForCausalLM.from_pretrained("{MERGED}")',
+    ]
+    if not (folder / ADAPTER).is_dir():
+        return lines
+    base = str(_json(folder / ADAPTER / "adapter_config.json").get("base_model_name_or_path", ""))
+    lines += ["", "# or the adapter, beside the model at the start:"]
+    if not base.endswith(".gguf"):
+        loaded = f'model = AutoPeftModelForCausalLM.from_pretrained("{ADAPTER}")'
+        return [*lines, "from peft import AutoPeftModelForCausalLM", "", loaded]
+    file = json.dumps(Path(base).name)  # peft cannot load a GGUF file by itself
+    return [
+        *lines,
+        "from peft import PeftModel",
+        "",
+        f'base = AutoModelForCausalLM.from_pretrained("FOLDER_OF_THE_FILE", gguf_file={file})',
+        f'model = PeftModel.from_pretrained(base, "{ADAPTER}")',
+    ]
 
 
 def _json(path: Path) -> dict[str, Any]:
