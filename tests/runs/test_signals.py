@@ -61,6 +61,26 @@ def run_line(out):
     return ("run", "q-learning", "--env", LAKE, "--steps", "20000", "--out", out)
 
 
+SLOW = """
+import time
+
+class Slow:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def show(self, figures, step):
+        (self.folder / "shows").touch()
+        time.sleep(30)
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+"""
+"""A board that takes its time."""
+
+
 @pytest.mark.parametrize("number", STOPS)
 def test_a_run_is_saved_and_goes_on(number, tmp_path):
     process = started(tmp_path, *run_line("run"))
@@ -73,6 +93,21 @@ def test_a_run_is_saved_and_goes_on(number, tmp_path):
     assert again.wait(timeout=120) == 0
     whole = hunch.train("q-learning", LAKE, 20_000, out=tmp_path / "whole")
     assert finished(tmp_path / "run").episodes == whole.episodes
+
+
+def test_a_second_signal_says_how_to_go_on_too(tmp_path):
+    """The first one waits for the step that is under way."""
+    (tmp_path / "slow_board.py").write_text(SLOW)
+    line = (*run_line("run"), "--board", "slow_board:Slow")
+    process = started(tmp_path, *line, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    wait_until(lambda: (tmp_path / "run" / "shows").exists())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process.send_signal(number)
+        time.sleep(0.5)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "stopped at once; the same command goes on from the last checkpoint in run" in errors
+    assert started(tmp_path, *run_line("run")).wait(timeout=120) == 0
 
 
 def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):

@@ -58,7 +58,8 @@ def run(arguments: Sequence[str]) -> None:
             watch = Watch(stop=stop, report=progress.update, say=progress.say)
             result = execute(resolved, out, budget=budget, watch=watch)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped at once; {out} holds the run up to its last checkpoint.") from None
+        place = f"the last checkpoint in {out}, or from the beginning without one"
+        raise KeyboardInterrupt(f"stopped at once; the same command goes on from {place}.") from None
     print(result)
     if result.stopped:
         raise HunchError(f"{result.stopped} {MORE}")
