@@ -10,12 +10,15 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import hunch
 from hunch.core import HunchError, UsageError
 from hunch.lm import shelf
+from hunch.report.curves import draw
+from hunch.report.gather import collect
 from hunch.rl.rollout import Finished
 from hunch.runs.training import Training
 from hunch_studies.programs_policies import MUTATED
@@ -67,8 +70,8 @@ def _run(options: argparse.Namespace) -> None:
         print(f"{options.lm} takes {shelved.size / shelf.MEGABYTE:,.0f} MB; it is fetched once.", flush=True)
         shelf.get(options.lm)
     print(
-        f"{options.lm} writes {options.programs} policies for MountainCar, and random changes of a program "
-        "as many. Ten episodes judge each; -200 is a car that never arrives.",
+        f"{options.lm} writes {options.programs} policies for MountainCar, and random changes\n"
+        "of a program as many. Ten episodes judge each; -200 is a car that never arrives.",
         flush=True,
     )
     asked: dict[str, Any] = {"request": "plain", "temperature": 0.9, "max_tokens": options.tokens}
@@ -78,8 +81,19 @@ def _run(options: argparse.Namespace) -> None:
     }
     for sentence in seen(best["model"], best["random"]):
         print(sentence)
+    print(f"Picture: {_picture(options.out)}")
     print(f"Its program: {options.out / 'model' / 'best.py'}")
     print(f"Next: hunch report {options.out} writes a page with every program and what came of it.")
+
+
+def _picture(out: Path) -> Path:
+    """Draw the best program so far of both arms over the number of programs."""
+    (comparison,) = collect([out])[0]
+    arms = {}
+    for arm, runs in comparison.arms.items():
+        label = "written by the model" if arm.config.lm else "random changes of a program"
+        arms[replace(arm, label=label)] = [run.points for run in runs]
+    return draw({"Policies for MountainCar": arms}, out / "curves.png")
 
 
 def _best(arm: str, method: str, options: argparse.Namespace, **settings: Any) -> float:
@@ -104,12 +118,17 @@ def _best(arm: str, method: str, options: argparse.Namespace, **settings: Any) -
 def seen(model: float, random: float) -> list[str]:
     """Return what one pair of runs has shown, in sentences; it is no verdict."""
     if model > random:
-        first = f"Seen: the model's best policy returns {model:.1f}, that of random changes {random:.1f}."
+        first = f"Seen: the model's best policy returns {model:.1f}: {_car(model)}."
+        second = f"That of random changes returns {random:.1f}: {_car(random)}."
     else:
-        first = (
-            f"Seen: the model's best policy returns {model:.1f}, no more than random changes: {random:.1f}."
-        )
-    return [first, "One seed is a picture and no verdict; five seeds are in docs/studies/writers.md."]
+        first = f"Seen: the model's best policy returns {model:.1f}: {_car(model)}."
+        second = f"That is no more than random changes of a program return: {random:.1f}."
+    return [first, second, "One seed is a picture and no verdict; five seeds are in docs/studies/writers.md."]
+
+
+def _car(value: float) -> str:
+    """Return what a policy's return means: it is minus the steps to the goal."""
+    return "its car never arrives" if value <= ARRIVED else f"its car arrives after {-value:.0f} steps"
 
 
 if __name__ == "__main__":

@@ -50,10 +50,12 @@ def test_no_line_is_wider_than_a_terminal():
     assert max(map(len, one + two)) <= 80
 
 
-def test_the_pools_that_it_tells_of_are_those_of_the_rows():
-    rows = json.loads((ROOT / "docs" / "assets" / "studies" / "demo.json").read_text())
+@pytest.mark.parametrize(("file", "pools", "steps"), [("demo-pools", 4, demo.STEPS), ("demo", 5, 9_000)])
+def test_the_pools_that_it_tells_of_are_those_of_the_rows(file, pools, steps):
+    rows = json.loads((ROOT / "docs" / "assets" / "studies" / f"{file}.json").read_text())
     by_label = {row["label"]: row for row in rows}
     dqn, prior = by_label["dqn"], by_label["dqn-prior"]
-    assert (dqn["steps"], prior["steps"]) == (9_000, 9_000)
-    assert set(dqn["by_seed"]) == set(prior["by_seed"]) == set(map(str, range(5)))
+    assert dqn["steps"] == prior["steps"] == steps
+    assert set(dqn["by_seed"]) == set(prior["by_seed"]) == set(map(str, range(pools)))
     assert all(prior["by_seed"][pool] > dqn["by_seed"][pool] for pool in dqn["by_seed"])
+    assert f"{pools} of {pools}" in " ".join(demo.MEASURED)

@@ -27,6 +27,7 @@ def test_it_says_what_was_seen_and_what_is_next(tmp_path, capsys):
     assert "Seen: the model's best policy returns" in said
     assert f"Next: hunch report {out}" in said
     assert (out / "model" / "best.py").exists()
+    assert (out / "curves.png").exists()
     main(line)  # what is done is not done again
     again = capsys.readouterr().out
     assert "program 1" not in again
@@ -34,5 +35,8 @@ def test_it_says_what_was_seen_and_what_is_next(tmp_path, capsys):
 
 
 def test_a_model_that_is_not_ahead_is_not_praised():
-    assert "no more than random changes" in seen(-200.0, -200.0)[0]
-    assert "no more than random changes" not in seen(-120.0, -200.0)[0]
+    assert "no more than random changes" in " ".join(seen(-200.0, -200.0))
+    ahead = " ".join(seen(-120.0, -200.0))
+    assert "no more than random changes" not in ahead
+    assert "arrives after 120 steps" in ahead
+    assert "never arrives" in ahead

@@ -78,8 +78,12 @@ class Curve:
 
 
 def points(lines: Sequence[dict[str, Any]]) -> Points:
-    """Return the points of one run's curves, from the line at which :data:`FEWEST` episodes had ended."""
-    lines = [line for line in lines if line["episodes"] >= FEWEST]
+    """Return the points of one run's curves, from the line at which :data:`FEWEST` episodes had ended.
+
+    The curve of a search for programs begins at the first one: the best so far is no running mean.
+    """
+    fewest = 1 if any("best" in line for line in lines) else FEWEST
+    lines = [line for line in lines if line["episodes"] >= fewest]
     usage = [line["usage"] for line in lines]
     columns = {
         "steps": [line["step"] for line in lines],
