@@ -230,7 +230,7 @@ def test_ctrl_c_says_what_is_true(hunch, monkeypatch):
     monkeypatch.setattr("hunch.rl.rollout.Rollout.step", interrupted)
     code, _, errors = hunch("run", "zero-shot", *LAKE, "--lm", "uniform", "--steps", "50", "--out", "r")
     assert code == 130
-    assert "r holds the run up to its last checkpoint" in errors
+    assert "the same command goes on from the last checkpoint in r, or from the beginning" in errors
 
 
 def test_lists(hunch):
