@@ -159,7 +159,13 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(number, marks=pytest.mark.thorough) for number in STOPS if number != signal.SIGTERM),
+    ],
+)
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_long_commands_say_how_to_go_on(name, number, tmp_path):
     hunch.train("q-learning", LAKE, 20, out=tmp_path / "run")
