@@ -50,7 +50,7 @@ def test_no_line_is_wider_than_a_terminal():
     assert max(map(len, one + two)) <= 80
 
 
-@pytest.mark.parametrize(("file", "pools", "steps"), [("demo-pools", 4, demo.STEPS), ("demo", 5, 9_000)])
+@pytest.mark.parametrize(("file", "pools", "steps"), [("demo-pools", 10, demo.STEPS), ("demo", 5, 9_000)])
 def test_the_pools_that_it_tells_of_are_those_of_the_rows(file, pools, steps):
     rows = json.loads((ROOT / "docs" / "assets" / "studies" / f"{file}.json").read_text())
     by_label = {row["label"]: row for row in rows}
