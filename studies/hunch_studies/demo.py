@@ -32,7 +32,7 @@ MEANING = {
 }
 """What each agent is, by the label that it has in the table, the picture and the page."""
 MEASURED = (
-    "One pool is a picture and no verdict. DQN-Prior was ahead of DQN in 10 of 10 pools",
+    "One pool is a picture and no verdict. DQN-Prior was ahead of DQN in 10 of 10",
     "(docs/assets/studies/demo-pools.json), and with 9,000 steps in 5 of 5.",
 )
 
