@@ -117,6 +117,7 @@ APART: Final[dict[str, str]] = {
     "Algorithm Distillation": "it learns from recorded lives, which take minutes to make",
     "Decision-Pretrained Transformer": "it learns from recorded lives, which take minutes to make",
     "SayCan with chain of thought": _ABLATION,
+    "SayCan with a small model that writes": _ABLATION,
     "Plans of models": _RECORDED,
     "ADaPT's recorded decompositions": _RECORDED,
 }
