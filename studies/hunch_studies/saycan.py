@@ -152,14 +152,14 @@ def writers(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
         "say only": {**asked(SHOWN), "score": "say"},
         "blank prompt": {**asked(SHOWN), "blank": True},
     }
-    found = {lm: bench.played(lines(lm)[0]) for lm in ("minilm", WORDS)}
-    found |= read(bench, lms, kinds)
+    played = {lm: bench.played(lines(lm)[0]) for lm in ("minilm", WORDS)}
+    played |= episodes_of(bench, lms, kinds)
     leads = []
     for lm in lms:
         name = model_of(lm)
         others = ("minilm", WORDS, f"{name}, say only", f"{name}, blank prompt")
-        leads += led(found, f"{name}, say x can", others)
-    return by_family(found, leads)
+        leads += led(played, f"{name}, say x can", others)
+    return by_family(played, leads)
 
 
 def writers_other_words(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
@@ -168,19 +168,19 @@ def writers_other_words(lms: Sequence[str], data: Path, scale: Scale, folder: Pa
     Encoders compare with the same examples that the models read, and with all that there are.
     """
     bench = Bench(folder, data, scale, THOUGHT_EPISODES)
-    found = {}
+    played = {}
     for n in (0, MORE):
         for lm in ("minilm", WORDS):
             label = f"{lm}, {n or 'all'} examples"
-            found[label] = bench.played(Line(label, lm, options={"examples": n}, paraphrased=True))
+            played[label] = bench.played(Line(label, lm, options={"examples": n}, paraphrased=True))
     kinds = {"say x can": asked(MORE), "blank prompt": {**asked(MORE), "blank": True}}
-    found |= read(bench, lms, kinds, paraphrased=True)
+    played |= episodes_of(bench, lms, kinds, paraphrased=True)
     leads = []
     for lm in lms:
         name = model_of(lm)
         others = (f"minilm, {MORE} examples", f"{WORDS}, {MORE} examples", f"{WORDS}, all examples")
-        leads += led(found, f"{name}, say x can", (*others, f"{name}, blank prompt"))
-    return by_family(found, leads)
+        leads += led(played, f"{name}, say x can", (*others, f"{name}, blank prompt"))
+    return by_family(played, leads)
 
 
 def asked(examples: int) -> dict[str, Any]:
@@ -188,29 +188,29 @@ def asked(examples: int) -> dict[str, Any]:
     return {"examples": examples, "prior": PriorConfig(way="likelihood-unlisted", normalise="sum")}
 
 
-def read(
+def episodes_of(
     bench: Bench, lms: Sequence[str], kinds: Mapping[str, Mapping[str, Any]], *, paraphrased: bool = False
 ) -> dict[str, list[list[Played]]]:
     """Return the episodes of each model and kind of planner, by the label of the row."""
-    found = {}
+    played = {}
     for lm in lms:
         for kind, options in kinds.items():
             label = f"{model_of(lm)}, {kind}"
-            found[label] = bench.played(Line(label, lm, options=options, paraphrased=paraphrased))
-    return found
+            played[label] = bench.played(Line(label, lm, options=options, paraphrased=paraphrased))
+    return played
 
 
 def led(
-    found: Mapping[str, Sequence[Sequence[Played]]], label: str, others: Iterable[str]
+    played: Mapping[str, Sequence[Sequence[Played]]], label: str, others: Iterable[str]
 ) -> list[tuple[str, Estimate]]:
     """Return the lead of a row over others in the same episodes, with intervals over instructions."""
-    return [(f"{label} minus {other}", ahead(found[label], found[other])[1]) for other in others]
+    return [(f"{label} minus {other}", ahead(played[label], played[other])[1]) for other in others]
 
 
-def by_family(found: Mapping[str, Sequence[Sequence[Played]]], leads: Sequence[tuple[str, Estimate]]) -> str:
+def by_family(played: Mapping[str, Sequence[Sequence[Played]]], leads: Sequence[tuple[str, Estimate]]) -> str:
     """Return a table of success and failed plans, and one of leads."""
     rows = []
-    for label, runs in found.items():
+    for label, runs in played.items():
         families = [f"{success(runs, family).value:.2f}" for family in FAMILIES]
         failed = [f"{share(runs, why):.2f}" for why in ("plan", "execution")]
         rows.append((label, success(runs), *failed, *families))

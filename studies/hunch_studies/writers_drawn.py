@@ -48,10 +48,14 @@ def recorded(folder: Path) -> dict[tuple[str, str, int], list[Row]]:
     if not file.exists():
         raise UsageError(f"There is no {file}: give the folder of the recorded programs, --data FOLDER.")
     runs: dict[tuple[str, str, int], list[Row]] = {}
-    for line in gzip.decompress(file.read_bytes()).decode().splitlines():
-        row = json.loads(line)
+    for row in json_lines(file):
         runs.setdefault((row["bed"], row["arm"], row["seed"]), []).append(row)
     return {key: sorted(rows, key=lambda row: int(row["number"])) for key, rows in runs.items()}
+
+
+def json_lines(file: Path) -> list[dict[str, Any]]:
+    """Return the objects of a compressed file of JSON lines."""
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
 
 
 def fitness(row: Row) -> float:

@@ -25,7 +25,7 @@ import numpy as np
 
 from hunch.runs.files import write_atomically
 from hunch_studies.writers import RANDOM
-from hunch_studies.writers_drawn import RECORDED, Row
+from hunch_studies.writers_drawn import RECORDED, Row, json_lines
 
 ANSWERS: Final = "writers.answers.jsonl.gz"
 PROGRAM: Final = 500
@@ -50,12 +50,12 @@ def counted(rows: Sequence[Row], answers: Mapping[str, Sequence[Answer]]) -> lis
         rows: The programs.
         answers: The recorded answers of each bed.
     """
-    found: list[int | None] = []
+    tokens_of: list[int | None] = []
     of_kind: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     known: dict[tuple[str, bool, str], int | None] = {}
     for row in rows:
         if row["arm"] == RANDOM:
-            found.append(0)
+            tokens_of.append(0)
             continue
         fresh = row["kind"] in ("", "fresh")
         program = _bare(row["program"])
@@ -63,21 +63,20 @@ def counted(rows: Sequence[Row], answers: Mapping[str, Sequence[Answer]]) -> lis
         if key not in known:
             costs = [tokens for text, tokens in answers[row["bed"]] if program and program in text]
             known[key] = int(min(costs) if fresh else np.median(costs)) if costs else None
-        found.append(known[key])
+        tokens_of.append(known[key])
         if known[key] is not None:
             of_kind[row["bed"], row["arm"], row["kind"]].append(known[key] or 0)
     means = {kind: round(float(np.mean(costs))) for kind, costs in of_kind.items()}
     return [
         means[row["bed"], row["arm"], row["kind"]] if tokens is None else tokens
-        for row, tokens in zip(rows, found, strict=True)
+        for row, tokens in zip(rows, tokens_of, strict=True)
     ]
 
 
 def answers_of(folder: Path, tokenizer: Any) -> dict[str, list[Answer]]:
     """Return the recorded programs' answers by bed."""
     answers: dict[str, list[Answer]] = defaultdict(list)
-    for line in gzip.decompress((folder / ANSWERS).read_bytes()).decode().splitlines():
-        recorded = json.loads(line)
+    for recorded in json_lines(folder / ANSWERS):
         prompt, (longest, *_) = recorded["request"]
         if longest != PROGRAM:
             continue
@@ -101,7 +100,7 @@ def main(folder: str, model: str) -> None:
     from transformers import AutoTokenizer
 
     file = Path(folder) / RECORDED
-    rows = [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
+    rows = json_lines(file)
     tokenizer = AutoTokenizer.from_pretrained(str(Path(model).parent), gguf_file=Path(model).name)
     costs = counted(rows, answers_of(Path(folder), tokenizer))
     changed = sum((row["tokens"] or 0) != tokens for row, tokens in zip(rows, costs, strict=True))

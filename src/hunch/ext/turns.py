@@ -111,8 +111,14 @@ class Turns:
                 raise HunchError(f"The environment's {name} is no text: {_brief(text)}.")
         success = bool(info.get("success", False))
         pictures = tuple(b64encode(data).decode() for data in info.get("pictures", ()))
-        told: dict[str, Any] = {"success": success, "event": _whole(event), "pictures": pictures}
-        return Turn(_whole(observation), _whole(task), listed, **told)
+        return Turn(
+            _whole(observation),
+            _whole(task),
+            listed,
+            success=success,
+            event=_whole(event),
+            pictures=pictures,
+        )
 
 
 def _whole(text: str) -> str:

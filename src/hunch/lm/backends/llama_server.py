@@ -134,13 +134,13 @@ def place() -> Path:
     folder = _folder()
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+        status = folder.lstat()
+        if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
             raise HunchError(
                 f"{folder} belongs to another user or is no folder, so no llama.cpp server can be shared "
                 "there: set XDG_RUNTIME_DIR to a folder of yours."
             )
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             folder.chmod(0o700)
     except OSError as error:
         raise HunchError(
