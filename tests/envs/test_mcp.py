@@ -110,6 +110,26 @@ def test_the_tools_of_a_server(address: str) -> None:
     played(address)
 
 
+def test_an_answer_in_digits_is_a_text_on_the_command_line(program: str) -> None:
+    line = ["play", f"mcp:{program}", "--env.task", "What is 17 + 25?", "--env.answer", "42"]
+    program_of = [sys.executable, "-m", "hunch", *line]
+    done = subprocess.run(program_of, input="It is 42.\n", capture_output=True, text=True, timeout=120)
+    assert "Solved" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ({"answer": 42}, "The option answer of .* must be text, not 42"),
+        ({"max_steps": "x"}, "The option max_steps of .* must be a whole number, not 'x'"),
+        ({"seconds": -1}, "The option seconds of .* must be above 0, not -1"),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused_before_a_server_starts(option: object, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        hunch.make("mcp:no-such-program", task="Wait.", **option)
+
+
 def test_a_tool_that_hangs_is_one_sentence(program: str) -> None:
     env = hunch.make(f"mcp:{program}", task="Wait.", seconds=5.0)
     try:

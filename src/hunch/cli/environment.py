@@ -6,21 +6,25 @@ import ast
 import re
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from hunch.core import UsageError
+from hunch.envs import options_of
+from hunch.ranges import fits
 
 
 def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Take the ``--env.NAME VALUE`` options out of the arguments; ``--env.no-NAME`` means false.
 
-    ``--reader SPEC`` is short for ``--env.reader SPEC``, and ``--env.picture`` needs no value.
+    ``--reader SPEC`` is short for ``--env.reader SPEC``, and ``--env.picture`` needs no value. Where the
+    environment declares a text, a number stays the text that was written.
 
     Raises:
         UsageError: if an option has no value, or is ``--env.id``.
     """
     rest: list[str] = []
-    options: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     tokens = deque(arguments)
     while tokens:
         token = re.sub(r"^--reader(?=$|=)", "--env.reader", tokens.popleft())
@@ -38,8 +42,33 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
             raise UsageError(f"--env.{name} needs a value.")
         if name == "id":
             raise UsageError("The id of the environment is given with --env, not with --env.id.")
-        options[name.replace("-", "_")] = literal(text)
-    return rest, options
+        texts[name.replace("-", "_")] = text
+    hints = _declared(rest) if texts else {}
+    return rest, {name: _read(text, hints.get(name, Any)) for name, text in texts.items()}
+
+
+def _declared(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the types of the options of the environment that is named; none if they are not known.
+
+    It is named by ``--env``, or comes first, as in ``hunch play ENV``.
+    """
+    id = next(iter(arguments), "")
+    for token, following in pairwise([*arguments, ""]):
+        if token.startswith("--env="):
+            id = token.removeprefix("--env=")
+        elif token == "--env":
+            id = following
+    try:
+        parameters = options_of(id)
+    except UsageError:  # an error of the environment is told where it is made
+        return {}
+    return {name: parameter.annotation for name, parameter in (parameters or {}).items()}
+
+
+def _read(text: str, hint: Any) -> Any:
+    """Read a value: as a literal, unless only the text itself has the declared type."""
+    value = literal(text)
+    return text if not fits(value, hint) and fits(text, hint) else value
 
 
 def literal(text: str) -> Any:

@@ -344,8 +344,9 @@ def options_of(id: str) -> dict[str, inspect.Parameter] | None:
     parameters = dict(inspect.signature(maker).parameters)
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
+    made = maker.func if isinstance(maker, partial) else maker  # a partial has no annotations
     try:
-        hints = get_type_hints(maker.__init__ if inspect.isclass(maker) else maker, include_extras=True)
+        hints = get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
     except (NameError, TypeError, AttributeError):
         hints = {}
     return {name: p.replace(annotation=hints.get(name, Any)) for name, p in parameters.items()}
