@@ -230,6 +230,7 @@ BAD = [
     (("run", "--config", "words.yaml"), "must hold settings by name"),
     (("evaluate", "run", "--step", "-5"), "step must be at least 1, not -5"),
     (("evaluate", "run", "--episodes", "0"), "episodes must be at least 1"),
+    (("models", "serve", "smollm2?threads=1"), "such as ?threads=1, are options of the command here"),
     (("models", "serve", "nothing"), "There is no model or GGUF file 'nothing'; there are smollm2"),
     (("models", "get", "smollm3"), "did you mean 'smollm2'"),
     (("models", "export", "letter.txt", "--out", "x"), "letter.txt holds no run"),

@@ -127,6 +127,12 @@ def _serve(arguments: Sequence[str]) -> None:
     check_settings(options)
     from hunch.lm.backends import llama_cpp, llama_server  # not needed to list or fetch
 
+    name, mark, written = options.model.partition("?")
+    if mark and name in SHELF:
+        raise UsageError(
+            f"Options of a spec, such as ?{written}, are options of the command here: "
+            "see 'hunch models serve --help'."
+        )
     if options.model in SHELF and SHELF[options.model].archive:
         raise UsageError(
             f"{options.model} is an encoder that transformers reads; llama.cpp does not serve it."
