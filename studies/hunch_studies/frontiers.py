@@ -4,8 +4,10 @@
     python -m hunch_studies.frontiers FOLDER src/hunch/audition/frontiers.json
     python -m hunch_studies.frontiers prior src/hunch/audition/frontiers.json # a role, asked anew
 
-The models are rules with a dial for errors. Their ability is measured by the audition's own questions. Errors
-that last are the same wrong answer in every state of a class, which every seed draws anew.
+The models are rules with a dial for errors. Their ability is measured by the audition's own questions.
+Errors that last are the same wrong answer in every state of a class, which every seed draws anew. Errors to
+the first or last place last as well, and give one answer: the recorded answers of small models are of this
+kind (``hunch_studies.ladder_errors``).
 """
 
 from __future__ import annotations
@@ -56,6 +58,8 @@ QUESTIONS: Final = 10_001
 """Their seed, which no audition uses."""
 DIALS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
 FILE: Final = "frontier.json"
+PLACES: Final[Mapping[Errors, int]] = {"first": 1, "last": -1}
+"""The place in the list of the option that errors name."""
 DRAW: Final = "&draw={}"
 """Draws the states in which a model with lasting errors is wrong."""
 
@@ -97,19 +101,25 @@ class Dialled:
     Attributes:
         noise: Its spec with errors at random, with the fields ``{error}`` and ``{right}``, 1 - error; empty
             if all of its errors last.
-        lasts: Its spec with errors in fixed states; None if it has no such dial.
+        lasts: Its spec with errors in fixed states; empty if it has no such dial.
         control: Spec of the uninformed model.
+        leans: Its spec with errors in fixed states that name the option at the place ``{place}`` of the
+            list; empty if it has no such dial.
     """
 
     noise: str
-    lasts: str | None = None
+    lasts: str = ""
     control: str = "uniform"
+    leans: str = ""
+
+    def form(self, errors: Errors) -> str:
+        """Return its spec with errors of a kind; empty if it has none of this kind."""
+        return {"independent": self.noise, "lasting": self.lasts}.get(errors, self.leans)
 
     def specs(self, errors: Errors) -> list[str]:
         """Return the model at each place of the dial."""
-        form = self.noise if errors == "independent" else self.lasts
-        assert form is not None
-        return [form.format(error=dial, right=round(1 - dial, 2)) for dial in DIALS]
+        form = self.form(errors)
+        return [form.format(error=dial, right=round(1 - dial, 2), place=PLACES.get(errors)) for dial in DIALS]
 
 
 @dataclass(frozen=True)
@@ -145,7 +155,8 @@ class Bed:
 
     def title(self, errors: Errors) -> str:
         """Name of the part."""
-        return f"{self.method} in {self.env.removeprefix('hunch/')}, {errors} errors"
+        kinds = {"first": "errors to the first option", "last": "errors to the last option"}
+        return f"{self.method} in {self.env.removeprefix('hunch/')}, {kinds.get(errors, f'{errors} errors')}"
 
     def arms(self, errors: Errors, scale: Scale) -> tuple[Arm, ...]:
         """The uninformed control, and the method with each model."""
@@ -188,10 +199,14 @@ CONTROL: Final = "control"
 
 
 def _rule(name: str) -> Dialled:
-    return Dialled(f"scripted:{name}?error={{error}}", f"scripted:{name}?systematic=1&error={{error}}")
+    lasts = f"scripted:{name}?systematic=1&error={{error}}"
+    return Dialled(f"scripted:{name}?error={{error}}", lasts, leans=f"{lasts}&place={{place}}")
 
 
-_SPEAKER = Dialled("scripted:errands?speaks=1&error={error}")
+_SPEAKER = Dialled(
+    "scripted:errands?speaks=1&error={error}",
+    leans="scripted:errands?speaks=1&systematic=1&error={error}&place={place}",
+)
 """Asked for one answer at a time: the best of its probabilities would be right at any rate of errors."""
 _TABLE = QLearningConfig(epsilon=(1.0, 0.05, 2_500))
 _EXPLORE = QLearningConfig(epsilon=(1.0, 0.1, 3_000))
@@ -272,7 +287,7 @@ BEDS: Final = (
     Bed("saycan", "planner", KITCHEN, _SPEAKER, 2_000, SayCanConfig()),
     Bed("inner-monologue", "planner", KITCHEN, _SPEAKER, 2_000, InnerMonologueConfig()),
 )
-ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting")
+ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting", "first", "last")
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -285,7 +300,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         )
         for bed in (_skilled(bed, data, scale) for bed in BEDS)
         for errors in ERRORS
-        if (bed.model.noise if errors == "independent" else bed.model.lasts)
+        if bed.model.form(errors)
     ]
 
 
@@ -376,7 +391,7 @@ def asked_again(row: Mapping[str, Any]) -> dict[str, Any]:
     questions, points = _questions(bed, row["errors"]), []
     for point in row["points"]:
         drawn = [point["model"]]
-        if row["errors"] == "lasting" and point["model"] != bed.model.control:
+        if row["errors"] != "independent" and point["model"] != bed.model.control:
             drawn = [point["model"] + DRAW.format(seed) for seed in range(row["seeds"])]
         points.append({**point, "ability": _ability(bed, questions, drawn)})
     return {**row, "points": sorted(points, key=lambda point: point["ability"])}
@@ -400,8 +415,9 @@ STUDIES = {
         name="frontiers",
         question="How good must the model in a role be before the loop pays?",
         published="Nothing: these curves are ours. They are what `hunch audition` holds a model against.",
-        deviations="Scripted models err at random, or always in the same states; real models do both. Errors "
-        "that last are in other states for every seed.",
+        deviations="Scripted models err at random, or always in the same states, there also always with the "
+        "first or the last answer; real models do all of this. Errors that last are in other states for "
+        "every seed.",
         parts=_parts,
         seeds=SEEDS,
     )

@@ -307,9 +307,23 @@ def test_the_difference_of_gains_is_as_wide_as_both():
 
 
 def test_lasting_errors_choose_their_own_frontier():
-    lasting = replace(CURVE, errors="lasting")
-    assert frontiers.likeliest([CURVE, lasting], 0.9) == [lasting]
-    assert frontiers.likeliest([CURVE, lasting], 0.1) == [CURVE]
+    lasting, yes, no = (replace(CURVE, errors=errors) for errors in ("lasting", "first", "last"))
+    known = [CURVE, lasting, yes, no]
+    unknown = float("nan")
+    assert frontiers.likeliest(known, frontiers.kind(0.1, 1.0)) == [CURVE]
+    assert frontiers.likeliest(known, frontiers.kind(0.9, unknown)) == [lasting]
+    assert frontiers.likeliest(known, frontiers.kind(0.9, 0.5)) == [lasting]
+    assert frontiers.likeliest(known, frontiers.kind(0.9, 1.0)) == [yes]
+    assert frontiers.likeliest(known, frontiers.kind(0.9, 0.0)) == [no]
+    assert frontiers.kind(unknown, 1.0) is None
+    assert frontiers.likeliest([CURVE], "last") == [CURVE]
+
+
+def test_a_judge_that_always_says_no_leans_to_it():
+    no = heard("judge", "scripted:judge?systematic=1&error=0.8&place=-1", n=40).columns
+    assert (no["errors: yes"], no["lasting errors"]) == (0.0, 1.0)
+    yes = heard("judge", "scripted:judge?systematic=1&error=0.8&place=1", n=40).columns
+    assert yes["errors: yes"] == 1.0
 
 
 def test_stored_frontiers_fit_the_roles():

@@ -82,6 +82,8 @@ def test_each_draw_has_its_own_systematic_errors() -> None:
     for wrong in (-1, 0.5):
         with pytest.raises(UsageError, match="whole number"):
             lm.load(f"scripted:first?draw={wrong}")
+    with pytest.raises(UsageError, match="place of a scripted model is a whole number"):
+        lm.load("scripted:first?place=0.5")
 
 
 def test_the_dial_says_in_which_share_of_situations_errors_stay() -> None:
@@ -93,6 +95,20 @@ def test_the_dial_says_in_which_share_of_situations_errors_stay() -> None:
     assert alike[0.0] < 0.05
     assert alike[0.5] == pytest.approx(0.5, abs=0.1)
     assert alike[1.0] == 1
+
+
+@pytest.mark.parametrize(("place", "named"), [(1, "go left"), (-1, OPTIONS[-1]), (99, OPTIONS[-1])])
+def test_errors_of_a_place_name_the_option_there(place: int, named: str) -> None:
+    second = ScriptedModel(lambda prompt, options: options[1], error=0.4, place=place)
+    answers = [text for (text,) in second.generate(MANY)]
+    assert set(answers) == {OPTIONS[1], named}
+    assert np.mean([text == named for text in answers]) == pytest.approx(0.4, abs=0.035)
+    probabilities = np.exp(second.score(MANY[:1], [OPTIONS])[0].logprobs)
+    assert probabilities.sum() == pytest.approx(1)
+    assert probabilities[OPTIONS.index(named)] == pytest.approx(0.99 * 0.4 + 0.01 / len(OPTIONS))
+    right = ScriptedModel(lambda prompt, options: named, error=0.4, place=place)
+    assert {text for (text,) in right.generate(MANY)} == {named}
+    assert np.exp(right.score(MANY[:1], [OPTIONS])[0].logprobs).max() > 0.99
 
 
 def test_scores_of_a_systematic_error_are_sure_of_it() -> None:

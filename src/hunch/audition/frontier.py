@@ -1,8 +1,9 @@
 """Frontiers: a method's gain over its uninformed control, as a function of the model's ability in its role.
 
-A frontier belongs to a method and an environment, and to errors that are independent or recurring. Its points
-are scripted models with a given error rate. Their ability is measured by this package's questions,
-not taken from this rate. The rows are made by ``hunch study frontiers``.
+A frontier belongs to a method and an environment, and to errors of one kind: independent, recurring, or
+recurring with one answer, the first or the last that is listed. Its points are scripted models with a given
+error rate. Their ability is measured by this package's questions, not taken from this rate. The rows are made
+by ``hunch study frontiers``.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
-Errors = Literal["independent", "lasting"]
+Errors = Literal["independent", "lasting", "first", "last"]
 Verdict = Literal["pays", "does not pay", "may pay", "could not be asked", "not measured"]
 Interval = tuple[float, float]
 
@@ -50,7 +51,8 @@ class Frontier:
         role: Role of the model.
         env: Id of the environment of the runs.
         bed: Id of the environment in which the ability was measured.
-        errors: Whether the scripted models err independently, or always in the same states.
+        errors: Whether the scripted models err independently, or always in the same states; there with
+            any other answer, or with the one that is listed first or last (a judge's Yes or No).
         measure: The measure of the gain, in words.
         steps: Steps of each run.
         seeds: Runs per point.
@@ -135,16 +137,33 @@ def elsewhere(role: str) -> str:
     return f"frontier of {', '.join(envs)}: none here" if envs else "no frontier of this role"
 
 
-def likeliest(frontiers: Sequence[Frontier], lasting: float) -> list[Frontier]:
-    """Return one frontier per method: the one with recurring errors if most of the model's errors recur.
+LEANS: Final = 0.9
+"""Share of a model's errors that give one answer, from which on it is said to lean to it."""
 
-    If this share is unknown, it is the frontier with the lower upper bound of the gain.
+
+def kind(lasting: float, yes: float) -> Errors | None:
+    """Return the kind of a model's errors; None if it is unknown.
+
+    Args:
+        lasting: Share of its errors that recur; nan if unknown.
+        yes: Share of its errors that give the first of two answers, a judge's Yes; nan if unknown.
     """
-    wanted: Errors | None = None if np.isnan(lasting) else "lasting" if lasting > 0.5 else "independent"
+    if np.isnan(lasting):
+        return None
+    if lasting <= 0.5:
+        return "independent"
+    return "first" if yes >= LEANS else "last" if yes <= 1 - LEANS else "lasting"
+
+
+def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Frontier]:
+    """Return one frontier per method: the one with errors of the model's kind.
+
+    If there is none, or the kind is unknown, it is the frontier with the lowest gain of the best model.
+    """
     by_method: dict[tuple[str, str], list[Frontier]] = {}
     for frontier in frontiers:
         by_method.setdefault((frontier.method, frontier.env), []).append(frontier)
     return [
-        min([f for f in alike if f.errors == wanted] or alike, key=lambda f: f.points[-1].low)
+        min([f for f in alike if f.errors == errors] or alike, key=lambda f: f.points[-1].low)
         for alike in by_method.values()
     ]

@@ -337,8 +337,8 @@ def _judged(role: Role, line: Line, worth: float) -> list[Line]:
     known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
     if not known:
         return [replace(line, verdict="may pay", why=frontiers.elsewhere(heard.role))]
-    lasting = heard.columns.get("lasting errors", nan)
-    return [_held(role, line, frontier, worth) for frontier in frontiers.likeliest(known, lasting)]
+    errors = frontiers.kind(heard.columns.get("lasting errors", nan), heard.columns.get("errors: yes", nan))
+    return [_held(role, line, frontier, worth) for frontier in frontiers.likeliest(known, errors)]
 
 
 def _difference(line: Line) -> Frontier:

@@ -58,6 +58,7 @@ def verdicts(
             "false positives": _share(first[~truth] == 1),
             "no verdict": float(np.mean(first < 0)),
             "lasting errors": _lasting(again, 1 - float(right.mean())),
+            "errors: yes": _share(first[~right & (first >= 0)] == 1),
         },
         stated=np.array([verdict for verdict in given if verdict is not None]) if states else None,
         came=truth[first >= 0].astype(float) if states else None,

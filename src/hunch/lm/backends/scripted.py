@@ -30,7 +30,7 @@ BACKEND = Backend(
     "a rule, with dials for error, refusal and malformed output",
     costly=False,
 )
-DIALS: Final = ("error", "refusal", "malformed", "systematic", "draw")
+DIALS: Final = ("error", "refusal", "malformed", "systematic", "draw", "place")
 """The dials of a rule that chooses an option."""
 SPEAKS: Final = "speaks"
 """At 1 a rule can only generate, like a chat model: its probabilities are shares of its answers."""
@@ -91,11 +91,13 @@ class ScriptedModel(Model):
     Such errors are noise: asked again, the model may be right. In a share ``systematic`` of the situations,
     errors are persistent. There every sample, whatever was done before, draws the same number from the last
     observation in the prompt (:func:`situation`), and so is always wrong or never; ``draw`` numbers them.
+    With ``place`` all errors name the option at this place of the list, as small models do that say No to
+    every question or take what is listed first; where the rule's answer stands there, nothing is wrong.
 
     ``score`` returns the same errors as probabilities, over n > 1 options: the rule's answer has
-    0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n. Words are counted as tokens. ``label``
-    does the same for the labels of the options that the prompt lists
-    (:func:`hunch.lm.scoring.choose.lettered`).
+    0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n; with ``place`` only that one has a share
+    of the error. Words are counted as tokens. ``label`` does the same for the labels of the options that the
+    prompt lists (:func:`hunch.lm.scoring.choose.lettered`).
 
     Attributes:
         refusals: Number of answers so far that refused or were empty.
@@ -113,6 +115,7 @@ class ScriptedModel(Model):
         malformed: float = 0.0,
         systematic: float = 0.0,
         draw: float = 0,
+        place: float = 0,
         name: str | None = None,
         options: Options = listed_options,
         version: str = "",
@@ -126,6 +129,8 @@ class ScriptedModel(Model):
             malformed: Share of samples that do not name an option.
             systematic: Share of the situations in which all samples are equal.
             draw: Number of the draw of these situations and their errors.
+            place: Place of the option that errors name: 1 for the first, -1 for the last; 0 for any other
+                than the rule's answer.
             name: Name of the model in tables. Default: the name of the function.
             options: Finds the answers among which ``generate`` chooses.
             version: Version of the rule, part of the model's revision and so of the keys of stored answers.
@@ -134,7 +139,7 @@ class ScriptedModel(Model):
 
         Raises:
             UsageError: if a share is not a number, is negative, or the shares sum to more than one; if the
-                number of the draw is not a whole number from 0.
+                number of the draw is not a whole number from 0, or the place no whole number.
         """
         shares = {"error": error, "refusal": refusal, "malformed": malformed}
         for dial, share in {**shares, "systematic": systematic}.items():
@@ -144,14 +149,17 @@ class ScriptedModel(Model):
             raise UsageError(f"The dials of a scripted model sum to more than 1: {shares}.")
         if isinstance(draw, bool) or draw != int(draw) or draw < 0:
             raise UsageError(f"The dial draw of a scripted model is a whole number from 0, not {draw!r}.")
+        if isinstance(place, bool) or place != int(place):
+            raise UsageError(f"The dial place of a scripted model is a whole number, not {place!r}.")
         self.rule, self.options = rule, options
         self.refusals = 0
         self.error, self.refusal, self.malformed = map(float, shares.values())
         self.name = name or f"scripted:{getattr(rule, '__name__', type(rule).__name__)}"
-        self.systematic, self.draw = float(systematic), int(draw)
+        self.systematic, self.draw, self.place = float(systematic), int(draw), int(place)
         dials = f"error={self.error},refusal={self.refusal},malformed={self.malformed}"
         dials += f",systematic={self.systematic}" if systematic else ""
         dials += f",draw={self.draw}" if draw else ""
+        dials += f",place={self.place}" if place else ""
         self.revision = f"{version or _draft(rule, options)}:{dials}"
 
     def generate(
@@ -166,7 +174,7 @@ class ScriptedModel(Model):
         rng = self._fixed(prompt) or sample_rng(prompt, index if sampling.temperature > 0 else 0)
         draw = rng.random()
         if draw < self.error:
-            text = _other(best, options, rng)
+            text = self._wrong(best, options, rng)
         elif draw < self.error + self.refusal:
             text = REFUSAL
         elif draw < self.error + self.refusal + self.malformed:
@@ -190,9 +198,14 @@ class ScriptedModel(Model):
         n, words = len(options), count_words(options)
         best, error = self._best(prompt, options), self.error
         if (rng := self._fixed(prompt)) is not None:
-            best, error = _other(best, options, rng) if rng.random() < error else best, 0.0
-        shares: FloatArray = np.full(n, error / max(n - 1, 1))
-        shares[options.index(best)] = 1 - error if n > 1 else 1.0
+            best, error = self._wrong(best, options, rng) if rng.random() < error else best, 0.0
+        if self.place:
+            shares: FloatArray = np.zeros(n)
+            shares[_index(self.place, n)] = error
+            shares[options.index(best)] += 1 - error
+        else:
+            shares = np.full(n, error / max(n - 1, 1))
+            shares[options.index(best)] = 1 - error if n > 1 else 1.0
         return OptionScores(np.log((1 - SPREAD) * shares + SPREAD / n), words, words)
 
     def label(self, prompts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[FloatArray]:
@@ -201,6 +214,12 @@ class ScriptedModel(Model):
             self._score(prompt, behind_letters(prompt, listed)).logprobs
             for prompt, listed in choices(prompts, labels)
         ]
+
+    def _wrong(self, best: str, options: Sequence[str], rng: np.random.Generator) -> str:
+        """Return what an error names."""
+        if self.place and options:
+            return options[_index(self.place, len(options))]
+        return _other(best, options, rng)
 
     def _best(self, prompt: str, options: tuple[str, ...]) -> str:
         best = self.rule(prompt, options)
@@ -265,6 +284,11 @@ def situation(prompt: str) -> str:
     lines = [line for line in prompt.splitlines() if not line.startswith(("- ", "Your task is to:"))]
     acted = [i for i, line in enumerate(lines) if line.startswith("> ")]
     return "\n".join(lines[acted[-1] + 1 :] if acted else lines)
+
+
+def _index(place: int, n: int) -> int:
+    """Return the index of a place, counted from 1, or from -1 at the end; lists may be shorter."""
+    return min(place, n) - 1 if place > 0 else max(n + place, 0)
 
 
 def _other(best: str, options: Sequence[str], rng: np.random.Generator) -> str:
