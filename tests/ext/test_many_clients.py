@@ -80,7 +80,7 @@ def served():
     yield running
     code, seconds, errors = running.stop()
     assert (code, "Traceback" in errors) == (130, False), errors[-2000:]
-    assert seconds < 10.0
+    assert seconds < 20.0  # 11 were seen on two cores with a load of 7
 
 
 # ---- what a client does: each takes the server and a generator, and yields what is wrong ------------------
