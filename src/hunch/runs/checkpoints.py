@@ -5,8 +5,10 @@ A checkpoint holds the agent's state and the *identity* of its run: what the loa
 
 from __future__ import annotations
 
+import ctypes
 import io
 import shutil
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -69,6 +71,18 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     buffer.write(checksum)
     with buffer.getbuffer() as data:
         write_atomically(path, data)
+
+
+def return_free_memory() -> None:
+    """Return to the system what a checkpoint took for a moment, where the C library is glibc.
+
+    A checkpoint is a copy of the agent's state in many pieces. glibc keeps most of that memory for later
+    pieces, and they fit the gaps ever worse: the resident set of DQN-Prior grew by 1.4 % per 100,000 steps
+    although the memory in use did not (``benchmarks/memory.py``).
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def read_checkpoint(folder: Path, which: Path = CHECKPOINT) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hunch.lm import stopping
 from hunch.rl.rollout import Finished, StoppedError
 from hunch.runs.callbacks import Watch, tell
+from hunch.runs.checkpoints import return_free_memory
 from hunch.runs.evaluations import Evaluation, evaluate
 from hunch.runs.resume import account, limited
 from hunch.runs.training import Training
@@ -65,6 +66,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             break
         if due or (logged and training.tally.limited and training.due(0.0, SAVING_SHARE)):
             training.save()
+            return_free_memory()
     for text in training.first_answers(final=True):
         watch.say(text)
     training.save()
