@@ -64,7 +64,7 @@ BAD = [
     (("run", "dqn", "--env", "CartPole-v1"), "use hunch/CartPole-v0, or wrap it in hunch.envs.TextWrapper"),
     (
         ("run", "dqn", "--env", "no_such_module:X-v0"),
-        "no_such_module, which should register X-v0",
+        "needs the module no_such_module, which cannot be found",
     ),
     ((*COMPARE, "--workers", "0"), "workers must be at least 1"),
     ((*COMPARE, "--seeds", "0"), "seeds must be at least 1"),
@@ -207,7 +207,10 @@ BAD = [
     ((*RUN[:-1], "http://localhost:8000/v1"), "write 'openai:MODEL?base_url=http://localhost:8000/v1'"),
     ((*RUN[:-1], "hf:letter.txt"), "'letter.txt' is a file: hf: takes a folder"),
     ((*RUN[:-1], "gguf:letter.txt"), "is not a GGUF file"),
-    ((*RUN[:-1], "gguf:foreign"), "takes the path of a GGUF file"),
+    ((*RUN[:-1], "gguf:foreign"), "is a folder: gguf: takes the path of a GGUF file"),
+    (("run", "--config", "empty.json"), "The settings file empty.json is empty."),
+    (("run", "dqn", "--env", "broken"), "broken is a file: write broken:NAME"),
+    (("evaluate", "several"), "several holds several runs: name one of them, such as several/dqn/seed-0."),
     ((*RUN[:-1], "replay:foreign"), "There is no file of recorded answers at 'foreign'"),
     ((*RUN[:-1], "uniform,minilm"), "did you mean 'uniform' or 'minilm'"),
     ((*RUN[:-1], "\u6a21\u578b"), "A served model is named as in 'openai:"),
@@ -271,6 +274,9 @@ def is_refused(hunch, tmp_path, monkeypatch, arguments, sentence):
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "a.txt").write_text("mine")
     (tmp_path / "letter.txt").write_text("mine")
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "several" / "dqn" / "seed-0").mkdir(parents=True)
+    (tmp_path / "several" / "dqn" / "seed-0" / "config.json").write_text("{}")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text(json.dumps(KEPT))
     shutil.copytree(tmp_path / "run", tmp_path / "kept")

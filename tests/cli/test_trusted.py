@@ -48,6 +48,15 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
+def test_a_report_says_how_to_get_the_texts_of_an_environment_of_this_folder(run):
+    done = call(run.parent, "report", "run", "--episodes", "0")
+    assert done.returncode == 0, done.stderr
+    assert "without the texts of its episodes: run: evilmod:X needs the module evilmod" in done.stdout
+    assert "if you trust it, add --module evilmod." in done.stdout
+    admitted = call(run.parent, "report", "run", "--episodes", "0", "--module", "evilmod")
+    assert "without the texts" not in admitted.stdout
+
+
 @pytest.fixture
 def stranger(run, tmp_path):
     """A run's folder with a module beside its files, which its settings name, and a package's metadata."""

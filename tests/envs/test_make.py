@@ -53,7 +53,10 @@ def test_a_users_own_environment(coin):
         ("hunch/FrozenLake", "hunch/FrozenLake-v0"),
         ("qwertz", "hunch envs"),
         ("", "hunch envs"),
-        ("no_such_module:Env-v0", "no_such_module, which should register Env-v0, cannot be imported"),
+        (
+            "no_such_module:Env-v0",
+            "cannot be found, and there is no file no_such_module.py",
+        ),
     ],
 )
 def test_an_unknown_name(wrong, right):

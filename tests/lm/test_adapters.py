@@ -56,6 +56,21 @@ def test_a_large_model_gets_adapters_on_every_linear_layer_of_its_body(
     assert not lm.trainable(f"hf:{folders[family]}?train=all").adapted
 
 
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("train=lora&rank=x", "rank of .* must be a whole number"),
+        ("train=lora&rank=0", "rank of .* must be at least 1, not 0"),
+        ("train=loar", "train of .* must be .*lora.*, not 'loar'"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_model_is_read(
+    tmp_path: Path, option: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        lm.trainable(f"hf:{tmp_path}?{option}")  # an empty folder: reading it is another error
+
+
 @pytest.mark.parametrize("option", ["rank=4", "alpha=8", "train=all&rank=4", "train=all&alpha=8"])
 def test_rank_and_alpha_without_adapters_are_refused(folders: dict[str, Path], option: str) -> None:
     with pytest.raises(UsageError, match=r"is an option of low-rank adapters, but .*: add train=lora"):

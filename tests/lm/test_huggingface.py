@@ -295,7 +295,7 @@ def test_incomplete_weights_are_not_made_up(folders: dict[str, Path], tmp_path: 
 def test_folders_that_hold_no_model(folders: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no folder"):
         lm.load("hf:./nowhere", cache=None)
-    with pytest.raises(HunchError, match="holds no model"):
+    with pytest.raises(UsageError, match=r"holds no model of transformers: it has no config\.json"):
         lm.load(f"hf:{tmp_path}", cache=None)
     folder = Path(shutil.copytree(folders["gpt2"], tmp_path / "cut"))
     (folder / "model.safetensors").write_bytes(b"short")

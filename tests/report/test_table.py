@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from math import nan
 from pathlib import Path
 
+from rich.console import Console
+
+from hunch.cli.arms import _render
 from hunch.report.table import Row, verdict, write
 from hunch.rl.statistics import over_seeds
 
@@ -39,6 +43,15 @@ TABLE = (
     row("dqn-prior, random k", "uniform", "L0", 0.0, 0.1, 0.0),
     row("dqn-prior, words", "words", "L0", 0.64, 0.66, 0.72),
 )
+
+
+def test_long_names_are_folded_and_not_cut_at_80_columns() -> None:
+    spec = "scripted:frozenlake?error=0.3&refusal=0.1"
+    console = Console(width=80, file=StringIO())
+    console.print(_render([row("my_package:METHOD, random k", spec, "L0", 0.1, 0.2, 0.3)], "a title"))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
 
 
 def test_the_verdict_says_what_is_shown() -> None:

@@ -142,6 +142,13 @@ def test_there_is_no_best_without_an_evaluation(tmp_path):
         hunch.load(tmp_path, agent=3)
 
 
+def test_wrong_arguments_of_predict_and_of_a_budget_are_sentences(named):
+    with pytest.raises(UsageError, match="info is the dict that reset and step"):
+        hunch.load(named).predict("You stand here.", "left")
+    with pytest.raises(UsageError, match="budget of calls must be a number, not '5'"):
+        hunch.lm.Budget(calls="5")
+
+
 def test_a_prolonged_run_equals_a_long_one(tmp_path):
     for steps in (60, 60, 150):
         result = hunch.train(
@@ -414,7 +421,7 @@ def lake_in_words(env=None, **options):
         (lambda: hunch.methods.DQNPrior("minilm"), "an action prior"),
         (lambda: hunch.methods.DQN(encoder=hunch.lm.load("bag-of-words")), "a table of embeddings"),
         (lambda: hunch.make("hunch/Household-Pick-v0", games="four"), "games"),
-        (lambda: hunch.make("nowhere_at_all:X-v0"), "cannot be imported: ModuleNotFoundError"),
+        (lambda: hunch.make("nowhere_at_all:X-v0"), "needs the module nowhere_at_all, which cannot be found"),
         (lambda: hunch.load("nowhere"), "nowhere holds no run"),
         (lambda: hunch.evaluate(Rarest(), "hunch/FrozenLak-v0"), "did you mean"),
         (lambda: hunch.train(LAKE, "dqn"), "is an environment, and a method comes first"),

@@ -175,8 +175,8 @@ def _render(table: Sequence[Row], title: str) -> Table:
     roles = list(dict.fromkeys(role for row in table for role in row.requests))
     spread = "range" if any(row.score.range_of for row in table) else "95 %"
     halves = table[0].best is None  # a search has no success whose half could be reached
-    grid.add_column("method")
-    grid.add_column("model")
+    grid.add_column("method", overflow="fold")
+    grid.add_column("model", overflow="fold")
     grid.add_column(rf"{table[0].measure} \[{spread}]", justify="right", no_wrap=True)
     for heading in (*(["half at"] if halves else []), *roles, "calls"):
         grid.add_column(heading, justify="right")

@@ -9,11 +9,12 @@ from typing import Annotated
 
 import tyro
 
+from hunch.cli import trusted
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.report.curves import Points, draw
 from hunch.report.curves import as_csv as curves_as_csv
-from hunch.report.gather import collect
+from hunch.report.gather import Run, collect
 from hunch.report.page import page
 from hunch.report.table import as_csv, rows
 from hunch.runs.compare import Arm
@@ -23,7 +24,10 @@ from hunch.runs.processes import stoppable
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """Make a page, a picture and a table from the folders of runs."""
+    """Make a page, a picture and a table from the folders of runs.
+
+    Episodes in an environment of the current folder are replayed with --module NAME, the name of its file.
+    """
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
     """Folders of runs or comparisons."""
@@ -63,18 +67,23 @@ def _write(options: ReportOptions) -> None:
     count = sum(len(runs) for comparison in comparisons for runs in comparison.arms.values())
     print(f"{count} runs: replaying their episodes, asking their agents ...", flush=True)
     number = iter(range(1, count + 1))
+    without_texts: dict[str, list[str]] = {}
     text = page(
         comparisons,
         left_out,
         episodes=options.episodes,
         plain=options.plain,
         watch=lambda run: print(f"{next(number)} of {count}: {run.name}", flush=True),
+        missing=lambda run, reason: without_texts.setdefault(_with_advice(run, reason), []).append(run.name),
     )
     table = [row for comparison in comparisons for row in rows(comparison.outcomes)]
     write_atomically(options.out, text.encode())
     write_atomically(options.out.with_suffix(".csv"), as_csv(table).encode())
     for each in left_out:
         print(f"left out: {each.name}: {each.reason}")
+    for reason, names in without_texts.items():
+        which = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        print(f"without the texts of its episodes: {which}: {reason}")
     panels = {
         comparison.title: {arm: [run.points for run in runs] for arm, runs in comparison.arms.items()}
         for comparison in comparisons
@@ -86,6 +95,11 @@ def _write(options: ReportOptions) -> None:
         f"Curves: {curves}."
     )
     print(_picture(panels, options.out.with_suffix(".png")))
+
+
+def _with_advice(run: Run, reason: str) -> str:
+    """Return why a run's episodes cannot be replayed, and what to do."""
+    return reason + trusted.admission(run.config.env.partition(":")[0])
 
 
 def _picture(panels: dict[str, dict[Arm, list[Points]]], path: Path) -> str:

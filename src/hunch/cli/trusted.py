@@ -69,14 +69,21 @@ def hint(error: BaseException) -> str:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         name = cause.name if isinstance(cause, ModuleNotFoundError) else None
-        if name and _lies_here(name) and not any(map(_is_here, sys.path)):
-            top = name.partition(".")[0]
-            return (
-                f" {top} lies in the current folder, whose code is not run unless you name it: if you trust "
-                f"it, add --module {top}."
-            )
+        if name and (advice := admission(name)):
+            return advice
         cause = cause.__cause__
     return ""
+
+
+def admission(module: str) -> str:
+    """Return how to admit a module that lies in the current folder and was not admitted; otherwise ""."""
+    if not _lies_here(module) or any(map(_is_here, sys.path)):
+        return ""
+    top = module.partition(".")[0]
+    return (
+        f" {top} lies in the current folder, whose code is not run unless you name it: if you trust "
+        f"it, add --module {top}."
+    )
 
 
 def _leave_here() -> None:

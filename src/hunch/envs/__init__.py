@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import gymnasium
@@ -185,7 +186,7 @@ def make(
         if isinstance(error, TypeError) and "gymnasium.Env" in str(error):
             raise UsageError(f"{id} makes no environment: it has to be a gymnasium.Env.") from error
         if not options:
-            raise
+            raise HunchError(f"{id} cannot be made: {type(error).__name__}: {error}.") from error
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
         raise UsageError(f"{id} cannot be made with {stated}: {error}.") from error
     except HunchError:
@@ -262,6 +263,13 @@ def _spec(id: str) -> EnvSpec:
         try:
             importlib.import_module(module)
         except (Exception, SystemExit) as error:  # importing a user's module may raise anything
+            top = module.partition(".")[0]
+            if isinstance(error, ModuleNotFoundError) and error.name in (module, top):
+                # Where the file is here, the command adds what to do.
+                is_here = Path(f"{top}.py").is_file() or Path(top).is_dir()
+                where = "" if is_here else f", and there is no file {top}.py in the current folder"
+                said = f"{id} needs the module {error.name}, which cannot be found{where}."
+                raise UsageError(said) from error
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{module}, which should register {name}, cannot be imported: {problem}."
@@ -284,6 +292,9 @@ def _spec(id: str) -> EnvSpec:
             raise UsageError(said) from None
         if name.removeprefix("hunch/").removesuffix("-v0") in OF_STUDIES:
             raise of_studies(name) from None
+        if name.isidentifier() and Path(f"{name}.py").is_file():
+            said = f"{name} is a file: write {name}:NAME, a function or class in {name}.py."
+            raise UsageError(said) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 
 from hunch.core import HunchError, UsageError
@@ -35,6 +36,9 @@ class Budget(Limits):
     def __post_init__(self) -> None:
         for limit in fields(Limits):
             value = getattr(self, limit.name)
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if value is not None and not is_number:
+                raise UsageError(f"The budget of {limit.name} must be a number, not {value!r}.")
             if value is not None and not value >= 0:
                 raise UsageError(f"The budget of {limit.name} must be at least 0, not {value}.")
 
@@ -74,7 +78,10 @@ class Budget(Limits):
         """
         if self.money is not None and not any(any(prices(model)) for model in models):
             names = ", ".join(dict.fromkeys(getattr(model, "name", "?") for model in models))
-            raise UsageError(f"A budget of money needs a model with a price, but {names} has none.")
+            raise UsageError(
+                f"A budget of money needs a model with a price, but {names} states none: give price_in and "
+                "price_out to the spec of a server, or limit --budget.calls, .tokens or .seconds."
+            )
 
 
 class Ledger(Tally):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from hunch.core import UsageError
 from hunch.lm import shelf
 from hunch.lm.registry import SCRATCH, backend_of, called, check_options, split
+from hunch.ranges import check_value
 
 if TYPE_CHECKING:
     from hunch.lm.training import Trainable
@@ -48,8 +49,16 @@ def trainable(spec: str, **options: Any) -> Trainable:
         loading = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
         name = "" if name else str(called(kind, loading, check=True)[1] or "")
     if not name:
-        raise UsageError(f"A model to train must be 'hf:<name or folder>' or '{SCRATCH}', not {head!r}.")
+        raise UsageError(
+            "A model to train must be 'hf:<name or folder>', 'gguf:FILE', a model of 'hunch models' that "
+            f"writes, or '{SCRATCH}', not {head!r}."
+        )
     check_options(f"{kind} to train", load, chosen)
+    declared = get_type_hints(load)
+    for option, value in chosen.items():
+        check_value(f"The option {option} of {head}", value, declared[option])
+    if chosen.get("rank") is not None and chosen["rank"] < 1:
+        raise UsageError(f"The option rank of {head} must be at least 1, not {chosen['rank']}.")
     trained = load(name, **chosen)
     trained.model.name = spec
     return trained

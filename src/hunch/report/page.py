@@ -30,6 +30,7 @@ def page(
     episodes: int = 6,
     plain: bool = False,
     watch: Callable[[Run], None] = lambda run: None,
+    missing: Callable[[Run, str], None] = lambda run, reason: None,
 ) -> str:
     """Make the page.
 
@@ -39,6 +40,7 @@ def page(
         episodes: Episodes per run in which the agent explains every action.
         plain: Store recorded episodes uncompressed; see :func:`hunch.report.pack.pack`.
         watch: Called with each run before its episodes are replayed and its agent explains them.
+        missing: Called with each run whose episodes cannot be replayed, and the reason.
 
     Returns:
         The page as self-contained HTML. The same folders give the same page.
@@ -47,7 +49,10 @@ def page(
     episodes_told, loaded = list[Told](), Loaded()
     for run in runs:
         watch(run)
-        episodes_told.append(tell(run, episodes, loaded))
+        told = tell(run, episodes, loaded)
+        episodes_told.append(told)
+        if told.reason:
+            missing(run, told.reason)
     words, blocks = pack(episodes_told, plain=plain)
     data = {
         "title": title(comparisons),

@@ -44,7 +44,10 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     if file.suffix not in _READERS and file.exists():
         raise UsageError(f"{file} is not a settings file: its name must end in {', '.join(_READERS)}.")
     try:
-        contents: Any = _READERS.get(file.suffix, _yaml)(read_text(file))
+        text = read_text(file)
+        if not text.strip():
+            raise UsageError(f"The settings file {file} is empty.")
+        contents: Any = _READERS.get(file.suffix, _yaml)(text)
     except OSError as error:
         raise UsageError(f"The settings in {file} cannot be read: {error.strerror}.") from None
     except RecursionError:

@@ -54,6 +54,11 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     """
     record = read_json(Path(folder) / "config.json")
     if record is None:
+        inside = sorted(Path(folder).glob("*/seed-*/config.json")) or sorted(
+            Path(folder).glob("*/config.json")
+        )
+        if inside:
+            raise UsageError(f"{folder} holds several runs: name one of them, such as {inside[0].parent}.")
         raise UsageError(f"{folder} holds no run: there is no config.json. Name the folder that --out named.")
     number = record.get("format", 0)
     if not isinstance(number, int) or number > FORMAT:

@@ -64,6 +64,8 @@ class Trained:
             UsageError: if the observation is not text, ``info`` does not name the admissible actions, or the
                 agent was never trained.
         """
+        if not isinstance(info, Mapping):
+            raise UsageError(f"info is the dict that reset and step of the environment return, not {info!r}.")
         state = State.read(observation, info)
         if not isinstance(observation, str):
             raise UsageError(f"An observation is a text, not {observation!r}.")

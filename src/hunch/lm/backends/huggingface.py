@@ -144,6 +144,11 @@ def kind_of(folder: Path) -> Literal["causal", "seeing", "paired", "encoder", "e
     try:
         config = transformers.AutoConfig.from_pretrained(str(folder))
     except Exception as error:  # see weights.read
+        if not (folder / "config.json").is_file():
+            raise UsageError(
+                f"The folder {folder} holds no model of transformers: it has no config.json. Name the folder "
+                "that does; a GGUF file is gguf:FILE."
+            ) from error
         raise HunchError(f"The folder {folder} holds no model: its config.json cannot be read.") from error
     if config.is_encoder_decoder:
         return "encoder-decoder"

@@ -186,7 +186,8 @@ def check_file(file: Path) -> Header:
     """
     try:
         if not file.is_file():
-            raise UsageError(f"There is no file {str(file)!r}: gguf: takes the path of a GGUF file.")
+            what = f"{str(file)!r} is a folder" if file.is_dir() else f"There is no file {str(file)!r}"
+            raise UsageError(f"{what}: gguf: takes the path of a GGUF file.")
         size, free = file.stat().st_size, free_memory()
         if free and size > free:
             raise UsageError(
