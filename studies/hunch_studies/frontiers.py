@@ -5,9 +5,9 @@
     python -m hunch_studies.frontiers prior src/hunch/audition/frontiers.json # a role, asked anew
 
 The models are rules with a dial for errors. Their ability is measured by the audition's own questions.
-Errors that last are the same wrong answer in every state of a class, which every seed draws anew. Errors to
-the first or last place last as well, and give one answer: the recorded answers of small models are of this
-kind (``hunch_studies.ladder_errors``).
+Errors that last are the same wrong answer in every state of a class, which every seed draws anew. Errors of a
+judge to the first or last answer last as well, and are all Yes or all No, as those of small models often are
+(``hunch_studies.ladder_errors``).
 """
 
 from __future__ import annotations
@@ -103,18 +103,24 @@ class Dialled:
             if all of its errors last.
         lasts: Its spec with errors in fixed states; empty if it has no such dial.
         control: Spec of the uninformed model.
-        leans: Its spec with errors in fixed states that name the option at the place ``{place}`` of the
-            list; empty if it has no such dial.
+        one_sided: Its spec with errors in fixed states that name the option at the place ``{place}`` of the
+            list; empty if no frontier of this kind is made.
     """
 
     noise: str
     lasts: str = ""
     control: str = "uniform"
-    leans: str = ""
+    one_sided: str = ""
 
     def form(self, errors: Errors) -> str:
         """Return its spec with errors of a kind; empty if it has none of this kind."""
-        return {"independent": self.noise, "lasting": self.lasts}.get(errors, self.leans)
+        forms = {
+            "independent": self.noise,
+            "lasting": self.lasts,
+            "first": self.one_sided,
+            "last": self.one_sided,
+        }
+        return forms[errors]
 
     def specs(self, errors: Errors) -> list[str]:
         """Return the model at each place of the dial."""
@@ -199,21 +205,19 @@ CONTROL: Final = "control"
 
 
 def _rule(name: str) -> Dialled:
-    lasts = f"scripted:{name}?systematic=1&error={{error}}"
-    return Dialled(f"scripted:{name}?error={{error}}", lasts, leans=f"{lasts}&place={{place}}")
+    return Dialled(f"scripted:{name}?error={{error}}", f"scripted:{name}?systematic=1&error={{error}}")
 
 
-_SPEAKER = Dialled(
-    "scripted:errands?speaks=1&error={error}",
-    leans="scripted:errands?speaks=1&systematic=1&error={error}&place={place}",
-)
+_JUDGE = replace(_rule("judge"), one_sided="scripted:judge?systematic=1&error={error}&place={place}")
+"""Of the roles, only the judge's audition tells whether all errors give one answer."""
+_SPEAKER = Dialled("scripted:errands?speaks=1&error={error}")
 """Asked for one answer at a time: the best of its probabilities would be right at any rate of errors."""
 _TABLE = QLearningConfig(epsilon=(1.0, 0.05, 2_500))
 _EXPLORE = QLearningConfig(epsilon=(1.0, 0.1, 3_000))
 _JUDGED: dict[str, Any] = {
     "method": "kwon",
     "role": "judge",
-    "model": _rule("judge"),
+    "model": _JUDGE,
     "steps": 5_000,
     "options": KwonConfig(table=_TABLE, judge=JudgeConfig(temperature=1.0)),
     "measure": tried,

@@ -3,9 +3,9 @@
     hunch study ladder --out FOLDER --unpack docs/assets/studies/ladder/*.tar.xz
     python -m hunch_studies.ladder_errors FOLDER
 
-Judges: how often they say Yes to what met the objective and to what did not, and whether a wrong verdict is
-wrong again. Models that write one of a list: how often it is the first, beside a choice at random. Models
-that write freely: how often no answer can be read.
+Judges: how often they say Yes to what met the objective and to what did not, and whether errors last (0 if
+they are noise, 1 if a wrong verdict is always wrong again). Models that write one of a list: how often it is
+the first, beside a choice at random. Models that write freely: how often no answer can be read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hunch.rl.statistics import over_pairs
 from hunch.runs.files import read_lines
 from hunch_studies.ladder import ANSWERS, CELLS, STAND_INS
 from hunch_studies.planners import table
@@ -33,9 +34,10 @@ def cells(folder: Path) -> Iterator[tuple[Cell, Path]]:
             yield cell, folder / ANSWERS / f"{file.stem}.jsonl"
 
 
-def name_of(cell: Cell) -> tuple[str, str, str, str]:
-    """Return role, model, way and prompt of a cell."""
-    return cell["role"], cell["rung"], cell["way"], "blank" if cell["blank"] else "usual"
+def name_of(cell: Cell) -> tuple[str, str, str, str, str]:
+    """Return stage, role, model, way and prompt of a cell."""
+    prompt = "blank" if cell["blank"] else "usual"
+    return cell["stage"], cell["role"], cell["rung"], cell["way"], prompt
 
 
 def verdicts(folder: Path) -> list[tuple[Any, ...]]:
@@ -50,7 +52,7 @@ def verdicts(folder: Path) -> list[tuple[Any, ...]]:
             recurring = seen["lasting errors"]
             rows.append(
                 (
-                    *name_of(cell)[1:],
+                    *name_of(cell),
                     bed["env"].removeprefix("hunch/"),
                     len(bed["values"]),
                     *(f"{share:.2f}" for share in said),
@@ -60,27 +62,36 @@ def verdicts(folder: Path) -> list[tuple[Any, ...]]:
     return rows
 
 
-def places(folder: Path) -> list[tuple[Any, ...]]:
-    """Return a row for each model that wrote one of a list: how often it was the first, and by chance."""
+def first_options(folder: Path) -> list[tuple[Any, ...]]:
+    """Return a row for each model that wrote one of a list: how often it is the first, and by chance.
+
+    A question that was asked several times counts once, with the share of its answers. Intervals are over
+    questions.
+    """
     rows = []
     for cell, file in cells(folder):
         if cell["role"] not in ("prior", "planner") or cell["way"] != "structured":
             continue
-        first, by_chance, texts = list[bool](), list[float](), set[str]()
+        by_question: dict[str, list[bool]] = {}
+        by_chance: dict[str, float] = {}
         for line in read_lines(file):
-            options = line["request"][1][-1]
-            first.append(line["value"] == options[0])
-            by_chance.append(1 / len(options))
-            texts.add(line["value"])
-        shares = f"{np.mean(first):.2f}", f"{np.mean(by_chance):.2f}"
-        rows.append((*name_of(cell), len(first), *shares, len(texts)))
+            prompt, settings = line["request"]
+            options = settings[-1]  # the texts to which the answer was restricted, in their order
+            by_question.setdefault(prompt, []).append(line["value"] == options[0])
+            by_chance[prompt] = 1 / len(options)
+        shares = [float(np.mean(first)) for first in by_question.values()]
+        lead = over_pairs(
+            [share - by_chance[prompt] for prompt, share in zip(by_question, shares, strict=True)]
+        )
+        chance = float(np.mean(list(by_chance.values())))
+        rows.append((*name_of(cell), len(shares), f"{np.mean(shares):.2f}", f"{chance:.2f}", lead.short()))
     return rows
 
 
 def unread(folder: Path) -> list[tuple[Any, ...]]:
     """Return a row for each model that wrote freely: the share of its answers that could not be read.
 
-    It is the mean over the environments, which have the same number of questions.
+    It is the mean over the environments.
     """
     rows = []
     for cell, _ in cells(folder):
@@ -92,10 +103,11 @@ def unread(folder: Path) -> list[tuple[Any, ...]]:
 
 def page(folder: Path) -> str:
     """Return the tables in Markdown."""
-    judges = "model | way | prompt | environment | episodes | Yes to right | Yes to wrong | none | again"
-    lists = "role | model | way | prompt | answers | the first of the list | by chance | different answers"
-    free = "role | model | way | prompt | questions | unread"
-    tables = (judges, verdicts(folder)), (lists, places(folder)), (free, unread(folder))
+    name = "stage | role | model | way | prompt"
+    judges = f"{name} | environment | episodes | Yes to right | Yes to wrong | no verdict | errors that last"
+    lists = f"{name} | questions | the first of the list | by chance | difference"
+    free = f"{name} | questions | unread"
+    tables = (judges, verdicts(folder)), (lists, first_options(folder)), (free, unread(folder))
     return "\n\n".join(table(head, rows) for head, rows in tables)
 
 

@@ -316,6 +316,7 @@ def test_lasting_errors_choose_their_own_frontier():
     assert frontiers.likeliest(known, frontiers.kind(0.9, 1.0)) == [yes]
     assert frontiers.likeliest(known, frontiers.kind(0.9, 0.0)) == [no]
     assert frontiers.kind(unknown, 1.0) is None
+    assert frontiers.likeliest([CURVE, lasting], "last") == [lasting]
     assert frontiers.likeliest([CURVE], "last") == [CURVE]
 
 

@@ -248,6 +248,12 @@ def test_environment_options():
     assert [literal(text) for text in ("true", "None", "0.5", "a b")] == [True, None, 0.5, "a b"]
     of_a_server = ["mcp:x", "--env.task", "7", "--env.answer=4_2", "--env.max_steps", "7"]
     assert split_environment(of_a_server)[1] == {"task": "7", "answer": "4_2", "max_steps": 7}
+    assert split_environment(["--seed", "3", "mcp:x", "--env.task", "7"])[1] == {"task": "7"}
+    assert split_environment(["--lm", "mcp:x", "--env.task", "7"])[1] == {"task": 7}
+    before_the_id = ["--env.no-hints", "--env.picture", "hunch/FrozenLake-v0", "--env.map", "{[]: 1}"]
+    rest, options = split_environment(before_the_id)
+    assert rest == ["hunch/FrozenLake-v0"]
+    assert options == {"hints": False, "picture": True, "map": "{[]: 1}"}
 
 
 def test_evaluate_a_run(hunch, tmp_path):

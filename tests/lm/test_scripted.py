@@ -82,8 +82,9 @@ def test_each_draw_has_its_own_systematic_errors() -> None:
     for wrong in (-1, 0.5):
         with pytest.raises(UsageError, match="whole number"):
             lm.load(f"scripted:first?draw={wrong}")
-    with pytest.raises(UsageError, match="place of a scripted model is a whole number"):
-        lm.load("scripted:first?place=0.5")
+    for wrong in (0.5, float("inf"), float("nan"), None, "first", True):
+        with pytest.raises(UsageError, match="place of a scripted model is a whole number"):
+            ScriptedModel(first, place=wrong)  # type: ignore[arg-type]
 
 
 def test_the_dial_says_in_which_share_of_situations_errors_stay() -> None:
@@ -97,7 +98,9 @@ def test_the_dial_says_in_which_share_of_situations_errors_stay() -> None:
     assert alike[1.0] == 1
 
 
-@pytest.mark.parametrize(("place", "named"), [(1, "go left"), (-1, OPTIONS[-1]), (99, OPTIONS[-1])])
+@pytest.mark.parametrize(
+    ("place", "named"), [(1, "go left"), (-1, OPTIONS[-1]), (99, OPTIONS[-1]), (-99, "go left")]
+)
 def test_errors_of_a_place_name_the_option_there(place: int, named: str) -> None:
     second = ScriptedModel(lambda prompt, options: options[1], error=0.4, place=place)
     answers = [text for (text,) in second.generate(MANY)]

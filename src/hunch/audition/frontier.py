@@ -137,8 +137,8 @@ def elsewhere(role: str) -> str:
     return f"frontier of {', '.join(envs)}: none here" if envs else "no frontier of this role"
 
 
-LEANS: Final = 0.9
-"""Share of a model's errors that give one answer, from which on it is said to lean to it."""
+ONE_SIDED: Final = 0.9
+"""Share of a model's errors that give one answer, from which on they are said to be of this kind."""
 
 
 def kind(lasting: float, yes: float) -> Errors | None:
@@ -152,18 +152,21 @@ def kind(lasting: float, yes: float) -> Errors | None:
         return None
     if lasting <= 0.5:
         return "independent"
-    return "first" if yes >= LEANS else "last" if yes <= 1 - LEANS else "lasting"
+    return "first" if yes >= ONE_SIDED else "last" if yes <= 1 - ONE_SIDED else "lasting"
 
 
 def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Frontier]:
     """Return one frontier per method: the one with errors of the model's kind.
 
-    If there is none, or the kind is unknown, it is the frontier with the lowest gain of the best model.
+    If there is none with errors to one answer, it is the one with errors that recur. If there is none of
+    either kind, or the kind is unknown, it is the frontier with the lowest gain of the best model.
     """
     by_method: dict[tuple[str, str], list[Frontier]] = {}
     for frontier in frontiers:
         by_method.setdefault((frontier.method, frontier.env), []).append(frontier)
-    return [
-        min([f for f in alike if f.errors == errors] or alike, key=lambda f: f.points[-1].low)
-        for alike in by_method.values()
-    ]
+    kinds = (errors, "lasting") if errors in ("first", "last") else (errors,)
+    chosen = []
+    for alike in by_method.values():
+        fitting = [f for wanted in kinds for f in alike if f.errors == wanted]
+        chosen.append(fitting[0] if fitting else min(alike, key=lambda f: f.points[-1].low))
+    return chosen

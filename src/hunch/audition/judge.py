@@ -25,6 +25,8 @@ from hunch.roles.reward.judge import JUDGING, Judge, JudgeConfig, JudgeWay
 BEDS = (Bed("hunch/MatrixGame-v0"), Bed("hunch/Ultimatum-v0", {}, "pool_seed"))
 AGAIN = 12
 """Maximum number of wrong verdicts that are asked for again."""
+FEW = 5
+"""Minimum number of wrong verdicts from which it is told whether they are all the same."""
 ATTEMPTS = 50
 """Maximum number of episodes played per question, until there are enough with both outcomes."""
 
@@ -47,6 +49,7 @@ def verdicts(
     given = judge.judged(prompts)
     first = _said(given)
     right = first == truth
+    said_wrongly = first[~right & (first >= 0)]
     wrong = np.flatnonzero(~right & (first >= 0))[:AGAIN]
     again = _said(judge.judged([prompts[i] for i in wrong])) != truth[wrong]
     states = judge.way not in ("text", "structured")  # a written yes or no has no probability
@@ -58,7 +61,7 @@ def verdicts(
             "false positives": _share(first[~truth] == 1),
             "no verdict": float(np.mean(first < 0)),
             "lasting errors": _lasting(again, 1 - float(right.mean())),
-            "errors: yes": _share(first[~right & (first >= 0)] == 1),
+            "errors: yes": _share(said_wrongly == 1) if len(said_wrongly) >= FEW else float("nan"),
         },
         stated=np.array([verdict for verdict in given if verdict is not None]) if states else None,
         came=truth[first >= 0].astype(float) if states else None,

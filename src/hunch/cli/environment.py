@@ -32,12 +32,12 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
             rest.append(token)
             continue
         name, given, text = token.removeprefix("--env.").partition("=")
-        if not given and tokens and not tokens[0].startswith("--"):
-            text = tokens.popleft()
-        elif not given and name == "picture":
-            text = "true"
-        elif not given and name.startswith("no-"):
+        if not given and name.startswith("no-"):
             name, text = name.removeprefix("no-"), "false"
+        elif not given and name == "picture" and not (tokens and tokens[0].lower() in ("true", "false")):
+            text = "true"
+        elif not given and tokens and not tokens[0].startswith("--"):
+            text = tokens.popleft()
         elif not given:
             raise UsageError(f"--env.{name} needs a value.")
         if name == "id":
@@ -50,19 +50,26 @@ def split_environment(arguments: Sequence[str]) -> tuple[list[str], dict[str, An
 def _declared(arguments: Sequence[str]) -> dict[str, Any]:
     """Return the types of the options of the environment that is named; none if they are not known.
 
-    It is named by ``--env``, or comes first, as in ``hunch play ENV``.
+    It is named by ``--env``, or comes first or last, as in ``hunch play ENV --seed 3``. Of the environment of
+    a run's folder or of a file of settings the types are not known here.
     """
-    id = next(iter(arguments), "")
+    named = []
     for token, following in pairwise([*arguments, ""]):
         if token.startswith("--env="):
-            id = token.removeprefix("--env=")
+            named = [token.removeprefix("--env=")]
         elif token == "--env":
-            id = following
-    try:
-        parameters = options_of(id)
-    except UsageError:  # an error of the environment is told where it is made
-        return {}
-    return {name: parameter.annotation for name, parameter in (parameters or {}).items()}
+            named = [following]
+    if not named and arguments:
+        named = [arguments[0]]
+        if len(arguments) > 1 and not arguments[-2].startswith("--"):  # else it is the value of an option
+            named.append(arguments[-1])
+    for id in named:
+        try:
+            parameters = options_of(id)
+        except UsageError:  # no environment; an error of one is told where it is made
+            continue
+        return {name: parameter.annotation for name, parameter in (parameters or {}).items()}
+    return {}
 
 
 def _read(text: str, hint: Any) -> Any:
@@ -77,5 +84,5 @@ def literal(text: str) -> Any:
         return text.lower() == "true"
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from hunch import methods
 from hunch.core import Agent, UsageError
@@ -36,6 +39,9 @@ from hunch.runs.result import Result
 from hunch.runs.resume import resume
 from hunch.runs.stored import finished
 from hunch.runs.training import Training
+
+WORD_AFTER: Final = 2.0
+"""Seconds after a request to stop from which on the user is told what the run waits for."""
 
 
 def execute(
@@ -176,15 +182,19 @@ def interruptible(signals: Sequence[int] | None = None) -> Iterator[Callable[[],
     """Turn Ctrl-C, termination and a closed terminal into a request to save and stop; a second stops at once.
 
     From the first one on, no model behind a server is asked anything new. A step that needs more answers is
-    given up: the run goes on from its last checkpoint, with the answers that arrived.
+    given up: the run goes on from its last checkpoint, with the answers that arrived. After two seconds of
+    waiting for the end of a step, or for a model to load, a sentence says so.
     """
     asked: list[int] = []
+    word = threading.Timer(WORD_AFTER, _say_that_it_stops)
+    word.daemon = True
 
     def ask(number: int, _frame: object) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(number)
         stopping.stop()  # what a model is asked by now may end
+        word.start()
 
     before = {
         number: signal.signal(number, ask) for number in (stop_signals() if signals is None else signals)
@@ -192,6 +202,12 @@ def interruptible(signals: Sequence[int] | None = None) -> Iterator[Callable[[],
     try:
         yield lambda: bool(asked)
     finally:
+        word.cancel()
         stopping.go_on()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _say_that_it_stops() -> None:
+    sys.stderr.write("hunch: stopping at the end of this step, and saving; a second Ctrl-C stops at once\n")
+    sys.stderr.flush()

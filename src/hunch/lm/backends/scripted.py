@@ -43,7 +43,7 @@ def load(name: str, **dials: float) -> Model:
     """Load the model ``scripted:<name>``: a rule that chooses an option, or one that answers as a whole.
 
     Raises:
-        UsageError: if there is no such rule or dial, or a dial is not from 0 to 1.
+        UsageError: if there is no such rule or dial, or a dial is not in its range.
     """
     for dial, value in dials.items():
         check_value(f"The dial {dial} of scripted:{name}", value, float)
@@ -92,7 +92,8 @@ class ScriptedModel(Model):
     errors are persistent. There every sample, whatever was done before, draws the same number from the last
     observation in the prompt (:func:`situation`), and so is always wrong or never; ``draw`` numbers them.
     With ``place`` all errors name the option at this place of the list, as small models do that say No to
-    every question or take what is listed first; where the rule's answer stands there, nothing is wrong.
+    every question or take what is listed first; where the rule's answer stands there, nothing is wrong. It is
+    the list of that call: asked by letters in several orders, such errors average out.
 
     ``score`` returns the same errors as probabilities, over n > 1 options: the rule's answer has
     0.99 (1 - error) + 0.01/n, any other 0.99 error/(n - 1) + 0.01/n; with ``place`` only that one has a share
@@ -147,9 +148,9 @@ class ScriptedModel(Model):
                 raise UsageError(f"The dial {dial} of a scripted model must be from 0 to 1, not {share!r}.")
         if sum(shares.values()) > 1:
             raise UsageError(f"The dials of a scripted model sum to more than 1: {shares}.")
-        if isinstance(draw, bool) or draw != int(draw) or draw < 0:
+        if not _is_whole(draw) or draw < 0:
             raise UsageError(f"The dial draw of a scripted model is a whole number from 0, not {draw!r}.")
-        if isinstance(place, bool) or place != int(place):
+        if not _is_whole(place):
             raise UsageError(f"The dial place of a scripted model is a whole number, not {place!r}.")
         self.rule, self.options = rule, options
         self.refusals = 0
@@ -197,8 +198,11 @@ class ScriptedModel(Model):
     def _score(self, prompt: str, options: tuple[str, ...]) -> OptionScores:
         n, words = len(options), count_words(options)
         best, error = self._best(prompt, options), self.error
-        if (rng := self._fixed(prompt)) is not None:
-            best, error = self._wrong(best, options, rng) if rng.random() < error else best, 0.0
+        rng = self._fixed(prompt)
+        if rng is not None:  # every sample is wrong here, or none
+            if rng.random() < error:
+                best = self._wrong(best, options, rng)
+            error = 0.0
         if self.place:
             shares: FloatArray = np.zeros(n)
             shares[_index(self.place, n)] = error
@@ -284,6 +288,13 @@ def situation(prompt: str) -> str:
     lines = [line for line in prompt.splitlines() if not line.startswith(("- ", "Your task is to:"))]
     acted = [i for i, line in enumerate(lines) if line.startswith("> ")]
     return "\n".join(lines[acted[-1] + 1 :] if acted else lines)
+
+
+def _is_whole(value: object) -> bool:
+    """Return whether a value is a whole number, as an int or a float."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _index(place: int, n: int) -> int:
