@@ -101,11 +101,12 @@ def test_a_second_signal_says_how_to_go_on_too(tmp_path):
     line = (*run_line("run"), "--board", "slow_board:Slow")
     process = started(tmp_path, *line, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     wait_until(lambda: (tmp_path / "run" / "shows").exists())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        process.send_signal(number)
-        time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    time.sleep(3)
+    process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
+    assert "stopping at the end of this step, and saving; a second Ctrl-C stops at once" in errors
     assert "stopped at once; the same command goes on from the last checkpoint in run" in errors
     assert started(tmp_path, *run_line("run")).wait(timeout=120) == 0
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -209,5 +209,8 @@ def interruptible(signals: Sequence[int] | None = None) -> Iterator[Callable[[],
 
 
 def _say_that_it_stops() -> None:
-    sys.stderr.write("hunch: stopping at the end of this step, and saving; a second Ctrl-C stops at once\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # the terminal may be closed
+        sys.stderr.write(
+            "hunch: stopping at the end of this step, and saving; a second Ctrl-C stops at once\n"
+        )
+        sys.stderr.flush()
