@@ -173,13 +173,18 @@ def writers_other_words(lms: Sequence[str], data: Path, scale: Scale, folder: Pa
         for lm in ("minilm", WORDS):
             label = f"{lm}, {n or 'all'} examples"
             played[label] = bench.played(Line(label, lm, options={"examples": n}, paraphrased=True))
-    kinds = {"say x can": asked(MORE), "blank prompt": {**asked(MORE), "blank": True}}
+    kinds = {
+        "say x can": asked(MORE),
+        "examples without the instruction": {**asked(MORE), "uninstructed": True},
+        "blank prompt": {**asked(MORE), "blank": True},
+    }
     played |= episodes_of(bench, lms, kinds, paraphrased=True)
     leads = []
     for lm in lms:
         name = model_of(lm)
         others = (f"minilm, {MORE} examples", f"{WORDS}, {MORE} examples", f"{WORDS}, all examples")
-        leads += led(played, f"{name}, say x can", (*others, f"{name}, blank prompt"))
+        controls = (f"{name}, examples without the instruction", f"{name}, blank prompt")
+        leads += led(played, f"{name}, say x can", (*others, *controls))
     return by_family(played, leads)
 
 

@@ -500,6 +500,13 @@ def test_a_planner_without_an_explainer_reads_the_instruction_alone():
     assert "explainer" not in methods.find("saycan").specs(methods.SayCanConfig(), "smollm2")
 
 
+def test_an_uninstructed_planner_reads_the_examples_alone():
+    state, agent = asked_once(uninstructed=True, examples=1)
+    assert "Bring me a snack" not in state.task
+    assert "Instruction: go there\n> a" in state.task
+    assert agent.plans[0].task == "Bring me a snack.", "the errand itself stays"
+
+
 def test_the_blank_prompt_has_neither_instruction_nor_examples():
     state, _ = asked_once(blank=True)
     assert state.task == ""

@@ -68,5 +68,5 @@ METHOD = Method(
     "SayCan with feedback: whether skills worked, and what is visible",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
     **SCORED,
-    changeable=("score", "affordance", "pick", "blank", "prior", "feedback"),
+    changeable=("score", "affordance", "pick", "blank", "uninstructed", "prior", "feedback"),
 )

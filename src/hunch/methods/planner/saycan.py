@@ -16,7 +16,7 @@ Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -84,6 +84,9 @@ class SayCanConfig(PlannerConfig):
     blank: bool = field(default=False, metadata=LATER)
     """Leave the instruction and the examples of plans out of what the planner reads: a control. A planner
     that does no worse without them does not read them."""
+    uninstructed: bool = field(default=False, metadata=LATER)
+    """Leave out the instruction, and keep the examples of plans: a control. A planner that does no worse
+    without it follows the examples alone."""
     examples: NonNegativeInt = field(default=0, metadata=LATER)
     """Examples of plans that a model which writes or scores reads before the instruction, if the environment
     has any (paper: 17). An encoder compares the instruction with as many, or with all of them (0)."""
@@ -166,6 +169,8 @@ class SayCan(Planner):
             self.plan_of(state).state(state.stream, list(menu), self.examples)
             for state, menu in zip(states, menus, strict=True)
         ]
+        if self.config.uninstructed:
+            shown = [replace(state, task="") for state in shown]
         shown = shown_to(self.prior, shown, examples=self.config.examples, blank=self.config.blank)
         says, unread = self._say(shown, menus, rng)
         done = self._done(shown)
@@ -248,5 +253,5 @@ METHOD = Method(
     "choose a skill by its usefulness, from a language model, times its probability of success",
     "Ahn et al., Do As I Can, Not As I Say: Grounding Language in Robotic Affordances, CoRL 2022",
     **SCORED,
-    changeable=("score", "affordance", "pick", "blank", "prior"),
+    changeable=("score", "affordance", "pick", "blank", "uninstructed", "prior"),
 )
