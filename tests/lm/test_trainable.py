@@ -180,7 +180,7 @@ def test_write_takes_lists() -> None:
 def test_what_cannot_be_trained(folders: dict[str, Path]) -> None:
     for spec, message in {
         "minilm": "hf:<name or folder>",
-        f"hf:{folders['gpt2']}?train=most": "must be all or lora",
+        f"hf:{folders['gpt2']}?train=most": "must be one of auto, all, lora",
         f"hf:{folders['gpt2']}?tarin=all": "has no option 'tarin'",
         f"hf:{folders['bert']}": "only causal models",
     }.items():

@@ -252,7 +252,7 @@ def test_a_comparison_asks_what_its_environment_asks(tmp_path, capsys):
     """Each run counts its own; a budget of money finds the price of the environment's model."""
     with pytest.raises(SystemExit):
         main([*COMPARE, "--budget.money", "1", "--out", "c"])
-    assert "a model with a price, but scripted:frozenlake has none" in capsys.readouterr().err
+    assert "a model with a price, but scripted:frozenlake states none" in capsys.readouterr().err
     main([*COMPARE, "--out", "c"])
     for seed in range(2):
         summary = json.loads((tmp_path / "c" / "q-learning" / f"seed-{seed}" / "summary.json").read_text())

@@ -158,15 +158,17 @@ def kind(lasting: float, yes: float) -> Errors | None:
 def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Frontier]:
     """Return one frontier per method: the one with errors of the model's kind.
 
-    If there is none with errors to one answer, it is the one with errors that recur. If there is none of
-    either kind, or the kind is unknown, it is the frontier with the lowest gain of the best model.
+    Errors to one answer recur, so without a frontier of their own theirs is the one with errors that recur.
+    If there is none of either, or the kind is unknown, it is that with the lower gain of the best model, of
+    independent errors and those that recur.
     """
+    kinds = (errors, "lasting") if errors in ("first", "last") else (errors,)
     by_method: dict[tuple[str, str], list[Frontier]] = {}
     for frontier in frontiers:
         by_method.setdefault((frontier.method, frontier.env), []).append(frontier)
-    kinds = (errors, "lasting") if errors in ("first", "last") else (errors,)
     chosen = []
     for alike in by_method.values():
         fitting = [f for wanted in kinds for f in alike if f.errors == wanted]
-        chosen.append(fitting[0] if fitting else min(alike, key=lambda f: f.points[-1].low))
+        usual = [f for f in alike if f.errors in ("independent", "lasting")]
+        chosen.append(fitting[0] if fitting else min(usual or alike, key=lambda f: f.points[-1].low))
     return chosen
