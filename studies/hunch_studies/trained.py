@@ -237,15 +237,15 @@ def judged(
 def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Return the table of the rows of each arm, seed by seed, and what the arms wrote, in Markdown.
 
-    Rows are those of :func:`measured`. The lead is over the seeds that both arms have.
+    Rows are those of :func:`measured`, in the order of the seeds or with their ``seed``. The lead is over the
+    seeds that both arms have.
     """
     before = SFT_ONLY if bed.sft else UNTRAINED
     lines = []
     for label, own in by_arm.items():
         lead: Any = ""
         if label != before and before in by_arm:
-            pairs = zip(own, by_arm[before], strict=False)
-            lead = over_pairs([row["score"] - other["score"] for row, other in pairs]).short()
+            lead = _lead(own, by_arm[before])
         cells = [over_seeds([row[name] for row in own]) for name in ("score", "right", "kl", "perplexity")]
         elsewhere = over_seeds([float(np.mean(row["elsewhere"])) for row in own])
         lines.append((label, len(own), cells[0], cells[1], lead, *cells[2:], elsewhere))
@@ -255,7 +255,20 @@ def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> st
         f"Perplexity: of {len(PASSAGES)} plain sentences. Other tasks: mean score in {len(ELSEWHERE)} tasks "
         "that no arm was trained on."
     )
-    return f"{explained}\n\n{table_of(head, lines)}\n\n{shown(by_arm)}"
+    over_others = [
+        f"- {MAIN} over {label}: {_lead(by_arm[MAIN], own)}"
+        for label, own in by_arm.items()
+        if MAIN in by_arm and label != MAIN
+    ]
+    return "\n\n".join([explained, table_of(head, lines), "\n".join(over_others), shown(by_arm)])
+
+
+def _lead(own: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> str:
+    """Return the lead in the score over another arm, paired by the seeds that both have."""
+    base = {row.get("seed", n): row["score"] for n, row in enumerate(other)}
+    seeds = [row.get("seed", n) for n, row in enumerate(own)]
+    leads = [row["score"] - base[seed] for row, seed in zip(own, seeds, strict=True) if seed in base]
+    return over_pairs(leads).short()
 
 
 def shown(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
