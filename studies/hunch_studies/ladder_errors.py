@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,18 @@ from hunch_studies.ladder import ANSWERS, CELLS, STAND_INS
 from hunch_studies.planners import table
 
 Cell = Mapping[str, Any]
+Cells = Mapping[Path, Cell]
+"""Cells of models, by the file of their recorded answers."""
 
 
-def cells(folder: Path) -> Iterator[tuple[Cell, Path]]:
-    """Yield the cells of models, each with the file of its recorded answers."""
+def cells_of(folder: Path) -> Cells:
+    """Return the cells of models in a folder of the ladder."""
+    cells = {}
     for file in sorted((folder / CELLS).glob("*.json")):
         cell = json.loads(file.read_text(encoding="utf-8"))
         if cell["rung"] not in STAND_INS:
-            yield cell, folder / ANSWERS / f"{file.stem}.jsonl"
+            cells[folder / ANSWERS / f"{file.stem}.jsonl"] = cell
+    return cells
 
 
 def name_of(cell: Cell) -> tuple[str, str, str, str, str]:
@@ -40,10 +44,10 @@ def name_of(cell: Cell) -> tuple[str, str, str, str, str]:
     return cell["stage"], cell["role"], cell["rung"], cell["way"], prompt
 
 
-def verdicts(folder: Path) -> list[tuple[Any, ...]]:
+def verdicts(cells: Cells) -> list[tuple[Any, ...]]:
     """Return a row for each judge of outcomes: its verdicts by what was true, and whether errors recur."""
     rows = []
-    for cell, _ in cells(folder):
+    for cell in cells.values():
         if cell["role"] != "judge":
             continue
         for bed in cell["beds"]:
@@ -62,14 +66,14 @@ def verdicts(folder: Path) -> list[tuple[Any, ...]]:
     return rows
 
 
-def first_options(folder: Path) -> list[tuple[Any, ...]]:
+def first_options(cells: Cells) -> list[tuple[Any, ...]]:
     """Return a row for each model that wrote one of a list: how often it is the first, and by chance.
 
     A question that was asked several times counts once, with the share of its answers. Intervals are over
     questions.
     """
     rows = []
-    for cell, file in cells(folder):
+    for file, cell in cells.items():
         if cell["role"] not in ("prior", "planner") or cell["way"] != "structured":
             continue
         by_question: dict[str, list[bool]] = {}
@@ -88,13 +92,13 @@ def first_options(folder: Path) -> list[tuple[Any, ...]]:
     return rows
 
 
-def unread(folder: Path) -> list[tuple[Any, ...]]:
+def unread(cells: Cells) -> list[tuple[Any, ...]]:
     """Return a row for each model that wrote freely: the share of its answers that could not be read.
 
     It is the mean over the environments.
     """
     rows = []
-    for cell, _ in cells(folder):
+    for cell in cells.values():
         if cell["way"] in ("text", "text-unlisted"):
             share = np.mean([bed["unread"] for bed in cell["beds"]])
             rows.append((*name_of(cell), cell["questions"], f"{share:.2f}"))
@@ -107,7 +111,8 @@ def page(folder: Path) -> str:
     judges = f"{name} | environment | episodes | Yes to right | Yes to wrong | no verdict | errors that last"
     lists = f"{name} | questions | the first of the list | by chance | difference"
     free = f"{name} | questions | unread"
-    tables = (judges, verdicts(folder)), (lists, first_options(folder)), (free, unread(folder))
+    cells = cells_of(folder)
+    tables = (judges, verdicts(cells)), (lists, first_options(cells)), (free, unread(cells))
     return "\n\n".join(table(head, rows) for head, rows in tables)
 
 

@@ -263,12 +263,11 @@ def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> st
     return "\n\n".join([explained, table_of(head, lines), "\n".join(over_others), shown(by_arm)])
 
 
-def _lead(own: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> str:
+def _lead(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> str:
     """Return the lead in the score over another arm, paired by the seeds that both have."""
-    base = {row.get("seed", n): row["score"] for n, row in enumerate(other)}
-    seeds = [row.get("seed", n) for n, row in enumerate(own)]
-    leads = [row["score"] - base[seed] for row, seed in zip(own, seeds, strict=True) if seed in base]
-    return over_pairs(leads).short()
+    base = {row.get("seed", n): row["score"] for n, row in enumerate(others)}
+    scores = {row.get("seed", n): row["score"] for n, row in enumerate(rows)}
+    return over_pairs([score - base[seed] for seed, score in scores.items() if seed in base]).short()
 
 
 def shown(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -20,7 +20,7 @@ from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.report.curves import FEWEST, X, Y, learning_curve, points
-from hunch.report.episodes import choose, tell
+from hunch.report.episodes import choose, episodes_of
 from hunch.report.gather import collect
 from hunch.report.kept import difference, kept
 from hunch.report.pack import digits, encode, pack
@@ -160,7 +160,7 @@ def test_nothing_is_loaded(made):
 
 def test_a_small_page_keeps_all_actions_and_what_was_explained(runs):
     comparisons, _ = collect([runs])
-    tales = [tell(run, 3) for c in comparisons for members in c.arms.values() for run in members]
+    tales = [episodes_of(run, 3) for c in comparisons for members in c.arms.values() for run in members]
     whole = [unpacked(block) for block in pack(tales)[1]]
     small = [unpacked(block) for block in pack(tales, largest=1)[1]]
     for all_of_it, rest in zip(whole, small, strict=True):
@@ -230,7 +230,7 @@ def test_an_environment_that_changed_is_not_believed(copied):
     lines[0]["return"] += 1
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (run, *_) = next(iter(collect([file.parent])[0][0].arms.values()))
-    assert "did not repeat the episode" in tell(run, 0).reason
+    assert "did not repeat the episode" in episodes_of(run, 0).reason
 
 
 def test_the_command_writes_page_picture_and_table(runs, tmp_path, capsys):

@@ -152,7 +152,11 @@ def kind(lasting: float, yes: float) -> Errors | None:
         return None
     if lasting <= 0.5:
         return "independent"
-    return "first" if yes >= ONE_SIDED else "last" if yes <= 1 - ONE_SIDED else "lasting"
+    if yes >= ONE_SIDED:
+        return "first"
+    if yes <= 1 - ONE_SIDED:
+        return "last"
+    return "lasting"
 
 
 def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Frontier]:

@@ -49,9 +49,9 @@ def verdicts(
     given = judge.judged(prompts)
     first = _said(given)
     right = first == truth
-    said_wrongly = first[~right & (first >= 0)]
-    wrong = np.flatnonzero(~right & (first >= 0))[:AGAIN]
-    again = _said(judge.judged([prompts[i] for i in wrong])) != truth[wrong]
+    wrong = np.flatnonzero(~right & (first >= 0))
+    repeated = wrong[:AGAIN]
+    again = _said(judge.judged([prompts[i] for i in repeated])) != truth[repeated]
     states = judge.way not in ("text", "structured")  # a written yes or no has no probability
     return Scores(
         right.astype(float),
@@ -61,7 +61,7 @@ def verdicts(
             "false positives": _share(first[~truth] == 1),
             "no verdict": float(np.mean(first < 0)),
             "lasting errors": _lasting(again, 1 - float(right.mean())),
-            "errors: yes": _share(said_wrongly == 1) if len(said_wrongly) >= FEW else float("nan"),
+            "errors: yes": _share(first[wrong] == 1) if len(wrong) >= FEW else float("nan"),
         },
         stated=np.array([verdict for verdict in given if verdict is not None]) if states else None,
         came=truth[first >= 0].astype(float) if states else None,

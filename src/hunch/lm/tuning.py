@@ -54,11 +54,9 @@ def trainable(spec: str, **options: Any) -> Trainable:
             f"writes, or '{SCRATCH}', not {head!r}."
         )
     check_options(f"{kind} to train", load, chosen)
-    declared = get_type_hints(load)
+    declared = get_type_hints(load, include_extras=True)  # with their ranges
     for option, value in chosen.items():
         check_value(f"The option {option} of {head}", value, declared[option])
-    if chosen.get("rank") is not None and chosen["rank"] < 1:
-        raise UsageError(f"The option rank of {head} must be at least 1, not {chosen['rank']}.")
     trained = load(name, **chosen)
     trained.model.name = spec
     return trained

@@ -43,7 +43,7 @@ class Replayed:
 
 
 @dataclass
-class Told:
+class RunEpisodes:
     """The episodes of a run, if they can be reproduced, with explanations.
 
     Attributes:
@@ -60,7 +60,7 @@ class Told:
     why_not_explained: str
 
 
-def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
+def episodes_of(run: Run, number: int, loaded: Loaded | None = None) -> RunEpisodes:
     """Replay a run's episodes, evaluations last, and ask its agent to explain some of them.
 
     Args:
@@ -82,7 +82,7 @@ def tell(run: Run, number: int, loaded: Loaded | None = None) -> Told:
             explained = dict(zip(chosen, step_opinions, strict=True))
     except HunchError as error:
         why_not = str(error)
-    return Told(run, episodes, replayed, reason, explained, why_not)
+    return RunEpisodes(run, episodes, replayed, reason, explained, why_not)
 
 
 def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:

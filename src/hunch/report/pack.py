@@ -17,7 +17,7 @@ import numpy as np
 
 from hunch.core import Explanation, FloatArray
 from hunch.printable import printable_values
-from hunch.report.episodes import Told
+from hunch.report.episodes import RunEpisodes
 
 LARGEST = 12_000_000
 """Maximum bytes of the blocks, so that a page stays below 15 MB."""
@@ -49,7 +49,9 @@ class Words:
         return {"texts": list(self.texts.known), "offers": list(self.offers.known)}
 
 
-def pack(tales: Sequence[Told], *, plain: bool = False, largest: int = LARGEST) -> tuple[str, list[str]]:
+def pack(
+    tales: Sequence[RunEpisodes], *, plain: bool = False, largest: int = LARGEST
+) -> tuple[str, list[str]]:
     """Pack the episodes; if they are too large, keep the texts of only every second, fourth ... episode.
 
     Args:
@@ -77,7 +79,7 @@ def encode(value: Any, *, plain: bool = False) -> str:
     return text if plain else base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _columns(tale: Told, words: Words, every: int) -> dict[str, Any]:
+def _columns(tale: RunEpisodes, words: Words, every: int) -> dict[str, Any]:
     episodes = tale.episodes
     seen = [i for i in range(len(tale.replayed)) if i % every == 0 or i in tale.explained]
     return {

@@ -10,7 +10,7 @@ from typing import Any
 
 from hunch.printable import printable_values
 from hunch.report.curves import COLOURS, LIFE, Curve, Points, X, Y, learning_curve, unit, within
-from hunch.report.episodes import Told, tell
+from hunch.report.episodes import RunEpisodes, episodes_of
 from hunch.report.gather import Comparison, LeftOut, Run
 from hunch.report.kept import chance, kept
 from hunch.report.pack import digits, pack
@@ -46,14 +46,14 @@ def page(
         The page as self-contained HTML. The same folders give the same page.
     """
     runs = [run for comparison in comparisons for members in comparison.arms.values() for run in members]
-    episodes_told, loaded = list[Told](), Loaded()
+    all_episodes, loaded = list[RunEpisodes](), Loaded()
     for run in runs:
         watch(run)
-        told = tell(run, episodes, loaded)
-        episodes_told.append(told)
-        if told.reason:
-            missing(run, told.reason)
-    words, blocks = pack(episodes_told, plain=plain)
+        run_episodes = episodes_of(run, episodes, loaded)
+        all_episodes.append(run_episodes)
+        if run_episodes.reason:
+            missing(run, run_episodes.reason)
+    words, blocks = pack(all_episodes, plain=plain)
     data = {
         "title": title(comparisons),
         "x": X | (LIFE if any(run.config.lifetime > 1 for run in runs) else {}),

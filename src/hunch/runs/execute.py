@@ -194,7 +194,8 @@ def interruptible(signals: Sequence[int] | None = None) -> Iterator[Callable[[],
             raise KeyboardInterrupt
         asked.append(number)
         stopping.stop()  # what a model is asked by now may end
-        word.start()
+        if signals is None:  # else the process is a worker, and its parent speaks to the user
+            word.start()
 
     before = {
         number: signal.signal(number, ask) for number in (stop_signals() if signals is None else signals)

@@ -17,6 +17,7 @@ from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
 from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
 from hunch.lm.training.model import ALPHA, RANK, Trainable, is_large
+from hunch.ranges import PositiveInt
 
 ROOM: Final = 64
 """Number of tokens that a model must be able to read beyond its prompts."""
@@ -26,7 +27,7 @@ def load(
     name: str,
     *,
     train: Literal["auto", "all", "lora"] = "auto",
-    rank: int | None = None,
+    rank: PositiveInt | None = None,
     alpha: float | None = None,
     seed: int = 0,
     context: int | None = None,

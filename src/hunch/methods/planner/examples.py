@@ -95,7 +95,9 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
     return due, lacking
 
 
-def shown_to(prior: ActionPrior, states: Sequence[State], *, examples: int, blank: bool) -> list[State]:
+def shown_to(
+    prior: ActionPrior, states: Sequence[State], *, examples: int, blank: bool, uninstructed: bool = False
+) -> list[State]:
     """Return planner's states as a prior is to read them.
 
     Args:
@@ -104,7 +106,10 @@ def shown_to(prior: ActionPrior, states: Sequence[State], *, examples: int, blan
         examples: Examples of plans before the task. For a prior that compares with examples: how many it has,
             the same ones; 0 for all.
         blank: Leave out the task and the examples: the blank prompt.
+        uninstructed: Leave out the task, and keep the examples.
     """
+    if uninstructed:
+        states = [replace(state, task="") for state in states]
     if blank:
         return [replace(state, task="", raw=()) for state in states]
     if isinstance(prior, ExamplePrior):

@@ -16,7 +16,7 @@ Grounding Language in Robotic Affordances", CoRL 2022, and the released tabletop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -169,9 +169,13 @@ class SayCan(Planner):
             self.plan_of(state).state(state.stream, list(menu), self.examples)
             for state, menu in zip(states, menus, strict=True)
         ]
-        if self.config.uninstructed:
-            shown = [replace(state, task="") for state in shown]
-        shown = shown_to(self.prior, shown, examples=self.config.examples, blank=self.config.blank)
+        shown = shown_to(
+            self.prior,
+            shown,
+            examples=self.config.examples,
+            blank=self.config.blank,
+            uninstructed=self.config.uninstructed,
+        )
         says, unread = self._say(shown, menus, rng)
         done = self._done(shown)
         choices = []
