@@ -28,7 +28,7 @@ from hunch.runs.stored import finished
 from hunch_contrib.tune.gigpo import GiGPOConfig
 from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Seeded, Study
 
 ENV: Final = "hunch/Household-Pick-v0"
 MODEL: Final = "pocket?corpus=households"
@@ -46,6 +46,10 @@ NEVER: Final = 10**9
 WRITES: Final[dict[str, Any]] = {"max_tokens": 12, "episodes": 32, "kl": 0.0, "reference": "none"}
 CHOOSES: Final[dict[str, Any]] = {"episodes": 32, "kl": 0.0, "reference": "none", "listed": False}
 ALONE: Final = "the model alone"
+POOLED: Final = tuple(
+    f"{label}, from the list" for label in ("GRPO", "GRPO, shuffled rewards", ALONE, "filtered cloning")
+)
+"""Arms that are run in other pools of games, too; the first part has pool 0 only."""
 
 
 def arms(scale: Scale) -> tuple[Arm, ...]:
@@ -90,6 +94,18 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         arm("GLAM", "glam", GLAMConfig(listed=False, normalise="token"), TRAINED),
         arm("DQN-Prior, frozen model", "dqn-prior", DQNPriorConfig(prior=prior), MODEL),
     )
+
+
+def with_pools(listed: Sequence[Arm]) -> tuple[Arm, ...]:
+    """Return arms of which each seed has a pool of games of its own, so that intervals are over pools, too."""
+
+    def pooled(arm: Arm) -> Arm:
+        def own_pool(seed: int) -> dict[str, Any]:
+            return {"env_options": {**arm.config.env_options, "pool_seed": seed + 1}}
+
+        return Seeded(arm.label, arm.config, own_pool)
+
+    return tuple(map(pooled, listed))
 
 
 def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
@@ -149,6 +165,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         Part("Writing in a household", writing, measure=measure),
         Part("Choosing in a household", choosing, measure=measure),
+        Part("Other pools", with_pools([arm for arm in choosing if arm.label in POOLED]), measure=measure),
     ]
 
 

@@ -37,6 +37,8 @@ UPDATES = 2_000
 """Updates of the model that is prompted, of 64 lessons each."""
 SCORES = 100
 """Prompts that may be scored, on 16 questions each."""
+LAYER: dict[str, Any] = {"lm": "smollm2", "hidden": 2048, "learning_rate": 1e-3}
+"""Settings of RLPrompt with Q as a layer on a real model: of six, the best with seeds 100 and 101."""
 EDITS = 20_000
 RESULTS = 600
 """Recorded results of prompts."""
@@ -120,11 +122,13 @@ def written(scale: Scale, data: Path) -> tuple[Arm, ...]:
     steps = max(20, round(SCORES * scale.share))
     run = RunConfig(method="rlprompt", env=ENV, env_options={"lm": f"hf:{data / 'reader'}"}, steps=steps)
     run = replace(run, eval_every=steps, eval_episodes=2)
-    arms = {"RLPrompt": "soft-q", "random search": "random", "edits of the best": "edits"}
-    return tuple(
-        Arm(label, replace(run, options=RLPromptConfig(search=search)))  # type: ignore[arg-type]
-        for label, search in arms.items()
-    )
+    arms = {
+        "RLPrompt": RLPromptConfig(),
+        "random search": RLPromptConfig(search="random"),
+        "edits of the best": RLPromptConfig(search="edits"),
+        "RLPrompt, a layer on SmolLM2": RLPromptConfig(**LAYER),
+    }
+    return tuple(Arm(label, replace(run, options=options)) for label, options in arms.items())
 
 
 def edited(scale: Scale, data: Path) -> tuple[Arm, ...]:

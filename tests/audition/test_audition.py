@@ -787,10 +787,13 @@ def test_a_verdict_says_how_many_questions_decide_it():
     unsure = tuple(replace(point, low=-1.0, high=1.0) for point in points)
     undecidable = replace(line, frontier=replace(frontier, points=unsure))
     assert deciding(undecidable, 0.05) is None
-    for one, said in ((line, "ask more questions"), (undecidable, "only a loop can tell: hunch compare")):
+    loop = "only a loop can tell, as in hunch compare m --env e --lm mine"
+    for one, said in ((line, "--until decided"), (undecidable, loop)):
         last = advice(Audition((one,), 0.05, 0, {}), "mine")
         assert said in last
         assert last.count("may pay") == 1, "the sentence gives one next step, that of the table"
+    without = replace(line, verdict="does not pay")
+    assert "a method without a model" in advice(Audition((without,), 0.05, 0, {}), "mine")
 
 
 def test_roles_that_may_pay_are_asked_until_it_is_decided():

@@ -32,14 +32,14 @@ class Scored(TextEnv):
 def test_soft_q_becomes_the_boltzmann_distribution_of_the_rewards():
     """With all texts and exact rewards, log pi(text) and the reward differ by a constant."""
     pytest.importorskip("torch")
-    from hunch_contrib.prompt.soft_q import SoftQ
+    from hunch_contrib.prompt.soft_q import Counts, SoftQ
 
     texts = np.array([(i, j) for i in range(3) for j in range(3)])
     rewards = np.random.default_rng(0).normal(size=9)
-    q = SoftQ(3, 2, 32, 1e-2, 0.0, 0.1, 0)
+    q = SoftQ(Counts(3, 2), 32, 1e-2, 0.0, 0.1, 0)
     for _ in range(1_500):
         q.update(texts, rewards)
-    scores = q.network(q.features(texts)).log_softmax(2).detach().numpy()
+    scores = q.network(q.reading(texts)).log_softmax(2).detach().numpy()
     chances = np.array([scores[n, [0, 1], text].sum() for n, text in enumerate(texts)])
     assert np.ptp(chances - rewards) < 0.02
     assert np.exp(chances).sum() == pytest.approx(1, abs=1e-5)
@@ -54,6 +54,34 @@ def test_soft_q_proposes_better_prompts_than_chance():
     assert np.mean(scores[-40:]) > np.mean(scores[:30]) + 0.3
 
 
+def test_q_is_a_layer_on_a_frozen_language_model():
+    """It reads the model's states, all values are near 0 at first, and the model never changes."""
+    pytest.importorskip("hunch_pocket")
+    import torch
+
+    from hunch_contrib.prompt.soft_q import Body, SoftQ
+
+    words = ("apple", "cup", "go", "take")
+    model = lm.trainable("pocket?corpus=households")
+    before = [weights.clone() for weights in model.network.parameters()]
+    body = Body(model, words, 2)
+    q = SoftQ(body, 64, 1e-3, 0.0, 0.1, 0)
+    texts = np.array([(0, 2), (0, 3), (1, 2)])
+    states = body(texts)
+    assert states.shape == (3, 2, model.dim)
+    expected = model.states(["Prompt:", "Prompt: apple", "Prompt: cup"])
+    torch.testing.assert_close(states[0, 1], expected[1], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(states[2], expected[[0, 2]], rtol=1e-4, atol=1e-5)
+    assert q.network(states).abs().max() < 1e-2
+
+    every = np.array([(i, j) for i in range(4) for j in range(4)])
+    rewards = np.random.default_rng(0).normal(size=16)
+    for _ in range(300):
+        q.update(every, rewards)
+    assert list(q.write(None)) == list(every[rewards.argmax()])
+    assert all(torch.equal(a, b) for a, b in zip(before, model.network.parameters(), strict=True))
+
+
 def test_search_at_random_answers_with_the_best_prompt_so_far():
     agent = methods.find("rlprompt").agent_class(search="random")
     hunch.train(agent, Scored(), steps=60, seed=0)
@@ -64,6 +92,13 @@ def test_search_at_random_answers_with_the_best_prompt_so_far():
 @pytest.mark.parametrize("search", ["soft-q", "random", "edits"])
 def test_the_contract_of_every_search(search):
     agent = methods.find("rlprompt").agent_class(search=search, warmup=4, updates=2)
+    methods.check(agent, Scored(), steps=12, streams=2)
+
+
+def test_the_contract_on_a_language_model():
+    pytest.importorskip("hunch_pocket")
+    agent = methods.find("rlprompt").agent_class(lm="pocket?corpus=households", warmup=4, updates=2)
+    assert agent.evidence == "L1"
     methods.check(agent, Scored(), steps=12, streams=2)
 
 

@@ -10,8 +10,8 @@ Algorithm (Deng et al., "RLPrompt: Optimizing Discrete Text Prompts with RL", EM
         those so far
     the result is the prompt of the tokens with the largest Q
 
-Departures: Q reads the place and the words so far, while the paper's Q is a layer on a frozen language model,
-and the prompts so far are replayed, because a score costs more than an update.
+With ``lm``, Q is a layer on a frozen language model, as in the paper. Without one it reads the place and the
+words so far (ours). The prompts so far are replayed (ours), because a score costs more than an update.
 
 Controls at the same number of scores: ``search=random`` draws prompts, ``search=edits`` changes a word of the
 best one so far; the result of both is the prompt with the highest score.
@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hunch.core import Agent, IntArray, Memoryless, State, Transition, UsageError, World
+from hunch.lm import trainable
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
@@ -35,6 +36,9 @@ from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, Positi
 class RLPromptConfig:
     """Settings of RLPrompt."""
 
+    lm: str = ""
+    """Frozen causal model of which Q is a layer: hf:<name or folder>, or a name of the shelf (paper:
+    DistilGPT-2). Default: none; Q reads the place and the words so far."""
     length: PositiveInt = 3
     """Number of words in a prompt (ours; paper: 5)."""
     words: str = ""
@@ -71,10 +75,11 @@ class RLPrompt(Agent):
 
     config_class: ClassVar[type[Any]] = RLPromptConfig
     saved: ClassVar[tuple[str, ...]] = ("rng", "q", "tried")
-    evidence = None
 
     def __init__(self, config: Any = None, **options: Any) -> None:
         self.config: RLPromptConfig = configure(type(self), config, options)
+        self.lm = trainable(self.config.lm) if self.config.lm else None
+        self.models = {"lm": self.lm} if self.lm else {}
 
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained Q and no prompts.
@@ -82,14 +87,15 @@ class RLPrompt(Agent):
         Raises:
             UsageError: if there are no words for prompts.
         """
-        from hunch_contrib.prompt.soft_q import SoftQ  # loads torch
+        from hunch_contrib.prompt.soft_q import Body, Counts, SoftQ  # loads torch
 
         c = self.config
         self.words = tuple(dict.fromkeys(c.words.split() or world.things))
         if len(self.words) < 2:
             raise UsageError("A prompt needs at least two words to choose from: name them with words.")
         self.rng = np.random.default_rng(seed)
-        self.q = SoftQ(len(self.words), c.length, c.hidden, c.learning_rate, c.decay, c.target, seed)
+        reading = Body(self.lm, self.words, c.length) if self.lm else Counts(len(self.words), c.length)
+        self.q = SoftQ(reading, c.hidden, c.learning_rate, c.decay, c.target, seed)
         self.tried: list[tuple[list[int], float]] = []
         self.learnt = 0
 

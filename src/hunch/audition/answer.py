@@ -171,22 +171,33 @@ def advice(audition: Audition, model: str) -> str:
     """Return the best role of a model in a sentence, with the command that runs it."""
     best = audition.best(model)
     if best is None or best.frontier is None or best.gain is None:
-        tried = [line for line in audition.lines if line.heard.model == model and line.frontier]
-        may = [line for line in tried if line.verdict == "may pay"]
-        by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
-        by_loop = {line.heard.role for line in may} - by_questions
-        said = [f"{model}: no role in which it surely pays."]
-        if by_questions:
-            said += [f"It may pay as {', '.join(sorted(by_questions))}: ask more questions."]
-        if by_loop:
-            run = f"hunch compare METHOD --lm {_quoted(model)}"
-            said += [f"It may pay as {', '.join(sorted(by_loop))}, and only a loop can tell: {run}"]
-        return " ".join(said)
+        return " ".join([f"{model}: no role in which it surely pays.", *_undecided(audition, model)])
     command = COMMAND.format(best.frontier, model=_quoted(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
         f"{best.frontier.measure}. Run it: {command}"
     )
+
+
+def _undecided(audition: Audition, model: str) -> list[str]:
+    """Return what to do next about the roles in which a model may pay; if there are none, say so."""
+    measured = [line for line in audition.lines if line.heard.model == model and line.frontier]
+    may = [line for line in measured if line.verdict == "may pay"]
+    by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
+    by_loop = [line for line in may if line.heard.role not in by_questions]
+    said = []
+    if by_questions:
+        said += [
+            f"It may pay as {', '.join(sorted(by_questions))}: ask until it is known, with --until decided."
+        ]
+    if by_loop:
+        roles = sorted({line.heard.role for line in by_loop})
+        most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
+        command = COMMAND.replace("run", "compare", 1).format(most.frontier, model=_quoted(model))
+        said += [f"It may pay as {', '.join(roles)}, and only a loop can tell, as in {command}"]
+    if measured and not may:
+        said += ["Another model, another --way, or a method without a model is the next thing to try."]
+    return said
 
 
 def _quoted(spec: str) -> str:

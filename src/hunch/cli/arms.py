@@ -125,9 +125,11 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
     if table:
         write(table, out)
         Console().print(_render(table, title))
-        print("".join(f"Verdict: {line}.\n" for line in verdict(table)), end="")
+        for line in verdict(table):
+            _print_sentence(f"Verdict: {line}.")
         if table[0].best is None:  # the lead is one of the success
-            print("".join(f"Lead: {lead}.\n" for lead in leads(outcomes)), end="")
+            for lead in leads(outcomes):
+                _print_sentence(f"Lead: {lead}.")
         done = [outcome.job for outcome in outcomes if outcome.result]
         print(f"Picture: {draw_curves(done, out / 'curves.png', title)}")
     failed = [outcome for outcome in outcomes if outcome.result is None]
@@ -138,6 +140,12 @@ def _conclude(outcomes: Sequence[Outcome], out: Path, title: str) -> None:
         raise HunchError(f"{len(failed)} of {len(outcomes)} runs were stopped by the budget. {MORE}")
     if failed:
         raise HunchError(f"{len(failed)} of {len(outcomes)} runs failed; the same command retries them.")
+
+
+def _print_sentence(sentence: str) -> None:
+    """Print a sentence: on a terminal folded between words, elsewhere as one line."""
+    console = Console(highlight=False)
+    console.print(sentence, markup=False, emoji=False, soft_wrap=not console.is_terminal)
 
 
 class JobBars(Bars):
