@@ -97,7 +97,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
 
 
 def with_pools(listed: Sequence[Arm]) -> tuple[Arm, ...]:
-    """Return arms of which each seed has a pool of games of its own, so that intervals are over pools, too."""
+    """Return arms of which each seed has a pool of games of its own: their intervals are over pools, too."""
 
     def pooled(arm: Arm) -> Arm:
         def own_pool(seed: int) -> dict[str, Any]:

@@ -187,14 +187,13 @@ def _undecided(audition: Audition, model: str) -> list[str]:
     by_loop = [line for line in may if line.heard.role not in by_questions]
     said = []
     if by_questions:
-        said += [
-            f"It may pay as {', '.join(sorted(by_questions))}: ask until it is known, with --until decided."
-        ]
+        roles = ", ".join(sorted(by_questions))
+        said += [f"It may pay as {roles}: ask until it is known, with --until decided."]
     if by_loop:
-        roles = sorted({line.heard.role for line in by_loop})
+        roles = ", ".join(sorted({line.heard.role for line in by_loop}))
         most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
         command = COMMAND.replace("run", "compare", 1).format(most.frontier, model=_quoted(model))
-        said += [f"It may pay as {', '.join(roles)}, and only a loop can tell, as in {command}"]
+        said += [f"It may pay as {roles}, and only a loop can tell, as in {command}"]
     if measured and not may:
         said += ["Another model, another --way, or a method without a model is the next thing to try."]
     return said
