@@ -25,6 +25,7 @@ import numpy as np
 
 from hunch.audition.frontier import Errors, Frontier, Point
 from hunch.audition.roles import role_named
+from hunch.core import UsageError
 from hunch.lm import load
 from hunch.methods.goal.ellm import ELLMConfig
 from hunch.methods.in_context.icpi import ICPIConfig
@@ -390,8 +391,14 @@ def _ability(bed: Bed, questions: Any, models: Sequence[str]) -> float:
 
 
 def asked_again(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with the abilities of its models measured anew: its questions or their score changed."""
-    bed = next(own for own in BEDS if (own.method, own.env) == (row["method"], row["env"]))
+    """Return a row with the abilities of its models measured anew: its questions or their score changed.
+
+    Raises:
+        UsageError: for a row of another study.
+    """
+    bed = next((own for own in BEDS if (own.method, own.env) == (row["method"], row["env"])), None)
+    if bed is None:
+        raise UsageError(f"The frontier of {row['method']} in {row['env']} is not from this study.")
     questions, points = _questions(bed, row["errors"]), []
     for point in row["points"]:
         drawn = [point["model"]]
