@@ -63,6 +63,7 @@ _MODULES = {
     "decision-models": "decision_models",
     "audition": "audition",
     "ladder": "ladder",
+    "ladder-lake": "ladder_lake",
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",

@@ -222,7 +222,7 @@ def ask(cell: Cell, spec: str, n: int, folder: Path, cache: bool) -> str:
     drawn = questions(role, n, cell.stage)
     result: dict[str, Any] = {**cell._asdict(), "questions": n}
     if cell.rung in STAND_INS:
-        result["beds"] = [_stand_in(cell, role, bed, asked) for bed, asked in drawn]
+        result["beds"] = [stand_in(cell, role, bed, asked) for bed, asked in drawn]
     else:
         backend, bare = model_of(spec)
         model = Recorder(bare, stored_answers(backend) if cache else None)
@@ -244,7 +244,7 @@ def put_to(model: LanguageModel, cell: Cell, role: Role, bed: Bed, asked: Any) -
     return {"env": bed.env, **told, **_plain(answered.scores)}
 
 
-def _stand_in(cell: Cell, role: Role, bed: Bed, asked: Any) -> dict[str, Any]:
+def stand_in(cell: Cell, role: Role, bed: Bed, asked: Any) -> dict[str, Any]:
     """Return the scores of a stand-in in one environment as plain values."""
     seed = SEEDS[cell.stage]
     if cell.rung == WORDS and not isinstance(role.lexical, str):
@@ -914,7 +914,7 @@ def repeat(folder: Path) -> None:
         again = []
         for bed, asked in questions(role, result["questions"], cell.stage):
             if cell.rung in STAND_INS:
-                again.append(_stand_in(cell, role, bed, asked))
+                again.append(stand_in(cell, role, bed, asked))
             else:
                 model = Cached(Recording(result["model"], answers))
                 again.append(put_to(model, cell, role, bed, asked))

@@ -1,5 +1,7 @@
 import pytest
 
+from hunch.audition.prior import PRIOR, aimless
+from hunch.core import State
 from hunch.envs.frozen_lake import FrozenLake
 
 SHORTEST = ("Go Down", "Go Down", "Go Right", "Go Right", "Go Down", "Go Right")
@@ -59,3 +61,15 @@ def test_the_goal_on_the_last_step_is_no_truncation():
     env = FrozenLake(max_steps=6)
     env.reset()
     assert [env.step(action)[2:4] for action in SHORTEST][-1] == (True, False)
+
+
+def test_the_blank_prompt_is_that_of_the_audition():
+    """Without task and rules; where each action leads is still said."""
+    explained, blank = FrozenLake(), FrozenLake(explained=False)
+    text, info = explained.reset()
+    [bed] = [bed for bed in PRIOR.beds if bed.env == "hunch/FrozenLake-v0"]
+    left = aimless(State(text, task=info["task"]), bed.manual)
+    observation, info = blank.reset()
+    assert (observation, info["task"]) == (left.observation, left.task)
+    assert "reach" not in observation
+    assert observation.endswith("Go Down leads to position (1, 0), a frozen cell (F).")

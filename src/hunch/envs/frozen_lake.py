@@ -14,11 +14,11 @@ _LAKE = ("SFFF", "FHFH", "FFFH", "HFFG")
 _CELLS = {"S": "start position", "F": "a frozen cell (F)", "H": "a hole (H)", "G": "the goal (G)"}
 _MOVES = {"Go Left": (0, -1), "Go Right": (0, 1), "Go Up": (-1, 0), "Go Down": (1, 0)}
 _ACTIONS = tuple(_MOVES)
-_INTRODUCTION = (
+_RULES = (
     "You are in a 4x4 grid where each cell is either a frozen cell (F) indicating a safe position, "
-    "You must avoid to reach a hole (H), and the goal (G) that we aim to reach. "
-    "Input: Currently the agent is at position ({}, {}), which direction need to take?"
+    "You must avoid to reach a hole (H), and the goal (G) that we aim to reach."
 )
+_WHERE = "Currently the agent is at position ({}, {}), which direction need to take?"
 
 
 class FrozenLake(TextEnv):
@@ -30,6 +30,7 @@ class FrozenLake(TextEnv):
 
     Args:
         lookahead: Add a sentence for each action that says where it leads, as the paper's prompt has it.
+        explained: State the task and the rules; False leaves out both, for the blank prompt of a prior.
         described: Give these sentences apart, as descriptions of the actions, which decision models read.
         max_steps: The step limit of an episode; the paper's is 20.
         render_mode: ``"ansi"`` or ``"rgb_array"``; the agent is ``@``.
@@ -37,18 +38,20 @@ class FrozenLake(TextEnv):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"]}  # type: ignore[misc]
     offers = ("events", "raw")
-    task = "reach the goal (G) and avoid the holes (H)"
 
     def __init__(
         self,
         *,
         lookahead: bool = True,
+        explained: bool = True,
         described: bool = False,
         max_steps: int = 20,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
         self.lookahead = lookahead
+        self.explained = explained
+        self.task = "reach the goal (G) and avoid the holes (H)" if explained else ""
         self.described = described
         self._position: Cell = (0, 0)
 
@@ -96,7 +99,8 @@ class FrozenLake(TextEnv):
         return ["".join(row) for row in cells]
 
     def _text(self) -> str:
-        text = _INTRODUCTION.format(*self._position)
+        where = _WHERE.format(*self._position)
+        text = f"{_RULES} Input: {where}" if self.explained else where
         if self.described or not self.lookahead:
             return text
         return "\n".join([text, *(_consequence(self._position, action) for action in _ACTIONS)])
