@@ -20,13 +20,14 @@ from typing import Any, Final
 
 from hunch.audition.question import Bed as Place
 from hunch.audition.roles import role_named
+from hunch.lm.registry import answers as stored_answers
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.files import write_atomically
 from hunch.runs.stored import finished
 from hunch_studies.frontiers import BEDS, Bed
-from hunch_studies.ladder import WORDS, Cell, lead, model_of, put_to, stand_in
+from hunch_studies.ladder import WORDS, Cell, Recorder, lead, model_of, put_to, stand_in
 from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study
 
@@ -59,7 +60,8 @@ def foretold(rung: str, spec: str, role_name: str) -> list[dict[str, Any]]:
     place: Place = next(bed for bed in role.beds if bed.env == LAKE)
     asked = role.draw(place, QUESTIONS, 0)
     cell = Cell("pilot", role_name, rung, RUNGS[rung])
-    model = model_of(spec).model
+    backend, bare = model_of(spec)
+    model = Recorder(bare, stored_answers(backend))
     usual = {"beds": [put_to(model, cell, role, place, asked)]}
     others = {
         "words": {"beds": [stand_in(Cell("pilot", role_name, WORDS), role, place, asked)]},
