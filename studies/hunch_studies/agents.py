@@ -98,14 +98,11 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
 
 def with_pools(listed: Sequence[Arm]) -> tuple[Arm, ...]:
     """Return arms of which each seed has a pool of games of its own: their intervals are over pools, too."""
+    return tuple(Seeded(arm.label, arm.config, partial(_own_pool, arm.config.env_options)) for arm in listed)
 
-    def pooled(arm: Arm) -> Arm:
-        def own_pool(seed: int) -> dict[str, Any]:
-            return {"env_options": {**arm.config.env_options, "pool_seed": seed + 1}}
 
-        return Seeded(arm.label, arm.config, own_pool)
-
-    return tuple(map(pooled, listed))
+def _own_pool(env_options: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    return {"env_options": {**env_options, "pool_seed": seed + 1}}
 
 
 def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) -> str:
