@@ -164,6 +164,7 @@ STUDIES = {
         "Nothing: the pairs are ours.",
         "Models are asked by label, and MiniLM by similarity; a cell is asked once.",
         _parts,
+        lm_for="dqn-prior",
         seeds=5,
     )
 }

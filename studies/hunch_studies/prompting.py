@@ -38,8 +38,8 @@ UPDATES = 2_000
 SCORES = 100
 """Prompts that may be scored, on 16 questions each."""
 LAYER: dict[str, Any] = {"lm": "smollm2", "hidden": 2048, "learning_rate": 3e-4}
-"""Settings of RLPrompt with Q as a layer on a real model: the best of five on the training questions, seed 100
-(2,048 hidden units at 1e-3 and 3e-4; 64 at 3e-4, 1e-3 and 3e-3)."""
+"""Settings of RLPrompt with Q as a layer on a real model: the best of five on the training questions with
+seed 100 (2,048 hidden units at 1e-3 and 3e-4; 64 at 3e-4, 1e-3 and 3e-3)."""
 EDITS = 20_000
 RESULTS = 600
 """Recorded results of prompts."""
