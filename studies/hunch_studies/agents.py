@@ -2,8 +2,8 @@
 
     hunch study agents
 
-Every arm acts in the same pool of games with the shipped households model. Those that write take any text,
-and one that is not admissible costs a step; the others choose from the list.
+Every arm acts with the shipped households model, and in the same pool of games but for the last part. Those
+that write take any text, and one that is not admissible costs a step; the others choose from the list.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from hunch.methods.policy.glam import GLAMConfig
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.methods.tune.grpo import GRPOConfig
-from hunch.rl.statistics import compared, over_seeds
+from hunch.rl.statistics import contrast, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.evaluate import Trial, evaluate_run
@@ -49,7 +51,7 @@ ALONE: Final = "the model alone"
 POOLED: Final = tuple(
     f"{label}, from the list" for label in ("GRPO", "GRPO, shuffled rewards", ALONE, "filtered cloning")
 )
-"""Arms that are run in other pools of games, too; the first part has pool 0 only."""
+"""Arms that are run in other pools of games, too; the other parts have pool 0 only."""
 
 
 def arms(scale: Scale) -> tuple[Arm, ...]:
@@ -110,16 +112,21 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) ->
 
     The figures of each seed are written to ``rows.json`` in the folder.
     """
-    by = {arm: [job.folder for job in jobs([arm], seeds, folder) if finished(job.folder)] for arm in listed}
-    kept = {arm: [_row(arm, run, episodes) for run in runs] for arm, runs in by.items()}
-    write_atomically(folder / "rows.json", (json.dumps([*chain(*kept.values())], indent=0) + "\n").encode())
-    columns = {part: {arm: [row[part] for row in own] for arm, own in kept.items()} for part in _MEASURED}
+    runs_of_arm = {
+        arm: [job.folder for job in jobs([arm], seeds, folder) if finished(job.folder)] for arm in listed
+    }
+    rows_of_arm = {arm: [_row(arm, run, episodes) for run in runs] for arm, runs in runs_of_arm.items()}
+    every_row = list(chain(*rows_of_arm.values()))
+    write_atomically(folder / "rows.json", (json.dumps(every_row, indent=0) + "\n").encode())
+    # Of each measure and arm the figure of each seed: a run that failed leaves its seed out.
+    columns = {
+        measure: {arm: {row["seed"]: row[measure] for row in own} for arm, own in rows_of_arm.items()}
+        for measure in _MEASURED
+    }
     rows = []
     for arm in listed:
-        refused = [line["refused"] for run in by[arm] for line in _metrics(run) if "refused" in line]
-        shown = f"{refused[0]:.2f} to {refused[-1]:.2f}" if refused else ""
-        cells = [cell for part in _MEASURED for cell in _over(arm, columns[part])]
-        rows.append((arm.label, *cells, shown))
+        cells = [cell for measure in _MEASURED for cell in _over(arm, columns[measure])]
+        rows.append((arm.label, *cells, _refused(runs_of_arm[arm])))
     head = "arm | success after training | over the model alone | unseen games | over the model alone"
     return table_of(f"{head} | inadmissible texts", rows)
 
@@ -127,12 +134,25 @@ def judged(listed: Sequence[Arm], seeds: int, folder: Path, *, episodes: int) ->
 _MEASURED: Final = ("success", "unseen")
 
 
-def _over(arm: Arm, success: Mapping[Arm, Sequence[float]]) -> tuple[Any, str]:
+def _over(arm: Arm, by_seed: Mapping[Arm, Mapping[int, float]]) -> tuple[Any, str]:
     """Return an arm's success, and the verdict over the model alone."""
-    alone = [rate for own, rates in success.items() if own.label.startswith(ALONE) for rate in rates]
+    success = over_seeds(list(by_seed[arm].values()))
+    [alone] = [own for other, own in by_seed.items() if other.label.startswith(ALONE)] or [{}]
     if arm.label.startswith(ALONE) or not alone:
-        return over_seeds(success[arm]), ""
-    return over_seeds(success[arm]), str(compared(success[arm], alone, best=1.0))
+        return success, ""
+    return success, str(contrast(by_seed[arm], alone, best=1.0))
+
+
+def _refused(runs: Sequence[Path]) -> str:
+    """Return the share of refused texts in the first and in the last update, means over runs.
+
+    An update without refused texts has no such line of metrics.
+    """
+    shares = [[line.get("refused", 0.0) for line in _metrics(run) if "tokens" in line] for run in runs]
+    shares = [own for own in shares if own]  # not of a model that is never updated
+    if not any(map(any, shares)):
+        return ""
+    return f"{np.mean([own[0] for own in shares]):.2f} to {np.mean([own[-1] for own in shares]):.2f}"
 
 
 def _row(arm: Arm, run: Path, episodes: int) -> dict[str, Any]:

@@ -46,6 +46,8 @@ PRETRAINED: Final[Mapping[str, Mapping[str, Any]]] = {
     "decision-pretrained": {},
     "decision-pretrained, other tasks' labels": {"labels": "shuffled"},
 }
+LONGER: Final = 4
+"""The Decision-Pretrained Transformer is also trained with so many times the updates."""
 """Only where the observation says which action is best once the task is known: in rooms without a key."""
 
 
@@ -260,6 +262,10 @@ def _part(bed: Bed, scale: Scale, data: Path) -> Part:
             arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
             for label, options in PRETRAINED.items()
         ]
+        label = f"decision-pretrained, {LONGER} times the updates"
+        arms.append(
+            arm(bed, label, "decision-pretrained", data, LONGER * updates, lifetimes, transitions=steps)
+        )
     return Part(
         bed.title,
         (*arms, arm(bed, "look-up", "nearest-history", data, updates, lifetimes)),

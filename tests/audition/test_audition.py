@@ -381,6 +381,26 @@ def test_a_budget_that_ends_leaves_a_partial_table():
     assert sum(u["calls"] for u in found.usage.values()) <= 50
 
 
+def test_a_budget_that_ends_in_a_second_round_keeps_the_first():
+    asked = {"env": "hunch/MatrixGame-v0", "questions": 8, "seed": 2}
+    once = hunch.audition("scripted:judge?error=0.25", ["judge"], **asked)
+    calls = int(once.usage["scripted:judge?error=0.25"]["calls"])
+    ended = hunch.audition(
+        "scripted:judge?error=0.25", ["judge"], **asked, most=400, budget=Budget(calls=calls + 4)
+    )
+    assert "budget" in ended.stopped
+    assert [line.verdict for line in ended.lines] == [line.verdict for line in once.lines] == ["may pay"]
+
+
+def test_a_suggested_command_can_be_copied_into_a_shell():
+    spec = 'pocket?corpus=households&end="\\n"'
+    points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
+    frontier = Frontier("m", "judge", "e", "e", "independent", "success", 1, 1, "", points)
+    line = Line(Heard("judge", "e", spec), None, None, frontier, (0.1, 0.2), None, "pays")
+    command = advice(Audition((line,), 0.05, 0, {}), spec).partition("Run it: ")[2]
+    assert shlex.split(command)[-1] == spec
+
+
 class Corridor(gymnasium.Env):
     """Five cells without a solver; the right end is the goal.
 

@@ -245,7 +245,13 @@ def test_environment_options():
     rest, options = split_environment(typed)
     assert rest == ["--env", "X", "--k", "2"]
     assert options == {"games": -4, "hints": False, "split": "unseen"}
-    assert [literal(text) for text in ("true", "None", "0.5", "a b")] == [True, None, 0.5, "a b"]
+    assert [literal(text) for text in ("true", "None", "0.5", "a b", "...")] == [
+        True,
+        None,
+        0.5,
+        "a b",
+        "...",
+    ]
     of_a_server = ["mcp:x", "--env.task", "7", "--env.answer=4_2", "--env.max_steps", "7"]
     assert split_environment(of_a_server)[1] == {"task": "7", "answer": "4_2", "max_steps": 7}
     assert split_environment(["--seed", "3", "mcp:x", "--env.task", "7"])[1] == {"task": "7"}

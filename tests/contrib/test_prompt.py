@@ -39,7 +39,7 @@ def test_soft_q_becomes_the_boltzmann_distribution_of_the_rewards():
     q = SoftQ(Counts(3, 2), 32, 1e-2, 0.0, 0.1, 0)
     for _ in range(1_500):
         q.update(texts, rewards)
-    scores = q.network(q.reading(texts)).log_softmax(2).detach().numpy()
+    scores = q.network(q.features(texts)).log_softmax(2).detach().numpy()
     chances = np.array([scores[n, [0, 1], text].sum() for n, text in enumerate(texts)])
     assert np.ptp(chances - rewards) < 0.02
     assert np.exp(chances).sum() == pytest.approx(1, abs=1e-5)
@@ -59,15 +59,15 @@ def test_q_is_a_layer_on_a_frozen_language_model():
     pytest.importorskip("hunch_pocket")
     import torch
 
-    from hunch_contrib.prompt.soft_q import Body, SoftQ
+    from hunch_contrib.prompt.soft_q import FrozenLM, SoftQ
 
     words = ("apple", "cup", "go", "take")
     model = lm.trainable("pocket?corpus=households")
     before = [weights.clone() for weights in model.network.parameters()]
-    body = Body(model, words, 2)
-    q = SoftQ(body, 64, 1e-3, 0.0, 0.1, 0)
+    features = FrozenLM(model, words, 2)
+    q = SoftQ(features, 64, 1e-3, 0.0, 0.1, 0)
     texts = np.array([(0, 2), (0, 3), (1, 2)])
-    states = body(texts)
+    states = features(texts)
     assert states.shape == (3, 2, model.dim)
     expected = model.states(["Prompt:", "Prompt: apple", "Prompt: cup"])
     torch.testing.assert_close(states[0, 1], expected[1], rtol=1e-4, atol=1e-5)
@@ -87,6 +87,22 @@ def test_search_at_random_answers_with_the_best_prompt_so_far():
     hunch.train(agent, Scored(), steps=60, seed=0)
     [text] = agent.player(0).act([State("Write a prompt.")])
     assert text == max(agent.records(), key=lambda row: row["score"])["prompt"]
+
+
+def test_an_edit_changes_one_word_of_the_best_prompt():
+    agent = methods.find("rlprompt").agent_class(search="edits")
+    hunch.train(agent, Scored(), steps=60, seed=0)
+    tried = [row["prompt"].split() for row in agent.records()]
+    best = agent.spelled(agent.best()).split()
+    for _ in range(50):
+        edited = agent.spelled(agent.proposed()).split()
+        assert sum(one != other for one, other in zip(edited, best, strict=True)) == 1
+    assert len(tried) == 60
+
+
+def test_words_with_spaces_are_refused():
+    with pytest.raises(UsageError, match="single words"):
+        methods.find("rlprompt").agent_class().begin(World(things=("mug 2", "cup"), steps=9), 0)
 
 
 @pytest.mark.parametrize("search", ["soft-q", "random", "edits"])

@@ -220,6 +220,38 @@ def test_what_named_no_action_is_no_confidence(table):
         agent.proposals.pending.clear()
 
 
+def test_confidence_is_reached_by_counted_answers(table):
+    """Three of five answers name the last action and one of them was not read: 0.6 - 0.2 is below 0.4."""
+
+    class Sampled:
+        evidence = "L0"
+
+        def propose(self, states, k, rng):
+            return [Proposal(np.array([0, 1, 2]), np.array([0.2, 0.2, 0.6]), fallbacks=0.2) for _ in states]
+
+    agent = begun(DQNPrior(Sampled(), table, confidence=0.4, k=5, alpha=10.0, **SMALL))
+    state = State("here", "go", ("left", "right", "up"))
+    assert {agent.act([replace(state, stream=i)])[0] for i in range(30)} == {"up"}
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ({"proposals": "fresh"}, True),
+        ({"proposals": "visited", "k": None}, True),
+        ({"proposals": "kept", "k": None}, False),
+        ({"proposals": "fresh", "confidence": 0.5}, False),
+    ],
+)
+def test_only_candidates_that_are_drawn_in_updates_cannot_be_asked_for_ahead(options, refused):
+    config = DQNPriorConfig(ahead=True, **options)
+    if refused:
+        with pytest.raises(UsageError, match="cannot be asked for ahead"):
+            DQNPrior.check(config, {})
+    else:
+        DQNPrior.check(config, {})
+
+
 def test_a_prior_that_is_never_confident_leaves_dqn(table, lake):
     dqn = hunch.methods.DQN(table, **SMALL)
     same = begun(DQNPrior(UniformPrior(), table, confidence=1.0, **SMALL))
@@ -295,6 +327,14 @@ def test_explanation(table):
     assert opinion.chosen.sum() == pytest.approx(1)
     assert ((opinion.chosen > 0) == (opinion.columns["prior"] > 0)).all()
     assert np.isfinite(opinion.columns["Q"]).all()
+
+
+def test_a_greedy_player_is_explained_as_greedy(table):
+    agent = begun(DQNPrior(UniformPrior(), table, explore="epsilon", k=None, **SMALL))
+    state = State("here", "go", ("a", "b", "c"))
+    opinion = agent.explain(state)
+    assert sorted(opinion.chosen) == [0, 0, 1]
+    assert {agent.player(i).act([state])[0] for i in range(9)} == {state.options[opinion.chosen.argmax()]}
 
 
 def test_posterior_weighs_repeats():

@@ -9,12 +9,14 @@ from hunch import lm
 from hunch.core import State, UsageError
 from hunch.lm.base import Model
 from hunch.lm.scoring.choose import project
+from hunch.lm.settings import AskConfig
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
 from hunch.roles.prior.base import UniformPrior, draw
-from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.kinds import PriorConfig, build_prior, settings_of
 from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior, staleness
+from hunch.runs.describe import _prior
 
 STATE = State(
     "The fridge 1 is closed.",
@@ -255,3 +257,23 @@ def test_the_setting_of_rotations_reaches_the_prior():
     fair = build_prior(PriorConfig(way="label", rotations=n), First()).probabilities([STATE])[0]
     assert biased[0] == pytest.approx(0.7)
     assert fair == pytest.approx(np.full(n, 1 / n))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("kind", [LikelihoodPrior, MappedPrior])
+def test_a_prior_made_by_hand_can_be_built_again(kind, temperature):
+    pytest.importorskip("hunch_pocket")
+    model = lm.load("pocket?corpus=households")
+    if kind is MappedPrior:
+        prior = MappedPrior(model, asks=AskConfig(temperature=temperature))
+    else:
+        prior = kind(model, temperature=temperature)
+    assert temperature == settings_of(prior).temperature
+    rng = np.random.default_rng
+    again = build_prior(settings_of(prior), model)
+    for one, other in zip(prior.propose([OTHER], 4, rng(0)), again.propose([OTHER], 4, rng(0)), strict=True):
+        assert (one.indices.tolist(), one.weights.tolist()) == (
+            other.indices.tolist(),
+            other.weights.tolist(),
+        )
+    assert _prior(prior, PriorConfig(), model) == settings_of(prior)

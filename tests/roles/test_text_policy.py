@@ -165,3 +165,22 @@ def test_an_agent_that_writes_keeps_the_contract(models):
     """It resumes in the middle of an update's steps, evaluation leaves no trace, and more."""
     update = replace(PRESETS["ppo"], batch_size=8)
     hunch.methods.check(Writer(models[0], update, horizon=6), TwoTurns(), steps=20)
+
+
+def test_the_temperature_holds_for_lists_of_actions(models):
+    """At 0 the likeliest action is taken; at 1 the draws are those without a temperature."""
+    acting = policy(models)
+    states = [replace(state, actions=MOVES) for state in STATES]
+    likeliest = [MOVES[p.argmax()] for p in acting.probabilities(states)]
+    for seed in range(20):
+        rngs = [np.random.default_rng(seed) for _ in states]
+        assert [own.text for own in acting.sample(states, rngs, temperature=0)] == likeliest
+    drawn = [
+        [own.text for own in acting.sample(states, [np.random.default_rng(seed) for _ in states], *given)]
+        for given in ((), (1.0,))
+        for seed in range(9)
+    ]
+    assert drawn[:9] == drawn[9:]
+    cold = [acting.sample(states[:1], [np.random.default_rng(seed)], 0.2)[0].text for seed in range(60)]
+    warm = [acting.sample(states[:1], [np.random.default_rng(seed)], 1.0)[0].text for seed in range(60)]
+    assert cold.count(likeliest[0]) >= warm.count(likeliest[0])

@@ -5,7 +5,7 @@ Algorithm (Deng et al., "RLPrompt: Optimizing Discrete Text Prompts with RL", EM
     repeat
         prompt  ~  softmax Q(token | tokens so far),  one token after the other
         R       <- score of the model's answers after this prompt
-        R       <- standardised over the prompts so far, times scale
+        R       <- standardised over the prompts so far, times scale (the paper: over those of a batch)
         descend on the errors of soft Q (:mod:`hunch_contrib.prompt.soft_q`), on prompts drawn from
         those so far
     the result is the prompt of the tokens with the largest Q
@@ -14,7 +14,7 @@ With ``lm``, Q is a layer on a frozen language model, as in the paper. Without o
 words so far (ours). The prompts so far are replayed (ours), because a score costs more than an update.
 
 Controls at the same number of scores: ``search=random`` draws prompts, ``search=edits`` changes a word of the
-best one so far; the result of both is the prompt with the highest score.
+best one so far; the result of both is the prompt with the highest mean score.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RLPromptConfig:
     """Settings of RLPrompt."""
 
     lm: str = ""
-    """Frozen causal model of which Q is a layer: hf:<name or folder>, or a name of the shelf (paper:
+    """Frozen causal model on which Q is a layer: hf:<name or folder>, or a name of the shelf (paper:
     DistilGPT-2). Default: none; Q reads the place and the words so far."""
     length: PositiveInt = 3
     """Number of words in a prompt (ours; paper: 5)."""
@@ -48,13 +48,13 @@ class RLPromptConfig:
     warmup: NonNegativeInt = 30
     """Random prompts before Q writes prompts (our choice)."""
     updates: PositiveInt = 10
-    """Updates of Q after each prompt (our choice)."""
+    """Updates of Q after the prompts of each step, one from each stream (our choice)."""
     batch_size: PositiveInt = 32
     """Prompts per update (our choice)."""
     scale: PositiveFloat = 5.0
     """Factor of the standardised score, which is an inverse temperature (ours; paper: 0 to 5)."""
     hidden: PositiveInt = 64
-    """Width of the perceptron's hidden layers (ours; paper: 2,048)."""
+    """Width of the perceptron's hidden layer (ours; paper: 2,048)."""
     learning_rate: PositiveFloat = 3e-3
     """Adam learning rate (our choice; paper: 5e-5)."""
     decay: NonNegativeFloat = 0.3
@@ -87,17 +87,18 @@ class RLPrompt(Agent):
         Raises:
             UsageError: if there are no words for prompts.
         """
-        from hunch_contrib.prompt.soft_q import Body, Counts, SoftQ  # loads torch
+        from hunch_contrib.prompt.soft_q import Counts, FrozenLM, SoftQ  # loads torch
 
         c = self.config
         self.words = tuple(dict.fromkeys(c.words.split() or world.things))
         if len(self.words) < 2:
             raise UsageError("A prompt needs at least two words to choose from: name them with words.")
+        if several := [word for word in self.words if len(word.split()) != 1]:
+            raise UsageError(f"A prompt is made of single words, and {several[0]!r} is none: set words.")
         self.rng = np.random.default_rng(seed)
-        reading = Body(self.lm, self.words, c.length) if self.lm else Counts(len(self.words), c.length)
-        self.q = SoftQ(reading, c.hidden, c.learning_rate, c.decay, c.target, seed)
+        features = FrozenLM(self.lm, self.words, c.length) if self.lm else Counts(len(self.words), c.length)
+        self.q = SoftQ(features, c.hidden, c.learning_rate, c.decay, c.target, seed)
         self.tried: list[tuple[list[int], float]] = []
-        self.learnt = 0
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Propose a prompt for each stream."""
@@ -111,7 +112,9 @@ class RLPrompt(Agent):
         if c.search == "soft-q":
             return self.q.write(self.rng)
         text = self.best().copy()
-        text[self.rng.integers(c.length)] = self.rng.integers(n)
+        place = self.rng.integers(c.length)
+        other = self.rng.integers(n - 1)  # of the words but the one that is there
+        text[place] = other + (other >= text[place])
         return text
 
     def spelled(self, text: IntArray) -> str:
@@ -132,9 +135,9 @@ class RLPrompt(Agent):
         for t in transitions:
             if not np.isfinite(t.reward):
                 raise UsageError(f"The score of {t.action!r} is {t.reward}: it must be finite.")
-            text = [places[word] for word in t.action.split() if word in places]
-            if len(text) == self.config.length:
-                self.tried.append((text, float(t.reward)))
+            words = t.action.split()
+            if len(words) == self.config.length and all(word in places for word in words):
+                self.tried.append(([places[word] for word in words], float(t.reward)))
 
     def learn(self) -> dict[str, float]:
         """Update Q on the prompts so far, and return metrics."""
@@ -144,8 +147,10 @@ class RLPrompt(Agent):
         texts = np.array([text for text, _ in self.tried])  # (tried, length): indices of words
         scores = np.array([score for _, score in self.tried])  # (tried,)
         rewards = c.scale * (scores - scores.mean()) / (scores.std() + 1e-8)  # (tried,)
-        batches = [self.rng.integers(len(rewards), size=c.batch_size) for _ in range(c.updates)]
-        losses = [self.q.update(texts[rows], rewards[rows]) for rows in batches]
+        losses = []
+        for _ in range(c.updates):
+            rows = self.rng.integers(len(rewards), size=c.batch_size)  # (batch_size,)
+            losses.append(self.q.update(texts[rows], rewards[rows]))
         return {"loss": float(np.mean(losses))}
 
     def player(self, seed: int) -> Memoryless:

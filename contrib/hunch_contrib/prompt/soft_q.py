@@ -2,7 +2,7 @@
 
     Q(s, .)  <- a perceptron on what is read of the tokens so far;  V = log sum exp Q;  A = Q - V
     y_t      <- V'(s_t+1), and the reward R after the last token                  V' is the target network's
-    descend on  (V_t + A_t - y_t)^2 + (V_t + A_t + ... + A_T - R)^2                one step, and all of them
+    descend on  ((Q_t - y_t)^2 + (V_t + A_t + ... + A_T - R)^2) / 2     one step, and all of them; mean over t
 
 At the minimum softmax(Q) draws texts with probability proportional to exp(R).
 
@@ -25,7 +25,7 @@ from hunch.core import FloatArray, IntArray, Saved
 from hunch.lm.training import Trainable
 
 
-class Reading(Protocol):
+class Features(Protocol):
     """What Q reads of the tokens so far, and the network that it is.
 
     Attributes:
@@ -38,6 +38,10 @@ class Reading(Protocol):
 
     def network(self, hidden: int) -> nn.Module:
         """Return a new network from what is read, shape (..., width), to Q, shape (..., tokens)."""
+        ...
+
+    def before(self, tokens: IntArray) -> Tensor:
+        """Return what is read before the next token, shape (width,), after those of a text, shape (t,)."""
         ...
 
     def __call__(self, texts: IntArray) -> Tensor:
@@ -58,6 +62,12 @@ class Counts:
             nn.Linear(self.length + self.tokens, hidden), nn.ReLU(), nn.Linear(hidden, self.tokens)
         )
 
+    def before(self, tokens: IntArray) -> Tensor:
+        """Return position and counts before the next token, shape (length + tokens,)."""
+        position = np.eye(self.length)[len(tokens)]  # (length,)
+        counts = np.bincount(tokens, minlength=self.tokens)  # (tokens,)
+        return torch.from_numpy(np.concatenate([position, counts])).float()
+
     def __call__(self, texts: IntArray) -> Tensor:
         """Return position and counts, shape (n, length, length + tokens)."""
         one_hot = np.eye(self.tokens, dtype=np.float32)[texts]  # (n, length, tokens)
@@ -67,7 +77,7 @@ class Counts:
         return torch.from_numpy(np.concatenate([position, before], axis=2))
 
 
-class Body:
+class FrozenLM:
     """The state of a frozen language model after the words so far, as in RLPrompt.
 
     Q of a word is <its vector, perceptron(state)>, where the vectors are those of the model's last layer. So
@@ -91,7 +101,7 @@ class Body:
         tokenise = model.model.tokenizer.encode
         rows = [tokenise(f" {word}", add_special_tokens=False) for word in words]
         self.vectors = torch.stack([last_layer[row].mean(0) for row in rows])  # (tokens, dim)
-        self._states: dict[str, Tensor] = {}  # by text so far; a few hundred of them
+        self._states: dict[str, Tensor] = {}  # by text so far; each text that is written adds its length
 
     def network(self, hidden: int) -> nn.Module:
         """Return a perceptron below the vectors of the words; all values are near 0 at first, as released."""
@@ -101,13 +111,13 @@ class Body:
             nn.init.constant_(layer.bias, -1e-4)
         return nn.Sequential(first, nn.ReLU(), second, LastLayer(self.vectors))
 
-    @torch.no_grad()
     def __call__(self, texts: IntArray) -> Tensor:
         """Return the model's states, shape (n, length, dim)."""
-        states = [self._state(text[:t]) for text in texts for t in range(self.length)]
+        states = [self.before(text[:t]) for text in texts for t in range(self.length)]  # each (dim,)
         return torch.stack(states).view(*texts.shape, -1)
 
-    def _state(self, tokens: IntArray) -> Tensor:
+    @torch.no_grad()
+    def before(self, tokens: IntArray) -> Tensor:
         """Return the state after the words so far, shape (dim,)."""
         text = " ".join([self.START, *(self.words[i] for i in tokens)])
         if text not in self._states:
@@ -134,62 +144,73 @@ class SoftQ(Saved):
     """Soft Q of the next token, and its update.
 
     Args:
-        reading: What Q reads of the tokens so far.
+        features: What Q reads of the tokens so far.
         hidden: Width of the perceptron's hidden layer.
         learning_rate: Learning rate of Adam.
-        decay: Weight decay, decoupled from Adam.
-        target: Share by which the target network moves towards Q after each update.
+        weight_decay: Weight decay, decoupled from Adam.
+        target_rate: Share by which the target network moves towards Q after each update.
         seed: Seed of the weights.
     """
 
     saved = ("network", "target", "optimiser")
 
     def __init__(
-        self, reading: Reading, hidden: int, learning_rate: float, decay: float, target: float, seed: int
+        self,
+        features: Features,
+        hidden: int,
+        learning_rate: float,
+        weight_decay: float,
+        target_rate: float,
+        seed: int,
     ) -> None:
-        self.reading = reading
-        self.rate = target
+        self.features = features
+        self.target_rate = target_rate
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = reading.network(hidden)
+            self.network = features.network(hidden)
         self.target = copy.deepcopy(self.network).requires_grad_(False)
-        self.optimiser = torch.optim.AdamW(self.network.parameters(), lr=learning_rate, weight_decay=decay)
+        self.optimiser = torch.optim.AdamW(
+            self.network.parameters(), lr=learning_rate, weight_decay=weight_decay
+        )
 
     @torch.no_grad()
     def write(self, rng: np.random.Generator | None) -> IntArray:
         """Draw a text from softmax(Q); without a generator take the best token each time. Shape (length,)."""
-        text = np.zeros(self.reading.length, dtype=np.int64)
-        for t in range(self.reading.length):
-            q: FloatArray = self.network(self.reading(text[None])[:, t])[0].double().numpy()  # (tokens,)
+        text = np.zeros(self.features.length, dtype=np.int64)
+        for t in range(self.features.length):
+            features = self.features.before(text[:t])  # (width,)
+            q: FloatArray = self.network(features).double().numpy()  # (tokens,)
             if rng is None:
                 text[t] = q.argmax()
             else:
-                p = np.exp(q - q.max())  # without overflow
+                p = np.exp(q - q.max())  # (tokens,), without overflow
                 text[t] = rng.choice(len(p), p=p / p.sum())
         return text
 
     def update(self, texts: IntArray, rewards: FloatArray) -> float:
         """Make a gradient step on texts, shape (n, length), with rewards, shape (n,); return the loss."""
-        read = self.reading(texts)  # (n, length, width)
+        features = self.features(texts)  # (n, length, width)
         reward = torch.from_numpy(rewards).float()[:, None]  # (n, 1)
-        q = self.network(read)  # (n, length, tokens)
+        q = self.network(features)  # (n, length, tokens)
         values = q.logsumexp(2)  # (n, length): V = log sum exp Q
-        written = torch.from_numpy(texts)[..., None]
-        advantages = q.gather(2, written)[..., 0] - values  # (n, length): A = Q - V
+        written = torch.from_numpy(texts)[..., None]  # (n, length, 1)
+        q_written = q.gather(2, written)[..., 0]  # (n, length): Q_t of the token that was written
+        advantages = q_written - values  # (n, length): A = Q - V
         # y_t = V'(s_t+1), and R after the last token.
         with torch.no_grad():
-            next_values = self.target(read[:, 1:]).logsumexp(2)  # (n, length - 1)
+            next_values = self.target(features[:, 1:]).logsumexp(2)  # (n, length - 1)
             targets = torch.cat([next_values, reward], dim=1)  # (n, length)
         # A_t + ... + A_T, a sum from the end
-        advantages_to_go = advantages.flip(1).cumsum(1).flip(1)
-        # L = mean of (V_t + A_t - y_t)^2 / 2  +  (V_t + A_t + ... + A_T - R)^2 / 2
-        one_step = (values + advantages - targets) ** 2
-        all_steps = (values + advantages_to_go - reward) ** 2
+        advantages_to_go = advantages.flip(1).cumsum(1).flip(1)  # (n, length)
+        one_step = (q_written - targets) ** 2  # (n, length)
+        all_steps = (values + advantages_to_go - reward) ** 2  # (n, length)
         loss = (one_step + all_steps).mean() / 2
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
-        # The target network follows: theta' <- theta' + rate (theta - theta').
+        # The target network follows: theta' <- theta' + target_rate (theta - theta').
         with torch.no_grad():
-            torch._foreach_lerp_(list(self.target.parameters()), list(self.network.parameters()), self.rate)
+            torch._foreach_lerp_(
+                list(self.target.parameters()), list(self.network.parameters()), self.target_rate
+            )
         return float(loss.detach())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
@@ -135,7 +136,7 @@ HEADS = (
     *("role", "verdict", "environment", "model", "method", "gain"),
     *("ability", "uninformed", "words", "needs", "why"),
 )
-COMMAND = "hunch run {0.method} --env {0.env} {0.place} {model}"
+COMMAND = "hunch {verb} {0.method} --env {0.env} {0.place} {model}"
 
 
 def cells(line: Line, worth: float) -> tuple[str, ...]:
@@ -172,7 +173,7 @@ def advice(audition: Audition, model: str) -> str:
     best = audition.best(model)
     if best is None or best.frontier is None or best.gain is None:
         return " ".join([f"{model}: no role in which it surely pays.", *_undecided(audition, model)])
-    command = COMMAND.format(best.frontier, model=_quoted(model))
+    command = COMMAND.format(best.frontier, verb="run", model=shlex.quote(model))
     return (
         f"{model}: as {best.heard.role} it pays: {best.frontier.method} gains {_interval(best.gain)} in "
         f"{best.frontier.measure}. Run it: {command}"
@@ -180,7 +181,7 @@ def advice(audition: Audition, model: str) -> str:
 
 
 def _undecided(audition: Audition, model: str) -> list[str]:
-    """Return what to do next about the roles in which a model may pay; if there are none, say so."""
+    """Return what to do next about the roles in which a model may pay, and what to try if there are none."""
     measured = [line for line in audition.lines if line.heard.model == model and line.frontier]
     may = [line for line in measured if line.verdict == "may pay"]
     by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
@@ -192,15 +193,11 @@ def _undecided(audition: Audition, model: str) -> list[str]:
     if by_loop:
         roles = ", ".join(sorted({line.heard.role for line in by_loop}))
         most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
-        command = COMMAND.replace("run", "compare", 1).format(most.frontier, model=_quoted(model))
+        command = COMMAND.format(most.frontier, verb="compare", model=shlex.quote(model))
         said += [f"It may pay as {roles}, and only a loop can tell, as in {command}"]
     if measured and not may:
         said += ["Another model, another --way, or a method without a model is the next thing to try."]
     return said
-
-
-def _quoted(spec: str) -> str:
-    return f'"{spec}"' if set(spec) & set("?&* ") else spec
 
 
 # ---- a line per role --------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from hunch.rl.world import name_of
 from hunch.runs.models import Join, check_specs, load_models
 
 UNINFORMED = "uniform"
+OUT_OF_BUDGET = "the budget ended"
 
 
 def audition(
@@ -111,6 +112,7 @@ def audition(
             drawn: dict[tuple[Any, str], Any] = {}
             todo = list(_places(due, questions))
             pace = Pace(sum(max(1, n) for _, _, n, _ in todo) * len(models))
+            earlier = {role.name: lines[role.name] for role, _, _ in due}
             for role, _, _ in due:
                 lines[role.name] = []
             for role, bed, n, lacking in todo:
@@ -123,15 +125,19 @@ def audition(
                 for spec, model in models.items():
                     what = f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask"
                     progress(f"{what}{pace.left()}")
-                    why = lacking or ("the budget ended" if stopped else "")
+                    why = lacking or (OUT_OF_BUDGET if stopped else "")
                     heard = Heard(role.name, bed.env if bed else place, spec, why=why, asked=not why)
                     try:
                         if bed is not None and not why:
                             heard = hear(role, bed, spec, model, asked, seed, manner)
                     except BudgetError as error:
-                        stopped, heard = str(error), replace(heard, why="the budget ended", asked=False)
+                        stopped, heard = str(error), replace(heard, why=OUT_OF_BUDGET, asked=False)
                     pace.done += max(1, n)
                     lines[role.name] += _judged(role, Line(heard, *stand_ins), worth)
+            for name, own in earlier.items():
+                # A verdict on fewer questions is better than none.
+                if stopped and own and any(line.heard.why == OUT_OF_BUDGET for line in lines[name]):
+                    lines[name] = own
             questions *= 2
             more = most is not None and questions <= most and not stopped
             due = [place for place in due if more and _undecided(lines[place[0].name], worth)]

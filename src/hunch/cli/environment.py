@@ -61,11 +61,12 @@ def _declared(arguments: Sequence[str]) -> dict[str, Any]:
             named = [following]
     if not named and arguments:
         named = [arguments[0]]
-        if len(arguments) > 1 and not arguments[-2].startswith("--"):  # else it is the value of an option
+        before_last = arguments[-2] if len(arguments) > 1 else "--"
+        if "=" in before_last or not before_last.startswith("--"):  # else the last is the value of an option
             named.append(arguments[-1])
-    for id in named:
+    for env in named:
         try:
-            parameters = options_of(id)
+            parameters = options_of(env)
         except UsageError:  # no environment; an error of one is told where it is made
             continue
         return {name: parameter.annotation for name, parameter in (parameters or {}).items()}
@@ -79,10 +80,11 @@ def _read(text: str, hint: Any) -> Any:
 
 
 def literal(text: str) -> Any:
-    """Read a number, a boolean, None or a quoted string; any other text is returned unchanged."""
+    """Read a literal of Python, or true and false in any case; any other text is returned unchanged."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text)
+        return text if value is ... else value
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text

@@ -42,11 +42,23 @@ class ListedPolicy(ABC):
         probs = self.logprobs(states).double().exp().cpu().numpy()  # (n, max. actions), 0 for padding
         return [row[: len(state.options)] / row.sum() for row, state in zip(probs, states, strict=True)]
 
-    def sample(self, states: Sequence[State], rngs: Sequence[np.random.Generator]) -> list[Decision]:
-        """Draw an action in each state with the state's random generator; several states may share one."""
+    def sample(
+        self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0
+    ) -> list[Decision]:
+        """Draw an action in each state with the state's random generator; several states may share one.
+
+        The probabilities are proportional to ``pi(a) ** (1 / temperature)``; at 0 the likeliest is taken. The
+        log-probabilities that are returned are those of pi.
+        """
         decisions = []
-        for state, probs, rng in zip(states, self.probabilities(states), rngs, strict=True):
-            index = int(rng.choice(len(probs), p=probs))
+        for state, probs, rng in zip(states, self.probabilities(states), rngs, strict=True):  # (actions,)
+            if temperature == 0:
+                index = int(probs.argmax())
+            elif temperature == 1:
+                index = int(rng.choice(len(probs), p=probs))
+            else:
+                sharpened = (probs / probs.max()) ** (1 / temperature)
+                index = int(rng.choice(len(probs), p=sharpened / sharpened.sum()))
             logprob = float(np.log(probs[index]))
             decisions.append(Decision(state.options[index], (index,), (logprob,)))
         return decisions

@@ -91,9 +91,11 @@ def _makes(config: PriorConfig, prior: Any, lm: LanguageModel | None) -> bool:
 
 def _visible(prior: Any) -> dict[str, Any]:
     """Return the public attributes of a prior; its evidence follows from the model."""
-    visible = {}
+    visible: dict[str, Any] = {}
     for name, value in vars(prior).items():
         if name.startswith("_") or name == "evidence":
             continue
         visible[name] = value.lm if isinstance(value, TextTable) else value
+    if "asks" in visible and "temperature" in visible:  # the prior's own temperature counts
+        visible["asks"] = replace(visible["asks"], temperature=None)
     return visible

@@ -225,16 +225,23 @@ class SayCan(Planner):
         proposals = self.prior.propose(shown, k, rng)
         says = []
         for menu, proposal in zip(menus, proposals, strict=True):
-            say = np.zeros(len(menu))
-            say[proposal.indices] = proposal.weights
+            say = proposal.named(len(menu))  # (skills,)
+            if not say.any():  # no answer could be read: then nothing is preferred
+                say[:] = 1 / len(menu)
             says.append(say)
         return says, [proposal.fallbacks for proposal in proposals]
 
     def _can(self, plan: Plan, state: State, menu: Mapping[str, Skill]) -> FloatArray:
-        """Return the probability that each skill works now, or at the beginning of the episode."""
+        """Return the probability that each skill works now, or when it could first be chosen."""
         if self.config.affordance == "once" and plan.first:
-            return np.array([plan.first.get(name, 0.0) for name in menu])
-        return np.array([float(call_skill(skill, skill.can, [state])[0]) for skill in menu.values()])
+            new = {name: skill for name, skill in menu.items() if name not in plan.first}
+            plan.first |= {name: self._works(skill, state) for name, skill in new.items()}
+            return np.array([plan.first[name] for name in menu])
+        return np.array([self._works(skill, state) for skill in menu.values()])
+
+    def _works(self, skill: Skill, state: State) -> float:
+        """Return the probability that a skill works in a state."""
+        return float(call_skill(skill, skill.can, [state])[0])
 
     def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
         """Return the best option with ties at random, or one drawn in proportion."""

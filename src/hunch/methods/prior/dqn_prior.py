@@ -54,7 +54,7 @@ from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.renamed import Renamed
 from hunch.roles.encoder.features import StateFeatures, TextTable
-from hunch.roles.prior.base import ActionPrior, DistributionPrior, Proposal
+from hunch.roles.prior.base import ROUNDING, ActionPrior, DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 if TYPE_CHECKING:
@@ -200,10 +200,12 @@ class DQNPrior(Agent):
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
         """Refuse to ask ahead for candidates that are drawn when they are used."""
-        if isinstance(config, DQNPriorConfig) and config.ahead and config.proposals == "fresh":
+        if not isinstance(config, DQNPriorConfig) or not config.ahead or config.confidence is not None:
+            return  # with confidence, candidates are kept
+        if config.proposals == "fresh" or (config.proposals == "visited" and config.k is None):
             raise UsageError(
-                "With proposals fresh, candidates are drawn in the middle of the updates, so they cannot be "
-                "asked for ahead: set proposals to visited or kept, or leave ahead out."
+                "With proposals fresh, or visited and k none, candidates are drawn in the middle of the "
+                "updates, so they cannot be asked for ahead: set proposals to kept, or leave ahead out."
             )
 
     @property
@@ -427,14 +429,18 @@ class DQNPrior(Agent):
         return np.array([q.max() for q in self.q(states)])
 
     def explain(self, state: State) -> Explanation:
-        """Return prior, Q and posterior of each action; prior and posterior are 0 except for candidates."""
+        """Return prior, Q and how a player acts, by action; all but Q is 0 except for candidates."""
         self.store_awaited()
         (q,) = self.q([state])
         (proposal,) = self.proposals.peek([state], np.random.default_rng(0))
         prior = np.zeros(len(state.options))
         prior[proposal.indices] = proposal.weights
         chosen = np.zeros(len(state.options))
-        chosen[proposal.indices] = posterior(proposal.weights, q[proposal.indices], self.config.alpha)
+        weights, of_candidates = proposal.weights, q[proposal.indices]  # (candidates,)
+        if self.playing_alpha == 0:
+            chosen[proposal.indices[of_candidates.argmax()]] = 1.0
+        else:
+            chosen[proposal.indices] = posterior(weights, of_candidates, self.playing_alpha)
         return Explanation({"prior": prior, "Q": q}, chosen)
 
     # ---- saving -------------------------------------------------------------------------------------------
@@ -539,12 +545,9 @@ class HandOver:
         proposals = []
         for state, proposed in zip(states, self.prior.propose(states, prior_k, rng), strict=True):
             n = len(state.options)
-            p = np.zeros(n)
-            p[proposed.indices] = proposed.weights
-            if proposed.fallbacks > 0:  # not for nan; such answers were counted for the last action
-                p[-1] -= proposed.fallbacks
+            p = proposed.named(n)  # (actions,)
             favourite = int(p.argmax())
-            if p[favourite] >= self.confidence:
+            if p[favourite] > 0 and p[favourite] >= self.confidence - ROUNDING:
                 proposals.append(Proposal(np.array([favourite]), np.ones(1), proposed.fallbacks))
             else:
                 proposals.append(Proposal(np.arange(n), np.full(n, 1 / n), proposed.fallbacks))

@@ -102,7 +102,7 @@ class TextPolicy(ModelPolicy):
     ) -> list[Decision]:
         """Write a text in each state with a separate generator, or choose an action where some are listed."""
         if _listed(states):
-            return self.chooser.sample(states, rngs)
+            return self.chooser.sample(states, rngs, temperature)
         prompts = [self.prompt(state) for state in states]
         texts = self.lm.write(
             prompts,

@@ -56,6 +56,20 @@ class Proposal:
             f"{len(self.indices)} candidates with the weights {weights[:SHOWN]}."
         )
 
+    def named(self, n: int) -> FloatArray:
+        """Return the share of the draws that named each of n actions, shape (n,).
+
+        A draw that names no admissible action counts for the last one in ``weights``, as in the released
+        code of Yan et al., and for none here.
+        """
+        shares = np.zeros(n)
+        shares[self.indices] = self.weights
+        if self.fallbacks > 0:  # not for nan
+            shares[-1] -= self.fallbacks
+            if shares[-1] < ROUNDING:  # rounding; no share of draws is so small
+                shares[-1] = 0.0
+        return shares
+
 
 class ActionPrior(Protocol):
     """A frozen distribution p(a|s) over admissible actions: the *action prior* role."""

@@ -163,23 +163,26 @@ def settings_of(prior: ActionPrior) -> PriorConfig | None:
             way="similarity", temperature=prior.temperature, history=prior.history, repeat=prior.repeat
         )
     if isinstance(prior, DecisionPrior) and kind is DecisionPrior:
-        return PriorConfig(way="decision", **_requests(prior.asks))
+        return PriorConfig(way="decision", **_requests(prior.asks, prior.temperature))
     if isinstance(prior, LabelledPrior) and kind is LabelledPrior:
-        return PriorConfig(way="label", rotations=prior.rotations, **_requests(prior.asks))
+        return PriorConfig(way="label", rotations=prior.rotations, **_requests(prior.asks, prior.temperature))
     if isinstance(prior, LikelihoodPrior) and kind is LikelihoodPrior:
         likelihood: PriorWay = "likelihood" if prior.listed else "likelihood-unlisted"
-        return PriorConfig(way=likelihood, normalise=prior.normalise, **_requests(prior.asks))
+        return PriorConfig(
+            way=likelihood, normalise=prior.normalise, **_requests(prior.asks, prior.temperature)
+        )
     if isinstance(prior, MappedPrior) and kind is MappedPrior:
         text: PriorWay = "text" if prior.listed else "text-unlisted"
         if prior.structured:
             text = "structured"
-        return PriorConfig(way=text, read=prior.read, **_requests(prior.asks))
+        return PriorConfig(way=text, read=prior.read, **_requests(prior.asks, prior.asks.temperature))
     return None
 
 
-def _requests(asks: AskConfig) -> dict[str, Any]:
-    """Return the settings of requests by name."""
-    return {entry.name: getattr(asks, entry.name) for entry in fields(AskConfig)}
+def _requests(asks: AskConfig, temperature: float | None) -> dict[str, Any]:
+    """Return the settings of requests by name; the temperature is that of the prior, where it has one."""
+    settings = {entry.name: getattr(asks, entry.name) for entry in fields(AskConfig)}
+    return {**settings, "temperature": temperature}
 
 
 def choose_way(config: PriorConfig, lm: LanguageModel, role: str = "prior") -> PriorWay:

@@ -20,7 +20,7 @@ from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.base import DistributionPrior, Proposal
 
-ASKS: Final = AskConfig()
+ASKS: Final = AskConfig(temperature=1.0)
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
 
 # ---- prompts ----------------------------------------------------------------------------------------------
