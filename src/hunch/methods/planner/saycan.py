@@ -3,7 +3,8 @@
     thought    ~ a model that explains the instruction        only with an explainer (chain of thought)
     say(skill) = p(skill | instruction, thought, skills so far)   an action prior over the names of skills
     can(skill) = p(skill works | state)                       the skill's calibrated value
-    run argmax say x can
+    run argmax say x can, ties at random; argmax say where no skill works at all
+    stop instead after the longest plan, or where the model says that the task is done (``done_at``)
 
 The planner gets no feedback on a skill; only the affordances see the state. The planner's model and the
 factors of the score are settings, so all baselines use the same code. With an explainer, a model writes one

@@ -4,12 +4,13 @@ Algorithm (Yan et al., "Efficient Reinforcement Learning with Large Language Mod
 sections 3.1 and 3.2)::
 
     for each step
-        C^k(s)  <- k draws from p_LM(. | s)                                   the prior's proposals
-        a       ~  softmax(Q(s, a_i) / alpha) over a_i in C^k(s)              posterior exploration
-        store (s, a, r, s') with C^k(s) and C^k(s')
-        y       <- r + gamma * max over a' in C^k(s') of Q_target(s', a')     Bellman maximum over proposals
-        descend on 1/2 mean (Q(s, a) - y)^2
-        Q_target <- Q_target + target_rate * (Q - Q_target)
+        C^k(s)  <- k draws a_1 ... a_k from p_LM(. | s)                       the prior's proposals
+        a       ~  softmax(Q(s, a_i) / alpha) over the k draws                posterior exploration
+        store (s, a, r, s') in the replay buffer, with C^k(s) and C^k(s')
+        after warmup steps, every update_every steps, for a batch of the replay buffer:
+            y       <- r + gamma * max over a' in C^k(s') of Q_target(s', a')     maximum over proposals
+            descend on 1/2 mean (Q(s, a) - y)^2
+            Q_target <- Q_target + target_rate * (Q - Q_target)                   target_rate 0.005
 
 As k grows the exploration rule converges to p_LM(a|s) exp(Q(s, a) / alpha) / Z, the policy that maximises
 E[Q] - alpha KL(pi || p_LM) (Proposition 1).

@@ -8,11 +8,12 @@ Algorithm (Shao et al., "DeepSeekMath", 2024)::
         rho  <- pi(token) / pi_old(token)
         k3   <- pi_ref / pi - log(pi_ref / pi) - 1       at each drawn token: an estimate of KL(pi || pi_ref)
         epochs times, minibatch by minibatch: a step of Adam down
-            mean over all tokens of  - min(rho A, clip(rho, 1 - clip, 1 + clip) A) + kl k3
+            mean over all tokens of the minibatch of
+                - min(rho A, clip(rho, 1 - clip, 1 + clip) A) + kl k3 - entropy H(pi)
 
 The standard deviation is that of a sample: its square is a sum divided by ``group`` - 1. A group of equal
 returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided
-by the tokens of the batch: division by those of each text would favour long wrong texts. In an environment
+by the tokens of the minibatch: division by those of each text would favour long wrong texts. In an environment
 of many steps, all texts of an episode share its advantage. Where actions are listed, the model chooses
 among them by their likelihood, and the KL divergence is exact.
 
@@ -55,8 +56,7 @@ class GRPOConfig(MixedTextsConfig, ListedConfig, FlatConfig, GroupConfig, Regula
     batch_size: NonNegativeInt = 0
     """Texts per gradient step; 0 for all texts of an update."""
     clip: PositiveFloat = 0.2
-    """Clipping range of the ratio of new to old probability (PPO). With one gradient step per update, the
-    default, the ratio is 1 and the clip hardly acts: it does with more epochs, or a smaller batch-size."""
+    """Clipping range of the ratio of new to old probability (PPO)."""
     clip_high: PositiveFloat | None = None
     """Clipping range of ratios above 1; none for the same range as --clip."""
 
@@ -89,7 +89,7 @@ class GRPO(WritingAgent):
             batch_size=c.batch_size,
             micro=c.micro,
             learning_rate=c.learning_rate,
-            max_norm=1.0,
+            max_norm=1.0,  # of the gradient (ours)
         )
 
 

@@ -50,7 +50,7 @@ PriorWay = Literal[
 TEMPERATURES: Final = {"similarity": 0.1, "novelty": 0.1}
 """Default softmax temperatures of the ways whose default is not 1."""
 _OF_BEFORE: Final = {"mapped": "text", "labelled": "label"}
-"""Ways by their names in settings of earlier versions, where the names differ."""
+"""Ways by their earlier names in stored settings, where the names differ."""
 
 
 @dataclass(frozen=True)
