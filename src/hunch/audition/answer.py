@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from math import isnan, nan
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
 from hunch.core import EvidenceLevel
@@ -220,13 +220,13 @@ def deciding(line: Line, worth: float) -> int | None:
     heard, frontier = line.heard, line.frontier
     if line.verdict != "may pay" or frontier is None or not heard.questions:
         return None
-    n = heard.questions
+    n = 2 * heard.questions
     while n <= MOST:
         narrower = (heard.questions / n) ** 0.5
         gain = frontier.gain(_narrowed(heard, narrower))
         words = line.words if line.words and line.words.has_score else None
         above = over(gain, frontier.gain(_narrowed(words, narrower))) if words else None
-        if n > heard.questions and verdict(gain, above, worth) != "may pay":
+        if verdict(gain, above, worth) != "may pay":
             return n
         n *= 2
     return None
@@ -281,26 +281,43 @@ def _next(line: Line, worth: float, places: int) -> str:
 COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "seconds")
 
 
+class Cost(NamedTuple):
+    """What the questions of a role took: numbers of questions, requests, cached answers, tokens; price; time."""
+
+    questions: float = 0.0
+    requests: float = 0.0
+    cached: float = 0.0
+    tokens: float = 0.0
+    price: float = 0.0
+    seconds: float = 0.0
+
+    def plus(self, other: Cost) -> Cost:
+        """Return the sum of two costs."""
+        return Cost(*(one + more for one, more in zip(self, other, strict=True)))
+
+
 def costs(audition: Audition) -> list[tuple[str, ...]]:
-    """Return the cost of each model in each role in which it was asked, the most expensive first."""
-    spent: dict[str, dict[str, list[float]]] = {}
+    """Return the cost of each model in each role in which it was asked; of each model the highest first."""
+    cost_of: dict[str, dict[str, Cost]] = {}
     asked = {(x.heard.model, x.heard.role, x.heard.env): x.heard for x in audition.lines if x.heard.usage}
     for heard in asked.values():
-        figures = spent.setdefault(heard.model, {}).setdefault(heard.role, [0.0] * 6)
-        for i, figure in enumerate(_figures(heard)):
-            figures[i] += figure
+        of_roles = cost_of.setdefault(heard.model, {})
+        of_roles[heard.role] = of_roles.get(heard.role, Cost()).plus(_cost(heard))
     rows = []
-    for model, roles in spent.items():
-        for role, total in sorted(roles.items(), key=lambda item: (-item[1][4], -item[1][3], -item[1][5])):
-            shown = (*(f"{x:,.0f}" for x in total[:4]), f"{total[4]:,.4f}", f"{total[5]:,.1f}")
-            rows.append((model, role, *shown))
+    for model, of_roles in cost_of.items():
+        highest = sorted(of_roles.items(), key=lambda own: (-own[1].price, -own[1].tokens, -own[1].seconds))
+        for role, cost in highest:
+            counts = (f"{count:,.0f}" for count in cost[:4])
+            rows.append((model, role, *counts, f"{cost.price:,.4f}", f"{cost.seconds:,.1f}"))
     return rows
 
 
-def _figures(heard: Heard) -> tuple[float, ...]:
-    u = {name: heard.usage.get(name, 0.0) for name in (*_TOKENS, "calls", "cache_hits", "cost", "seconds")}
-    tokens = sum(u[name] for name in _TOKENS)
-    return heard.questions, u["calls"], u["cache_hits"], tokens, u["cost"], u["seconds"]
+def _cost(heard: Heard) -> Cost:
+    usage = {
+        name: heard.usage.get(name, 0.0) for name in (*_TOKENS, "calls", "cache_hits", "cost", "seconds")
+    }
+    tokens = sum(usage[name] for name in _TOKENS)
+    return Cost(heard.questions, usage["calls"], usage["cache_hits"], tokens, usage["cost"], usage["seconds"])
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens")

@@ -12,9 +12,9 @@ Algorithm (Shao et al., "DeepSeekMath", 2024)::
                 - min(rho A, clip(rho, 1 - clip, 1 + clip) A) + kl k3 - entropy H(pi)
 
 The standard deviation is that of a sample: its square is a sum divided by ``group`` - 1. A group of equal
-returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided
-by the tokens of the minibatch: division by those of each text would favour long wrong texts. In an environment
-of many steps, all texts of an episode share its advantage. Where actions are listed, the model chooses
+returns has no gradient; ``flat_groups`` is the share of such groups. The loss is divided by the tokens of the
+minibatch: division by those of each text would favour long wrong texts. In an environment of many steps, all
+texts of an episode share its advantage. Where actions are listed, the model chooses
 among them by their likelihood, and the KL divergence is exact.
 
 With one gradient step per update, the default, rho is 1 but for episodes that began before the last update,

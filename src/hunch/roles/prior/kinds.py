@@ -153,25 +153,24 @@ def settings_of(prior: ActionPrior) -> PriorConfig | None:
 
     A subclass may do something else, so its settings say nothing, and the result is None.
     """
-    kind = type(prior)
-    if kind is UniformPrior:
+    if type(prior) is UniformPrior:
         return PriorConfig(way="uniform")
-    if isinstance(prior, NoveltyPrior) and kind is NoveltyPrior:
+    if type(prior) is NoveltyPrior:
         return PriorConfig(way="novelty", temperature=prior.temperature, repeat=prior.repeat)
-    if isinstance(prior, SimilarityPrior) and kind is SimilarityPrior:
+    if type(prior) is SimilarityPrior:
         return PriorConfig(
             way="similarity", temperature=prior.temperature, history=prior.history, repeat=prior.repeat
         )
-    if isinstance(prior, DecisionPrior) and kind is DecisionPrior:
+    if type(prior) is DecisionPrior:
         return PriorConfig(way="decision", **_requests(prior.asks, prior.temperature))
-    if isinstance(prior, LabelledPrior) and kind is LabelledPrior:
+    if type(prior) is LabelledPrior:
         return PriorConfig(way="label", rotations=prior.rotations, **_requests(prior.asks, prior.temperature))
-    if isinstance(prior, LikelihoodPrior) and kind is LikelihoodPrior:
+    if type(prior) is LikelihoodPrior:
         likelihood: PriorWay = "likelihood" if prior.listed else "likelihood-unlisted"
         return PriorConfig(
             way=likelihood, normalise=prior.normalise, **_requests(prior.asks, prior.temperature)
         )
-    if isinstance(prior, MappedPrior) and kind is MappedPrior:
+    if type(prior) is MappedPrior:
         text: PriorWay = "text" if prior.listed else "text-unlisted"
         if prior.structured:
             text = "structured"
