@@ -282,7 +282,7 @@ COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "
 
 
 class Cost(NamedTuple):
-    """What the questions of a role took: numbers of questions, requests, cached answers, tokens; price; time."""
+    """What a role took: numbers of questions, requests, cached answers and tokens; price and seconds."""
 
     questions: float = 0.0
     requests: float = 0.0
@@ -313,14 +313,11 @@ def costs(audition: Audition) -> list[tuple[str, ...]]:
 
 
 def _cost(heard: Heard) -> Cost:
-    usage = {
-        name: heard.usage.get(name, 0.0) for name in (*_TOKENS, "calls", "cache_hits", "cost", "seconds")
-    }
-    tokens = sum(usage[name] for name in _TOKENS)
-    return Cost(heard.questions, usage["calls"], usage["cache_hits"], tokens, usage["cost"], usage["seconds"])
+    def used(name: str) -> float:
+        return heard.usage.get(name, 0.0)
 
-
-_TOKENS = ("prompt_tokens", "completion_tokens")
+    tokens = used("prompt_tokens") + used("completion_tokens")
+    return Cost(heard.questions, used("calls"), used("cache_hits"), tokens, used("cost"), used("seconds"))
 
 
 CALIBRATION = ("model", "role", "environment", "calibration error", "by chance", "stated: came true (of)")
