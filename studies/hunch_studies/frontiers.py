@@ -335,7 +335,13 @@ def _measured(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folde
 
 
 def frontier(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folder: Path) -> Frontier:
-    """Return the frontier of finished runs; the first arm is the uninformed control."""
+    """Return the frontier of finished runs; the first arm is the uninformed control.
+
+    Raises:
+        UsageError: if the control was left out.
+    """
+    if listed[0].label != CONTROL:
+        raise UsageError(f"The gains of a frontier are over {CONTROL!r}: name this arm as well.")
     runs = {arm: [finished(job.folder) for job in jobs([arm], seeds, folder)] for arm in listed}
     control, *models = ([bed.measure(r) for r in own if r] for own in runs.values())
     asked, questions = bed.asked or bed.env, _questions(bed, errors)

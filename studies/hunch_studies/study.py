@@ -315,7 +315,11 @@ def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) 
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
     done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
-    measured = f"{part.measure(done, seeds, folder)}\n\n" if part.measure and done else ""
+    measured = ""
+    if part.measure and complete:
+        measured = f"{part.measure(done, seeds, folder)}\n\n"
+    elif part.measure:  # it may pair runs by their seeds
+        measured = "What is measured beside this table waits until all runs have finished.\n\n"
     return (
         f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{measured}{beside}"
         f"![{part.title}]({folder.name}/curves.png)\n"

@@ -103,6 +103,23 @@ def test_a_conditioned_model_writes_at_the_level_that_is_asked_for():
     assert [text.strip() for text in low].count(BAD) > 7
 
 
+@pytest.mark.parametrize("loss", ["filter", "conditioned", "weighted"])
+def test_rare_rewards_are_told_apart(loss):
+    """One text in ten has a reward: a fifth of the best is not all of them, and its level is not theirs."""
+    data = [Episode((step(GOOD if i % 10 == 0 else BAD, float(i % 10 == 0)),)) for i in range(40)]
+    agent = made("offline-rlhf", lm=SCRATCH, loss=loss, top=0.2, spread=0.05, batch_size=20)
+    agent.begin(World(steps=2, data=data), 0)
+    texts = [example.text.strip() for example in agent.examples]
+    if loss == "filter":
+        assert texts == [GOOD] * 4
+    if loss == "conditioned":
+        levels = {example.text.strip(): example.state.observation[0] for example in agent.examples}
+        assert levels[GOOD] > levels[BAD]
+    if loss == "weighted":
+        assert np.isfinite(agent.weights).all()
+        assert agent.weights.mean() == pytest.approx(1)
+
+
 def test_pairs_are_of_one_group_and_differ():
     known = [
         Example(ASKED, text, reward, group)

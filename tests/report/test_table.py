@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hunch.cli.arms import _render
-from hunch.report.table import Row, verdict, write
+from hunch.report.table import Row, _median_reached, verdict, write
 from hunch.rl.statistics import over_seeds
 
 
@@ -153,3 +153,10 @@ def test_the_file_of_a_table_has_the_best_programs_of_a_search_only(tmp_path: Pa
     assert (stored["best"], stored["best_by_seed"]) == (2.0, {"0": 1.0, "1": 2.0, "2": 3.0})
     write(TABLE, tmp_path / "table")
     assert "best" not in json.loads((tmp_path / "table" / "table.json").read_text())[0]
+
+
+def test_steps_to_half_where_exactly_half_of_the_runs_get_there():
+    assert _median_reached([100, 200, None, None]) == 200
+    assert _median_reached([100, 200, 300, None]) == 250
+    assert _median_reached([100, None, None]) is None
+    assert _median_reached([100, 300]) == 200

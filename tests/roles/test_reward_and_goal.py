@@ -143,6 +143,38 @@ def test_a_reward_fades_with_the_times_its_event_came_in_the_episode():
     assert shaped(["2", "2", ("3", "end"), "2"], once=True) == [2.0, 0.0, 3.0, 2.0]
 
 
+class AtEnd(Named):
+    """Pays 1 at the end of an episode, as a judge does."""
+
+    def rewards(self, transitions):
+        return [float(t.done) for t in transitions]
+
+
+def test_no_event_is_no_repeated_event():
+    for options in ({"once": True}, {"beta": 3}):
+        agent = Rewarded(Seen(), AtEnd(), shaping=Shaping(**options))
+        agent.begin(World(), 0)
+        for done in (False, False, True):
+            agent.observe([step("", done)])
+        assert agent.agent.rewards == [0.0, 0.0, 1.0]
+
+
+def test_what_is_learnt_from_goals_alone_earns_nothing_by_the_task():
+    encoder = lm.load("bag-of-words")
+    state = State("a forest", "chop a tree", ("chop",))
+    t = Transition(state, "chop", 0.0, state, False, False, event="chop a tree")
+    for of_task, earned in ((True, 1.0), (False, 0.0)):
+        source = Similarity(encoder, of_task=of_task)
+        assert source.rewards([t]) == [pytest.approx(earned)]
+        assert len(source.reached([t])[0]) == earned
+    with_goal = Transition(
+        State("a forest", "chop a tree", ("chop",), goals=("chop a tree",)),
+        *("chop", 0.0, state, False, False),
+        event="chop a tree",
+    )
+    assert Similarity(encoder, of_task=False).rewards([with_goal]) == [pytest.approx(1.0)]
+
+
 def test_the_agent_is_told_which_paying_events_came_before():
     agent = Rewarded(Seen(), Named(), shaping=Shaping(recall=True))
     agent.begin(World(), 0)

@@ -18,7 +18,7 @@ from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.roles import PriorConfig
-from hunch.runs.compare import PRELOADED, arms, compare, jobs, missing
+from hunch.runs.compare import PRELOADED, Arm, arms, compare, jobs, missing
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 
@@ -190,3 +190,9 @@ def test_more_steps_extend_a_comparison(tmp_path):
             assert found.result.steps >= steps
         played[folder] = found.result.episodes
     assert played["extended"] == played["whole"]
+
+
+def test_labels_that_would_share_a_folder_are_refused(tmp_path):
+    config = RunConfig(method="dqn", env="hunch/FrozenLake-v0", steps=8)
+    with pytest.raises(UsageError, match="would share the folder lr-0-5"):
+        jobs([Arm("lr 0.5", config), Arm("lr 0-5", config)], 1, tmp_path)

@@ -110,6 +110,8 @@ class DecisionPretrained(InContext):
         self.seed = seed
         self._make(Vocabulary.of(world.data))
         self.tasks: list[Task] = self._read(histories(world.data), world)
+        if self.config.labels == "shuffled" and len(self.tasks) == 1:
+            raise UsageError("There is one task, so that no other one has labels to shuffle with.")
         super().begin(world, seed)
 
     def _make(self, vocabulary: Vocabulary) -> None:
@@ -188,18 +190,20 @@ class DecisionPretrained(InContext):
             query = int(self.rng.integers(len(task.best)))
             label = task.best[query]
             if c.labels == "shuffled":  # what is best at such a state in another task
-                label = self._elsewhere(task.rows.before[query], label)
+                label = self._elsewhere(task, task.rows.before[query])
             queries.append(task.rows.before[query])
             contexts.append([part[rows] for part in task.rows])
             labels.append(label)
         batch = Rows(*(np.stack(parts) for parts in zip(*contexts, strict=True)))
         return np.stack(queries), batch._replace(rewards=batch.rewards.astype(np.float32)), np.array(labels)
 
-    def _elsewhere(self, observation: IntArray, label: int) -> int:
-        """Return the best action at an observation in a task that is drawn; ``label`` if it never occurs."""
-        task = self.tasks[int(self.rng.integers(len(self.tasks)))]
+    def _elsewhere(self, own: Any, observation: IntArray) -> int:
+        """Return the best action at an observation in another task; if it never occurs, that of any state."""
+        others = [task for task in self.tasks if task is not own]
+        task = others[int(self.rng.integers(len(others)))]
         [same] = np.nonzero((task.rows.before == observation).all(1))
-        return int(task.best[self.rng.choice(same)]) if len(same) else label
+        row = self.rng.choice(same) if len(same) else self.rng.integers(len(task.best))
+        return int(task.best[row])
 
     # ---- acting -------------------------------------------------------------------------------------
 

@@ -209,8 +209,12 @@ def place(config: RunConfig) -> str:
 
 
 def _median_reached(steps: Sequence[int | None]) -> int | None:
-    median = float(np.median([np.inf if step is None else step for step in steps]))
-    return int(median) if np.isfinite(median) else None
+    """Return the median; of exactly half that were reached, the last one; None if fewer were."""
+    ordered = sorted(np.inf if step is None else step for step in steps)
+    lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    if np.isinf(lower):
+        return None
+    return int(lower if np.isinf(upper) else (lower + upper) / 2)
 
 
 def write(table: Sequence[Row], folder: Path) -> None:

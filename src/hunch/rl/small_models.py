@@ -12,7 +12,19 @@ from hunch.rl.evaluator import Actions
 from hunch.rl.world_model import Prediction, WorldModel
 
 
-def shortest(
+class Searched(NamedTuple):
+    """The result of a search for a path.
+
+    Attributes:
+        path: The actions; None if there is no path.
+        everywhere: Whether all states were searched that can be reached; else the search gave up.
+    """
+
+    path: list[Any] | None
+    everywhere: bool
+
+
+def breadth_first(
     model: WorldModel,
     start: Any,
     actions: Actions,
@@ -20,7 +32,7 @@ def shortest(
     rng: np.random.Generator,
     *,
     most: int = 10_000,
-) -> list[Any] | None:
+) -> Searched:
     """Find the shortest path to a goal step by breadth-first search, in a deterministic model.
 
     Args:
@@ -30,9 +42,6 @@ def shortest(
         wanted: Returns whether a step reaches the goal.
         rng: Random generator for the model.
         most: Number of states after which the search gives up.
-
-    Returns:
-        The actions; None if there is no path.
     """
     paths: dict[Hashable, list[Any]] = {start: []}  # to each state that was reached
     level = [start]
@@ -45,12 +54,25 @@ def shortest(
         predictions = model.step(states, taken, [rng] * len(pairs))
         for (state, action), prediction in zip(pairs, predictions, strict=True):
             if wanted(prediction):
-                return [*paths[state], action]
+                return Searched([*paths[state], action], False)
             next_state = prediction.next_state
             if not prediction.done and next_state is not None and next_state not in paths:
                 paths[next_state] = [*paths[state], action]
                 level.append(next_state)
-    return None
+    return Searched(None, not level)
+
+
+def shortest(
+    model: WorldModel,
+    start: Any,
+    actions: Actions,
+    wanted: Callable[[Prediction], bool],
+    rng: np.random.Generator,
+    *,
+    most: int = 10_000,
+) -> list[Any] | None:
+    """Return the path of :func:`breadth_first`; None if there is none, or the search gave up."""
+    return breadth_first(model, start, actions, wanted, rng, most=most).path
 
 
 class Table(NamedTuple):

@@ -194,7 +194,19 @@ def _controls(alike: Sequence[Arm]) -> Iterator[Arm]:
 
 
 def jobs(listed: Sequence[Arm], seeds: int, out: Path, boards: tuple[str, ...] = ()) -> list[Job]:
-    """Return all runs of a comparison, seed by seed, so that early results are paired."""
+    """Return all runs of a comparison, seed by seed, so that early results are paired.
+
+    Raises:
+        UsageError: if two labels give the same folder.
+    """
+    label_of: dict[str, str] = {}
+    for arm in listed:
+        other = label_of.setdefault(arm.folder, arm.label)
+        if other != arm.label:
+            raise UsageError(
+                f"{other!r} and {arm.label!r} would share the folder {arm.folder}, whose name has only "
+                "letters and digits: compare them in two commands, each with its own --out."
+            )
     todo: list[Job] = []
     for seed in range(seeds):
         todo += [Job(arm, seed, out / arm.folder / f"seed-{seed}", boards) for arm in listed]

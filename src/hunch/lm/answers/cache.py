@@ -193,9 +193,10 @@ class Cached(Answering, Metered):
             answers: Sequence[Any] = list(self.model.embed([question.request[0] for question in questions]))
         else:
             answers = ask(self.model, questions)
-        yield dict(zip(questions, answers, strict=True))
+        # Counted first: the gate may stop the run once the answers are in.
         begun.update(questions)
         self._count(Usage(calls=len(questions)), len(questions))
+        yield dict(zip(questions, answers, strict=True))
 
     def _attempt(self, begun: set[Question], question: Question) -> bool:
         """Count an attempt, or return True if the answer is on disk by now.

@@ -72,7 +72,7 @@ class ELLM(Goaled):
         c: ELLMConfig = configure(type(self), config, options)
         self.config = c
         encoder = load(c.encoder) if encoder is None else encoder
-        achievement = Similarity(encoder, c.threshold)
+        achievement = Similarity(encoder, c.threshold, of_task=False)  # it learns from suggested goals alone
         rewarded = Rewarded(learner(c, encoder), achievement, weight=c.weight, extrinsic=c.extrinsic)
         suggestions = Suggestions(lm, c.suggestions, c.nonsense)
         super().__init__(rewarded, suggestions, achievement, renew=True)  # new goals in every state

@@ -108,7 +108,7 @@ class EpisodicAgent(Agent):
     def share(self) -> float:
         """The probability that the agent follows its policy instead of acting at random."""
         missing = self.config.required_successes - len(self.experience.successes)
-        return 1 / (1 + exp(STEEPNESS * missing))
+        return 1 / (1 + exp(min(STEEPNESS * missing, 700.0)))  # exp(710) is too large for a float
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Add a step to the episode of each stream; an episode is remembered when it ends."""

@@ -32,12 +32,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, State, World, weakest
+from hunch.core import EvidenceLevel, FloatArray, State, UsageError, World, weakest
 from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
-from hunch.ranges import NonNegativeInt
+from hunch.ranges import PositiveInt
 from hunch.rl.search import RolloutPolicy, roll_out
 from hunch.roles.policy.in_context import InContextPolicy
 from hunch.roles.world_model.experience import Experience
@@ -51,8 +51,9 @@ BROOKS = "Brooks et al., Large Language Models can Implement Policy Iteration, N
 class PlanConfig(ScheduleConfig):
     """Settings that ICPI shares with its baseline of exact look-ups."""
 
-    success_buffer: NonNegativeInt = 8
-    """Number of latest episodes that the policy's prompts show (released code)."""
+    success_buffer: PositiveInt = 8
+    """Number of latest episodes that the policy's prompts show (released code), and the successes
+    that count; at least required-successes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,17 @@ class Planner(EpisodicAgent):
         super().__init__(config, texts=texts, **options)
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all episodes, and read the recorded ones."""
+        """Forget all episodes, and read the recorded ones.
+
+        Raises:
+            UsageError: if the buffer can never hold enough successes for the policy to be followed.
+        """
+        c = self.config
+        if c.success_buffer < c.required_successes:
+            raise UsageError(
+                f"The agent acts at random until it has {c.required_successes:g} successes, and keeps "
+                f"{c.success_buffer}: success_buffer must be at least as large."
+            )
         self.remembered = self.config.success_buffer
         super().begin(world, seed)
 

@@ -21,6 +21,7 @@ from hunch.core import (
     EvidenceLevel,
     Explanation,
     FloatArray,
+    HunchError,
     Player,
     State,
     Transition,
@@ -105,7 +106,15 @@ class Planner(Agent):
     def act(self, states: Sequence[State]) -> list[str]:
         """Choose a skill in streams where none is running, and let the skills choose the actions."""
         waiting = [state for state in states if not self._runs(state)]
+        rounds = 0
         while waiting:
+            rounds += 1
+            if rounds > 2 * self.config.longest:
+                raise HunchError(
+                    f"The planner has chosen {rounds - 1} skills in a row that had nothing to do, and cannot "
+                    f"stop: {self.config.stop!r} is not among the actions. The setting stop names the one "
+                    "that ends a plan."
+                )
             choices = self.choose(waiting, self.rng)
             self.fallbacks += [choice.unread for choice in choices if not np.isnan(choice.unread)]
             for state, choice in zip(waiting, choices, strict=True):

@@ -185,13 +185,16 @@ class ProgramAgent(WritingAgent):
         ]
         together: dict[Any, list[int]] = {}
         for i, (request, (parents, feedback)) in enumerate(zip(requests, views, strict=True)):
-            key = (tuple(parent.number for parent in parents), feedback, request.kind)
+            # A first line of a program has its number, and is another parent.
+            key = (tuple((parent.number, parent.program) for parent in parents), feedback, request.kind)
             together.setdefault(key, []).append(i)
         programs: dict[int, str] = {}
         fresh: set[str] = set()
         for places in together.values():
             parents, feedback = views[places[0]]
             kind = requests[places[0]].kind
+            if kind and not parents:  # feedback is "fresh": there is nothing to repair or to combine
+                kind = "fresh"
             drawn = self._drawn(parents, feedback, len(places), kind)
             for place, program in zip(places, drawn, strict=True):
                 programs[place] = self._new(program, *views[place], kind, fresh)

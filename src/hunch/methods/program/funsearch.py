@@ -26,7 +26,7 @@ from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, BanditConfig, ProgramAgent
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.writer.bandit import REPAIRS, Bandit
-from hunch.roles.writer.programs import Attempt, Search
+from hunch.roles.writer.programs import Attempt, Search, chat_prompt
 from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
 
 
@@ -83,7 +83,12 @@ class FunSearch(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """Return the prompt: the parents as versions in ascending order, and the header of the next one."""
+        """Return the prompt: the parents as versions in ascending order, and the header of the next one.
+
+        A program that failed, which may not even parse, is shown with its error instead.
+        """
+        if any(parent.fitness is None for parent in parents):
+            return chat_prompt(problem, parents, feedback)
         programs = [parent.program for parent in parents] or [problem.start]
         comments = "".join(f"# {line}\n" for line in feedback.splitlines())
         ask = f"Write `{problem.function}_v{len(programs)}` with its header, in one block of Python code."

@@ -36,7 +36,7 @@ from hunch.methods.method import Method
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.rl.small_models import shortest
+from hunch.rl.small_models import Searched, breadth_first
 from hunch.rl.world_model import Prediction, Step, frozen, right, steps_of
 from hunch.roles.world_model.program import NO_WAY, CodedModel, Piece, problem_of, tried
 from hunch.roles.writer.programs import Attempt
@@ -106,15 +106,16 @@ class WorldCoder(WritingAgent):
         key = state.task, frozen(state.raw)
         if key not in self.paths:
             visited: list[Any] = []
-            self.paths[key] = self._plan(state, visited)
-            if self.paths[key] is None:  # then the states that the planner visited have no path either
+            searched = self._plan(state, visited)
+            self.paths[key] = searched.path
+            if searched.path is None and searched.everywhere:  # then what was visited has no path either
                 self.paths |= dict.fromkeys([(state.task, other) for other in visited])
         return self.paths[key]
 
-    def _plan(self, state: State, visited: list[Any]) -> list[str] | None:
-        """Return the shortest path to a reward in the current model; None without a model or a path."""
+    def _plan(self, state: State, visited: list[Any]) -> Searched:
+        """Search the shortest path to a reward in the current model; without a model there is none."""
         model = self._model(state.task)
-        return None if model is None else self._path(model, frozen(state.raw), visited)
+        return Searched(None, False) if model is None else self._path(model, frozen(state.raw), visited)
 
     def _model(self, mission: str) -> CodedModel | None:
         """Return the current programs, if both can be run."""
@@ -259,11 +260,11 @@ class WorldCoder(WritingAgent):
             box().load(reward_program, "reward") as reward,
         ):
             model = CodedModel(Patient(transition), Patient(reward))
-            paths = [self._path(model, start, []) for start in self.seen.starts.get(mission, [])]
+            paths = [self._path(model, start, []).path for start in self.seen.starts.get(mission, [])]
         return None not in paths
 
-    def _path(self, model: CodedModel, state: Any, visited: list[Any]) -> list[str] | None:
-        """Return the shortest path to a reward in a model; visited states are added to ``visited``."""
+    def _path(self, model: CodedModel, state: Any, visited: list[Any]) -> Searched:
+        """Search the shortest path to a reward in a model; visited states are added to ``visited``."""
 
         def actions(state: Any) -> tuple[str, ...]:
             visited.append(state)
@@ -272,7 +273,7 @@ class WorldCoder(WritingAgent):
         def pays(step: Prediction) -> bool:
             return (step.reward or 0.0) > 0
 
-        return shortest(model, state, actions, pays, np.random.default_rng(0), most=self.config.most)
+        return breadth_first(model, state, actions, pays, np.random.default_rng(0), most=self.config.most)
 
     def _problem(self, function: str, mission: str) -> Problem:
         shown = self.seen.of(mission)[0].state
@@ -298,7 +299,7 @@ class WorldCoder(WritingAgent):
 
     def explain(self, state: State) -> Explanation:
         """Return the planned path as a note."""
-        path = self._plan(state, [])
+        path = self._plan(state, []).path
         return Explanation(note="no way to a reward is known" if path is None else " > ".join(path))
 
     def records(self) -> list[dict[str, Any]]:

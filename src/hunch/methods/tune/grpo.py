@@ -56,7 +56,8 @@ class GRPOConfig(MixedTextsConfig, ListedConfig, FlatConfig, GroupConfig, Regula
     batch_size: NonNegativeInt = 0
     """Texts per gradient step; 0 for all texts of an update."""
     clip: PositiveFloat = 0.2
-    """Clipping range of the ratio of new to old probability (PPO)."""
+    """Clipping range of the ratio of new to old probability (PPO). With one gradient step per update, the
+    default, the ratio is 1 and the clip hardly acts: it does with more epochs, or a smaller batch-size."""
     clip_high: PositiveFloat | None = None
     """Clipping range of ratios above 1; none for the same range as --clip."""
 

@@ -101,15 +101,19 @@ class OfflineRLHF(RecordedAgent):
 
         if c.loss == "filter":
             least = np.quantile(rewards, 1 - c.top)
+            if least == rewards.min():  # most have the lowest reward: what is better than it is kept
+                return [example for example in known if example.reward > least]
             return [example for example in known if example.reward >= least]
         if c.loss == "weighted":
             # exp(z / spread) / its mean, where z is the standardised reward.
             z = (rewards - rewards.mean()) / (rewards.std() or 1.0)
-            weights = np.exp(z / c.spread)
+            weights = np.exp((z - z.max()) / c.spread)  # the same after the division, without overflow
             self.weights = weights / weights.mean()
         if c.loss == "conditioned":
             edges = np.quantile(rewards, np.arange(1, LEVELS) / LEVELS)
-            levels = np.searchsorted(edges, rewards, side="right")
+            # Where most rewards are equal they have the lowest of the levels that they span.
+            equal = edges[0] == edges[-1]
+            levels = np.searchsorted(edges, rewards, side="left" if equal else "right")
             return [
                 example._replace(state=at(example.state, int(level)))
                 for example, level in zip(known, levels, strict=True)
@@ -121,9 +125,11 @@ class OfflineRLHF(RecordedAgent):
         return known
 
     def _require_levels(self) -> None:
-        """Refuse a tokenizer to which all levels are the same."""
-        tokens = {self.lm.as_written([""], [str(level)])[0].tokens for level in range(LEVELS)}
-        if len(tokens) < LEVELS:
+        """Refuse a tokenizer to which the levels of the texts and the one that is requested are the same."""
+        levels = {example.state.observation.split()[0] for example in self.examples}
+        levels.add(str(self.config.request))
+        tokens = {self.lm.as_written([""], [level])[0].tokens for level in levels}
+        if len(tokens) < len(levels):
             raise UsageError(
                 f"{self.lm.name} has no words for the levels 0 to {LEVELS - 1} of conditioned: use a model "
                 "whose tokenizer has them, or scratch."
@@ -245,7 +251,13 @@ class OfflineRLHF(RecordedAgent):
 
 
 def at(state: State, level: int) -> State:
-    """Return a state whose observation begins with the level of reward."""
+    """Return a state whose observation begins with the level of reward.
+
+    Raises:
+        UsageError: if its prompt is a conversation, which has no place for the level.
+    """
+    if isinstance(state.raw, Mapping) and "messages" in state.raw:
+        raise UsageError("A level of reward stands before a prompt of one text, and this is a conversation.")
     return replace(state, observation=f"{level} {state.observation}")
 
 

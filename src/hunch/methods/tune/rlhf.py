@@ -220,6 +220,7 @@ class RLHF(Rewarded):
         from hunch.lm.training import Learner  # loads torch
 
         super().begin(replace(world, data=()), seed)
+        self.streams = world.streams
         self.rng = np.random.default_rng([seed, 4])
         self.imitated = 0  # updates of stage 1
         self.played = 0  # texts of stages 2 and 3
@@ -234,8 +235,11 @@ class RLHF(Rewarded):
     def require(self, steps: int) -> None:
         """Check that the run is long enough for the last stage, and that needed demonstrations exist."""
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
+        needed += self.config.demonstrations * max(1, self.streams)  # stage 1 makes an update in each step
         if 0 < steps <= needed:
-            raise UsageError(f"The pairs need {needed:,} steps, and the run has {steps:,}: set more.")
+            raise UsageError(
+                f"Demonstrations and pairs need {needed:,} steps, and the run has {steps:,}: set more."
+            )
         if self.config.demonstrations and not self.agent.texts:
             raise UsageError("The environment has no demonstrations: set demonstrations to 0.")
         if self.config.ptx and not self.agent.texts:
@@ -278,6 +282,7 @@ class RLHF(Rewarded):
         if self.round < self.config.rounds and self.played >= self.round * self.round_steps:
             self.round += 1
             self.source.collect()
+            self.agent.kept.clear()  # these texts have rewards of the former reward model
         return metrics
 
     def imitate(self) -> dict[str, float]:

@@ -72,7 +72,8 @@ class Goals(Saved):
             self._take_note(transitions, self.achievement.reached(transitions))
         if self.renew:
             for t in transitions:
-                self.by_stream.pop(t.stream, None)
+                if not t.done:
+                    self.by_stream.pop(t.stream, None)
         # One request for the goals of all next states, but for those that end an episode: these keep the old.
         next_states = iter(self.given([t.next_state for t in transitions if not t.done]))
         with_goals = []

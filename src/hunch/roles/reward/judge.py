@@ -78,7 +78,7 @@ class Judge(RewardSource):
         UsageError: if the model does not support this form of answer.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("accounts", "asked", "verdicts", "since")
+    saved: ClassVar[tuple[str, ...]] = ("accounts", "asked", "verdicts", "since", "rewarded", "warned")
     wording: ClassVar[str] = "735fe95e"
     """Version of the words of :meth:`prompt`. Change it with them: runs with different words are different
     runs."""
@@ -105,6 +105,10 @@ class Judge(RewardSource):
         self.since = dict(self.verdicts)
         self.rewarded: dict[float, int] = {}  # number of episodes by reward, until two rewards differ
         self.warned = False
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state; older ones do not say which rewards there were."""
+        super().load_state_dict({"rewarded": {}, "warned": False, **state})
 
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the verdict on each episode that ends with a transition, and 0 for all other steps."""

@@ -10,7 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hunch.core import Agent, Explanation, Player, Saved, Source, State, Transition, UsageError, World
+from hunch.core import (
+    Agent,
+    Explanation,
+    FloatArray,
+    Player,
+    Saved,
+    Source,
+    State,
+    Transition,
+    UsageError,
+    World,
+)
 from hunch.ranges import NonNegativeFloat, Share, check_settings
 from hunch.roles.wrapper import Wrapper
 
@@ -118,11 +129,16 @@ class Rewarded(Wrapper):
     def abandon(self, stream: int) -> None:
         """Forget the episode of a stream, which was reset before its end."""
         self.counts.pop(stream, None)
+        self.recalled.past_events.pop(stream, None)
         self.source.abandon(stream)
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Let the agent act; with ``recall``, its states list past rewarded events."""
         return self.agent.act([self._shown(state) for state in states])
+
+    def values(self, states: Sequence[State]) -> FloatArray:
+        """Return the agent's values of states as it sees them, shape (n,)."""
+        return super().values([self._shown(state) for state in states])
 
     def _shown(self, state: State) -> State:
         """Return a state as the agent sees it."""
@@ -180,8 +196,9 @@ class Rewarded(Wrapper):
             elif self.shaping.standardise:
                 reward = (reward - self.running.mean) / (self.running.deviation or 1.0)
             counts = self.counts.setdefault(t.stream, {})
-            counts[t.event] = counts.get(t.event, 0) + 1
-            n = counts[t.event]  # N(event): how often it has occurred in this episode, this time included
+            n = 1  # N(event): how often it has occurred in this episode, this time included
+            if t.event:  # no event is no repetition
+                n = counts[t.event] = counts.get(t.event, 0) + 1
             if t.done:
                 self.counts.pop(t.stream)
             repeated = self.shaping.once and n > 1

@@ -24,13 +24,15 @@ class Similarity(RewardSource):
     Args:
         encoder: A model that embeds.
         threshold: Cosines below the threshold count as 0 and reach no goal (released code: 0.99 in Crafter).
+        of_task: In a state without goals, reward the similarity to its task.
 
     Raises:
         UsageError: if the model cannot embed.
     """
 
-    def __init__(self, encoder: LanguageModel, threshold: float = 0.99) -> None:
+    def __init__(self, encoder: LanguageModel, threshold: float = 0.99, of_task: bool = True) -> None:
         self.table = TextTable(encoder)
+        self.of_task = of_task
         self.threshold = threshold
         self.models = {"encoder": encoder}
 
@@ -52,24 +54,23 @@ class Similarity(RewardSource):
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
         """Return the goals of each state that the step reached."""
         return [
-            [goal for goal, cosine in zip(_goals(t), cosines, strict=False) if cosine >= self.threshold]
+            [goal for goal, cosine in zip(self._goals(t), cosines, strict=False) if cosine >= self.threshold]
             for t, cosines in zip(transitions, self._cosines(transitions), strict=True)
         ]
 
     def _cosines(self, transitions: Sequence[Transition]) -> list[FloatArray]:
         """Return the cosine of each step's event with every goal; empty without an event."""
-        self.table.add(text for t in transitions if t.event for text in (t.event, *_goals(t)))
+        self.table.add(text for t in transitions if t.event for text in (t.event, *self._goals(t)))
         cosines = []
         for t in transitions:
             if not t.event:
                 cosines.append(np.zeros(0))
                 continue
-            vectors = self.table.encode([t.event, *_goals(t)]).astype(np.float64)  # (1 + goals, dim)
+            vectors = self.table.encode([t.event, *self._goals(t)]).astype(np.float64)  # (1 + goals, dim)
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
             cosines.append(np.asarray(vectors[1:] @ vectors[0]))
         return cosines
 
-
-def _goals(t: Transition) -> tuple[str, ...]:
-    """Return the goals of a step's state; without any, its task."""
-    return t.state.goals or tuple(t.state.task.splitlines())
+    def _goals(self, t: Transition) -> tuple[str, ...]:
+        """Return the goals of a step's state; without any, its task, if that counts."""
+        return t.state.goals or (tuple(t.state.task.splitlines()) if self.of_task else ())
