@@ -262,10 +262,6 @@ def _part(bed: Bed, scale: Scale, data: Path) -> Part:
             arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
             for label, options in PRETRAINED.items()
         ]
-        label = f"decision-pretrained, {LONGER} times the updates"
-        arms.append(
-            arm(bed, label, "decision-pretrained", data, LONGER * updates, lifetimes, transitions=steps)
-        )
     return Part(
         bed.title,
         (*arms, arm(bed, "look-up", "nearest-history", data, updates, lifetimes)),
@@ -275,8 +271,26 @@ def _part(bed: Bed, scale: Scale, data: Path) -> Part:
     )
 
 
+def _longer(bed: Bed, scale: Scale, data: Path) -> Part:
+    """Return the part in which the Decision-Pretrained Transformer and its control have more updates."""
+    lifetimes = 4 if scale.smoke else LIFETIMES
+    bed = short(bed) if scale.smoke else bed
+    updates = LONGER * (10 if scale.smoke else scale.steps(UPDATES))
+    steps = bed.episodes * LENGTH
+    return Part(
+        f"{bed.title}, {LONGER} times the updates",
+        tuple(
+            arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
+            for label, options in PRETRAINED.items()
+        ),
+        prepare=partial(record, bed, data, min(scale.seeds, bed.most or scale.seeds)),
+        measure=partial(measured, bed, lifetimes),
+        most=3,
+    )
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [_part(bed, scale, data) for bed in BEDS]
+    return [*(_part(bed, scale, data) for bed in BEDS), _longer(BEDS[0], scale, data)]
 
 
 STUDIES = {

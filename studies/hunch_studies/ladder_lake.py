@@ -39,6 +39,8 @@ RUNGS: Final[Mapping[str, str]] = {
     "qwen-coder-1.5b": "label",
 }
 """The models, and how they are asked: the way that needs one answer a state."""
+USUAL: Final = "label"
+"""How a model of one's own is asked."""
 QUESTIONS: Final = 40
 """Drawn from the states of playing; the same eleven cells come back."""
 BLANK: Final = "blank prompt"
@@ -116,7 +118,7 @@ def arms(bed: Bed, scale: Scale, specs: Mapping[str, str]) -> tuple[Arm, ...]:
         Arm("oracle", replace(config, lm=oracle)),
     ]
     for rung, spec in specs.items():
-        own = replace(config, lm=spec, options=asked(RUNGS[rung]))
+        own = replace(config, lm=spec, options=asked(RUNGS.get(rung, USUAL)))
         listed.append(Arm(rung, own))
         listed.append(Arm(f"{rung}, {BLANK}", replace(own, env_options={"explained": False})))
     return tuple(listed)
@@ -134,7 +136,7 @@ def judged(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     for label, own in achieved.items():
         cells = []
         for over in (WORDS, f"{label}, {BLANK}"):
-            if label in RUNGS and over in achieved:
+            if f"{label}, {BLANK}" in achieved and over in achieved:
                 ahead = over_pairs([a - b for a, b in zip(own, achieved[over], strict=True)])
                 leads[f"{label} over {over}"] = [ahead.value, ahead.low, ahead.high]
                 cells.append(ahead.short())

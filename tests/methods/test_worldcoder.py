@@ -30,8 +30,6 @@ def trained(steps=120, spec=SHY, env="hunch/FrozenLake-v0", seed=0, **options):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_what_the_scripted_writer_knows_is_true(name):
-    if name == "Sokoban":
-        pytest.importorskip("hunch_studies.rules.dynamics")  # which knows its rules
     env, rng = hunch.make(f"hunch/{name}-v0"), np.random.default_rng(0)
     recorded = []
     for seed in range(4):

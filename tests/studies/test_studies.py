@@ -42,8 +42,9 @@ def test_every_study_can_be_set_up(name, tmp_path):
         assert len(set(labels)) == len(labels)
         assert len(set(lines)) == len(lines) > 1
         assert len({arm.folder for arm in part.arms}) == len(labels)
+        differing = {"reader": "a model, which may differ", "explained": "what a blank prompt leaves out"}
         environments = {
-            (arm.config.env, str({**arm.config.env_options, "reader": "a model, which may differ"}))
+            (arm.config.env, str(sorted({**arm.config.env_options, **differing}.items())))
             for arm in part.arms
         }
         assert len(environments) == 1, "lines of one part are compared with each other"

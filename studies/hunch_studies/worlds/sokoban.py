@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch_studies.rules import dynamics  # noqa: F401  what the scripted writer knows of it
 
 SIZE = 5
 _MOVES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}

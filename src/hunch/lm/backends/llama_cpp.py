@@ -103,10 +103,7 @@ def settings_of(file: str | Path, **options: Any) -> Settings:
     Raises:
         UsageError: if the file is no GGUF file, or an option is out of range.
     """
-    for name, least in (("context", 64), ("slots", 1), ("threads", 0), ("gpu_layers", -1)):
-        value = options[name]
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    check_numbers(options)
     lora = options["lora"]
     if lora and not Path(lora).expanduser().is_file():
         raise UsageError(f"There is no adapter {lora!r}: lora takes a GGUF file.")
@@ -117,6 +114,18 @@ def settings_of(file: str | Path, **options: Any) -> Settings:
     if adapter:
         header_of(Path(adapter))
     return settings
+
+
+def check_numbers(options: Mapping[str, Any]) -> None:
+    """Check the options that are numbers, without a look at any file.
+
+    Raises:
+        UsageError: naming an option that is out of range.
+    """
+    for name, least in (("context", 64), ("slots", 1), ("threads", 0), ("gpu_layers", -1)):
+        value = options[name]
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
 
 
 def load(
@@ -160,8 +169,9 @@ def load_shelved(
     Raises:
         HunchError: if it is not on this machine; the message names the command that fetches it.
     """
-    file = str(shelf.file_of(name))
-    return load(file, context=context, slots=slots, threads=threads, gpu_layers=gpu_layers, lora=lora)
+    numbers = {"context": context, "slots": slots, "threads": threads, "gpu_layers": gpu_layers}
+    check_numbers(numbers)  # before a model that has to be fetched is asked for
+    return load(str(shelf.file_of(name)), **numbers, lora=lora)
 
 
 smollm2 = partial(load_shelved, "smollm2")

@@ -85,9 +85,12 @@ class FunSearch(ProgramAgent):
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
         """Return the prompt: the parents as versions in ascending order, and the header of the next one.
 
-        A program that failed, which may not even parse, is shown with its error instead.
+        Programs of which one does not parse, which a repair begins with, are shown as they are.
         """
-        if any(parent.fitness is None for parent in parents):
+        try:
+            for parent in parents:
+                ast.parse(parent.program)
+        except SyntaxError:
             return chat_prompt(problem, parents, feedback)
         programs = [parent.program for parent in parents] or [problem.start]
         comments = "".join(f"# {line}\n" for line in feedback.splitlines())
