@@ -197,7 +197,7 @@ class DecisionPretrained(InContext):
         batch = Rows(*(np.stack(parts) for parts in zip(*contexts, strict=True)))
         return np.stack(queries), batch._replace(rewards=batch.rewards.astype(np.float32)), np.array(labels)
 
-    def _elsewhere(self, own: Any, observation: IntArray) -> int:
+    def _elsewhere(self, own: Task, observation: IntArray) -> int:
         """Return the best action at an observation in another task; if it never occurs, that of any state."""
         others = [task for task in self.tasks if task is not own]
         task = others[int(self.rng.integers(len(others)))]

@@ -81,7 +81,7 @@ class FrozenLM:
     """The state of a frozen language model after the words so far, as in RLPrompt.
 
     Q of a word is <its vector, perceptron(state)>, where the vectors are those of the model's last layer. So
-    words that the model takes for alike have alike values before any of them was tried.
+    words with alike vectors have alike values.
 
     Args:
         model: A causal model; its weights do not change.

@@ -186,18 +186,18 @@ def _undecided(audition: Audition, model: str) -> list[str]:
     may = [line for line in measured if line.verdict == "may pay"]
     by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
     by_loop = [line for line in may if line.heard.role not in by_questions]
-    said = []
+    sentences = []
     if by_questions:
         roles = ", ".join(sorted(by_questions))
-        said += [f"It may pay as {roles}: ask until it is known, with --until decided."]
+        sentences += [f"It may pay as {roles}: ask until it is known, with --until decided."]
     if by_loop:
         roles = ", ".join(sorted({line.heard.role for line in by_loop}))
         most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
         command = COMMAND.format(most.frontier, verb="compare", model=shlex.quote(model))
-        said += [f"It may pay as {roles}, and only a loop can tell, as in {command}"]
+        sentences += [f"It may pay as {roles}, and only a loop can tell, as in {command}"]
     if measured and not may:
-        said += ["Another model, another --way, or a method without a model is the next thing to try."]
-    return said
+        sentences += ["Another model, another --way, or a method without a model is the next thing to try."]
+    return sentences
 
 
 # ---- a line per role --------------------------------------------------------------------------------------
