@@ -248,49 +248,40 @@ def short(bed: Bed) -> Bed:
     return replace(bed, lives={whole: brief, ends: replace(brief, every=1, skip=bed.episodes)})
 
 
-def _part(bed: Bed, scale: Scale, data: Path) -> Part:
+def _parts(scale: Scale, data: Path) -> list[Part]:
     lifetimes = 4 if scale.smoke else LIFETIMES
-    bed = short(bed) if scale.smoke else bed
     updates = 10 if scale.smoke else scale.steps(UPDATES)
-    arms = [
-        arm(bed, label, "algorithm-distillation", data, updates, lifetimes, **options)
-        for label, options in DISTILLATION.items()
-    ]
-    if bed.title == "DarkRoom":
+
+    def part(title: str, bed: Bed, arms: Sequence[Arm], most: int) -> Part:
+        return Part(
+            title,
+            tuple(arms),
+            prepare=partial(record, bed, data, min(scale.seeds, most or scale.seeds)),
+            measure=partial(measured, bed, lifetimes),
+            most=most,
+        )
+
+    def pretrained(bed: Bed, updates: int) -> list[Arm]:
         steps = bed.episodes * LENGTH
-        arms += [
+        return [
             arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
             for label, options in PRETRAINED.items()
         ]
-    return Part(
-        bed.title,
-        (*arms, arm(bed, "look-up", "nearest-history", data, updates, lifetimes)),
-        prepare=partial(record, bed, data, min(scale.seeds, bed.most or scale.seeds)),
-        measure=partial(measured, bed, lifetimes),
-        most=bed.most,
-    )
 
-
-def _longer(bed: Bed, scale: Scale, data: Path) -> Part:
-    """Return the part in which the Decision-Pretrained Transformer and its control have more updates."""
-    lifetimes = 4 if scale.smoke else LIFETIMES
-    bed = short(bed) if scale.smoke else bed
-    updates = LONGER * (10 if scale.smoke else scale.steps(UPDATES))
-    steps = bed.episodes * LENGTH
-    return Part(
-        f"{bed.title}, {LONGER} times the updates",
-        tuple(
-            arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
-            for label, options in PRETRAINED.items()
-        ),
-        prepare=partial(record, bed, data, min(scale.seeds, bed.most or scale.seeds)),
-        measure=partial(measured, bed, lifetimes),
-        most=3,
-    )
-
-
-def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [*(_part(bed, scale, data) for bed in BEDS), _longer(BEDS[0], scale, data)]
+    beds = [short(bed) if scale.smoke else bed for bed in BEDS]
+    dark_room = beds[0]
+    parts = []
+    for bed in beds:
+        arms: list[Arm] = [
+            arm(bed, label, "algorithm-distillation", data, updates, lifetimes, **options)
+            for label, options in DISTILLATION.items()
+        ]
+        if bed is dark_room:
+            arms += pretrained(bed, updates)
+        arms.append(arm(bed, "look-up", "nearest-history", data, updates, lifetimes))
+        parts.append(part(bed.title, bed, arms, bed.most))
+    title = f"{dark_room.title}, {LONGER} times the updates"
+    return [*parts, part(title, dark_room, pretrained(dark_room, LONGER * updates), most=3)]
 
 
 STUDIES = {

@@ -44,44 +44,45 @@ USUAL: Final = "label"
 QUESTIONS: Final = 40
 """Drawn from the states of playing; the same eleven cells come back."""
 BLANK: Final = "blank prompt"
-LEAD_ROLES: Final = {"dqn-prior": "prior", "zero-shot": "policy"}
+METHODS: Final = ("dqn-prior", "zero-shot")
+LOOPS: Final = tuple(bed for bed in BEDS if bed.env == LAKE and bed.method in METHODS)
+"""The loops of a prior and of a policy on the lake."""
 
 
 # ---- what the audition says -------------------------------------------------------------------------------
 
 
-def foretold(rung: str, spec: str, role_name: str) -> list[dict[str, Any]]:
+def foretold(rung: str, spec: str, loop: Bed) -> list[dict[str, Any]]:
     """Ask a model and its controls the audition's questions on the lake, and return a pair for each control.
 
     Args:
         rung: Name of the model.
         spec: How it is loaded here.
-        role_name: prior or policy.
+        loop: The loop behind the questions.
     """
-    role = role_named(role_name)
+    role = role_named(loop.role)
     place: Place = next(bed for bed in role.beds if bed.env == LAKE)
     asked = role.draw(place, QUESTIONS, 0)
-    cell = Cell("pilot", role_name, rung, RUNGS[rung])
+    cell = Cell("pilot", role.name, rung, RUNGS[rung])
     backend, bare = model_of(spec)
     model = Recorder(bare, stored_answers(backend))
     usual = {"beds": [put_to(model, cell, role, place, asked)]}
     others = {
-        "words": {"beds": [stand_in(Cell("pilot", role_name, WORDS), role, place, asked)]},
+        "words": {"beds": [stand_in(Cell("pilot", role.name, WORDS), role, place, asked)]},
         "blank": {"beds": [put_to(model, cell._replace(blank=True), role, place, asked)]},
     }
-    method = {role: method for method, role in LEAD_ROLES.items()}[role_name]
     pairs = []
     for over, other in others.items():
         ahead = lead(usual, other)
         assert ahead is not None  # both answered the same questions
         pairs.append(
             {
-                "role": role_name,
+                "role": role.name,
                 "rung": rung,
                 "way": RUNGS[rung],
-                "bed": f"Frozen Lake ({method})",
+                "bed": f"Frozen Lake ({loop.method})",
                 "over": over,
-                "command": f"hunch study ladder-lake --part {method}",
+                "command": f"hunch study ladder-lake --part {loop.method}",
                 "audition": [round(x, 4) for x in ahead],
                 "questions": QUESTIONS,
                 "loop": None,
@@ -95,8 +96,8 @@ def main(file: str, *specs: str) -> None:
     rows = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
     for named in specs or tuple(RUNGS):
         rung, _, spec = named.partition("=")
-        for role in LEAD_ROLES.values():
-            rows += foretold(rung, spec or rung, role)
+        for loop in LOOPS:
+            rows += foretold(rung, spec or rung, loop)
     write_atomically(Path(file), "".join(f"{json.dumps(row)}\n" for row in rows).encode())
 
 
@@ -126,22 +127,18 @@ def arms(bed: Bed, scale: Scale, specs: Mapping[str, str]) -> tuple[Arm, ...]:
 
 def judged(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the measure of each arm and the leads of the models, in Markdown; leads go to ``leads.json``."""
-    achieved = {
-        arm.label: [
-            bed.measure(result) for job in jobs([arm], seeds, folder) if (result := finished(job.folder))
-        ]
-        for arm in listed
-    }
+    results = {arm.label: [finished(job.folder) for job in jobs([arm], seeds, folder)] for arm in listed}
+    achieved = {label: [bed.measure(result) for result in own if result] for label, own in results.items()}
     lines, leads = [], {}
     for label, own in achieved.items():
         cells = []
         for over in (WORDS, f"{label}, {BLANK}"):
-            if f"{label}, {BLANK}" in achieved and over in achieved:
-                ahead = over_pairs([a - b for a, b in zip(own, achieved[over], strict=True)])
-                leads[f"{label} over {over}"] = [ahead.value, ahead.low, ahead.high]
-                cells.append(ahead.short())
-            else:
+            if f"{label}, {BLANK}" not in achieved or over not in achieved:  # a control
                 cells.append("")
+                continue
+            ahead = over_pairs([a - b for a, b in zip(own, achieved[over], strict=True)])
+            leads[f"{label} over {over}"] = [ahead.value, ahead.low, ahead.high]
+            cells.append(ahead.short())
         lines.append((label, over_seeds(own).short(), *cells))
     write_atomically(folder / "leads.json", json.dumps(leads, indent=1).encode())
     return table(f"arm | {bed.what} | over {WORDS} | over its {BLANK}", lines)
@@ -151,12 +148,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     specs = {rung: rung for rung in RUNGS}
     for spec in scale.lms:  # "NAME?options" stands for the rung of this name
         specs[spec.partition("?")[0]] = spec
-    beds = [bed for bed in BEDS if bed.env == LAKE and bed.method in LEAD_ROLES]
-    return [
-        Part(bed.method, listed, measure=partial(judged, bed))
-        for bed in beds
-        for listed in [arms(bed, scale, specs)]
-    ]
+    return [Part(bed.method, arms(bed, scale, specs), measure=partial(judged, bed)) for bed in LOOPS]
 
 
 STUDIES = {

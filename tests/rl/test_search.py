@@ -10,7 +10,7 @@ import hunch
 from hunch.core import UsageError
 from hunch.rl.evaluator import Uniform
 from hunch.rl.search import MCTS, roll_out
-from hunch.rl.small_models import shortest, tabulate, value_iteration
+from hunch.rl.small_models import breadth_first, tabulate, value_iteration
 from hunch.rl.world_model import Prediction, TrueCopy, frozen
 
 
@@ -407,13 +407,13 @@ def made(id):
 def test_breadth_first_search_finds_the_shortest_way():
     model, start, actions = made("hunch/FrozenLake-v0")
     rng = np.random.default_rng(0)
-    way = shortest(model, start, actions, lambda step: step.reward > 0, rng)
+    way = breadth_first(model, start, actions, lambda step: step.reward > 0, rng).path
     env = hunch.make("hunch/FrozenLake-v0")
     env.reset(seed=0)
     assert len(way) == len(env.unwrapped.oracle()) == 6
     assert [env.step(action)[1] for action in way][-1] == 1
-    assert shortest(model, start, actions, lambda step: step.reward > 1, rng) is None
-    assert shortest(model, start, actions, lambda step: step.reward > 0, rng, most=3) is None
+    assert breadth_first(model, start, actions, lambda step: step.reward > 1, rng) == (None, True)
+    assert breadth_first(model, start, actions, lambda step: step.reward > 0, rng, most=3) == (None, False)
 
 
 def test_value_iteration_in_cliff_walking_is_the_known_optimum():

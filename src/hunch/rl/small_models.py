@@ -62,19 +62,6 @@ def breadth_first(
     return Searched(None, not level)
 
 
-def shortest(
-    model: WorldModel,
-    start: Any,
-    actions: Actions,
-    wanted: Callable[[Prediction], bool],
-    rng: np.random.Generator,
-    *,
-    most: int = 10_000,
-) -> list[Any] | None:
-    """Return the path of :func:`breadth_first`; None if there is none, or the search gave up."""
-    return breadth_first(model, start, actions, wanted, rng, most=most).path
-
-
 class Table(NamedTuple):
     """An enumerated world model: S states, at most A actions per state, K outcomes per action.
 
