@@ -40,6 +40,7 @@ SIZES = {"block_count": 2, "embedding_length": 32, "attention_of_head_count": 4,
 def test_what_the_file_says(tmp_path: Path) -> None:
     plain = header_of(write(tmp_path / "plain.gguf", **SIZES))
     assert (plain.trained_context, plain.has_chat_template) == (128, False)
+    assert plain.weights == 3 * 4 * 8
     assert plain.bytes_per_token == 2 * 4 * (8 + 8) * 2  # layers, heads, numbers of key and value, bytes
     grouped = header_of(
         write(tmp_path / "grouped.gguf", chat="{{ x }}", attention_of_head_count_kv=2, **SIZES)

@@ -69,6 +69,44 @@ def test_scores_and_gradients_are_those_of_one_option_at_a_time(
     assert any(one is not None and one.abs().max() > 1e-3 for one in ours)
 
 
+@pytest.mark.parametrize("family", ["gpt2", "llama", "qwen2", "t5"])
+def test_recomputing_gives_the_same_gradients_and_texts_from_less_that_is_kept(
+    folders: dict[str, Path], family: str
+) -> None:
+    options = [OPTIONS[0] * 8, OPTIONS[1] * 8]  # long ones: what is recomputed grows with the tokens
+    results = []
+    for recompute in (False, True):
+        trained = lm.trainable(f"hf:{folders[family]}?train=lora", recompute=recompute)
+        for weight in trained.parameters():
+            weight.data += 0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(0))
+        kept: dict[int, int] = {}
+
+        def keep(tensor: torch.Tensor, kept: dict[int, int] = kept) -> torch.Tensor:
+            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        weights = sum(weight.untyped_storage().nbytes() for weight in trained.network.parameters())
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            [scores] = trained.scores(PROMPTS[1:], [options])
+        kept_bytes = sum(kept.values()) - weights
+        texts = trained.as_written(PROMPTS * 3, OPTIONS + OPTIONS[:2])  # more than are computed again at once
+        outputs = trained.evaluate(PROMPTS * 3, texts)
+        loss = scores.sum() + outputs.logprobs.sum() + outputs.entropy.sum()
+        gradients = torch.autograd.grad(loss, trained.parameters(), allow_unused=True)
+        rngs = [np.random.default_rng(0)]
+        [written] = trained.write(
+            PROMPTS[:1], rngs, max_tokens=5
+        )  # writes from a cache, after a backward pass
+        results.append((scores.detach(), gradients, written, kept_bytes))
+    (scores, gradients, written, kept_bytes), (scores2, gradients2, written2, kept_bytes2) = results
+    assert torch.equal(scores, scores2)
+    for one, other in zip(gradients, gradients2, strict=True):
+        if one is not None:
+            torch.testing.assert_close(one, other, atol=1e-7, rtol=1e-5)
+    assert written == written2
+    assert kept_bytes2 < kept_bytes
+
+
 def test_the_gradient_is_that_of_finite_differences(spec: str) -> None:
     trained = lm.trainable(spec)
     trained.network.double()

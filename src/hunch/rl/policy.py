@@ -154,7 +154,7 @@ class TrainablePolicy(Policy, Protocol):
 
 _MEMORY = (
     "The accelerator's memory is too small for {} steps at once; the last checkpoint is sound. Use a smaller "
-    "micro or batch_size, or train=lora or dtype=bfloat16 in the model's spec."
+    "micro or batch_size, or train=lora, recompute=true or dtype=bfloat16 in the model's spec."
 )
 
 

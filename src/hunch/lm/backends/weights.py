@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
+from functools import lru_cache
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from typing import Any, Final
 from hunch import little_memory
 from hunch.core import HunchError, UsageError
 from hunch.extras import install, library
+from hunch.lm.backends.gguf_header import header_of
 from hunch.lm.backends.llama_server import check_file, free_memory
 from hunch.text_files import read_lines
 
@@ -154,12 +156,20 @@ def gguf_package() -> Any:
 def gguf_config(file: Path) -> Any:
     """Return the config of the model in a file, as the transformers library understands it.
 
+    It is read once: that library takes seconds for the words of the tokenizer, each time.
+
     Raises:
         UsageError: if there is no such file, it is no GGUF file, or the package gguf is missing.
         HunchError: if the transformers library cannot read models of its architecture.
     """
     check_file(file)
     gguf_package()
+    about = file.stat()
+    return copy.deepcopy(_config_in(file, about.st_size, about.st_mtime_ns))
+
+
+@lru_cache(maxsize=4)
+def _config_in(file: Path, size: int, changed: int) -> Any:
     _, transformers = libraries()
     try:
         with quietly():
@@ -189,7 +199,7 @@ def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
         with quietly(), redirect_stderr(StringIO()):  # a bar that has no switch
             tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
             network, report = getattr(transformers, head).from_pretrained(
-                **source, dtype=dtype, output_loading_info=True
+                **source, config=gguf_config(file), dtype=dtype, output_loading_info=True
             )
         return tokenizer, _plain(network, torch), report
     except Exception as error:  # as above
@@ -219,7 +229,7 @@ def _check_room(file: Path) -> None:
     Raises:
         UsageError: if they would not.
     """
-    weights = sum(int(tensor.n_elements) for tensor in gguf_package().GGUFReader(str(file)).tensors)
+    weights = header_of(file).weights
     needed = 2 * 4 * weights  # float32, once as they are read and once in the network
     free = free_memory()
     if free and needed > free:

@@ -65,13 +65,14 @@ class Causal(Trainable):
     def _run(self, trees: Sequence[Tree], network: Any, **options: Any) -> Any:
         tokens, positions, mask = laid_out(trees, [0] * len(trees), 0, self.network.dtype)
         device = self.network.device
-        return network(
-            input_ids=tokens.to(device),
-            attention_mask=mask.to(device),
-            position_ids=positions.to(device),
-            use_cache=False,
-            **options,
-        )
+        with self.recomputing():
+            return network(
+                input_ids=tokens.to(device),
+                attention_mask=mask.to(device),
+                position_ids=positions.to(device),
+                use_cache=False,
+                **options,
+            )
 
     def _read(self, prompts: Sequence[Tokens]) -> Texts:
         width = max(map(len, prompts))

@@ -103,20 +103,22 @@ class EncoderDecoder(Trainable):
         ones = [torch.ones_like(of_prompt) for of_prompt in tokens]
         padded = pad_sequence(tokens, batch_first=True).to(self.network.device)  # (prompts, longest)
         mask = pad_sequence(ones, batch_first=True).to(self.network.device)
-        states: Tensor = self.network.encoder(padded, attention_mask=mask).last_hidden_state
+        with self.recomputing():
+            states: Tensor = self.network.encoder(padded, attention_mask=mask).last_hidden_state
         return states, mask
 
     def _decode(self, encoded: Tensor, encoded_mask: Tensor, trees: Sequence[Tree]) -> Tensor:
         """Return the decoder's last states, shape (trees, longest tree, dim), padded at the front."""
         device = self.network.device
         tokens, depths, mask = laid_out(trees, [0] * len(trees), 0, self.network.dtype)
-        states: Tensor = self.network.decoder(
-            input_ids=tokens.to(device),
-            attention_mask=mask.to(device) + self._bias_by_depth(depths.to(device)),
-            encoder_hidden_states=encoded,
-            encoder_attention_mask=encoded_mask,
-            use_cache=False,
-        ).last_hidden_state
+        with self.recomputing():
+            states: Tensor = self.network.decoder(
+                input_ids=tokens.to(device),
+                attention_mask=mask.to(device) + self._bias_by_depth(depths.to(device)),
+                encoder_hidden_states=encoded,
+                encoder_attention_mask=encoded_mask,
+                use_cache=False,
+            ).last_hidden_state
         return states
 
     def _bias_by_depth(self, depths: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ def load(
     device: str | None = None,
     dtype: str = "float32",
     chat: bool = False,
+    recompute: bool = False,
 ) -> Trainable:
     """Load a causal model or T5 of the transformers library for training.
 
@@ -50,6 +51,7 @@ def load(
         device: Default: ``"cuda"`` if available, else ``"cpu"``.
         dtype: Number format of the computation.
         chat: Pass text prompts through the model's chat template.
+        recompute: Compute the activations again in the backward pass; see :class:`Trainable`.
 
     Raises:
         UsageError: for a wrong option, such as a rank where all weights are trained, a model of another kind,
@@ -64,7 +66,7 @@ def load(
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
         own = _adapters(read, train, rank, alpha)
-        return EncoderDecoder(read, *own, seed, context, end)  # type: ignore[arg-type]
+        return EncoderDecoder(read, *own, seed, context, end, recompute)  # type: ignore[arg-type]
     model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
     if not isinstance(model, CausalModel):
         raise UsageError(f"hf:{name} is an encoder; only causal models and T5 can be trained.")
@@ -74,7 +76,7 @@ def load(
         raise UsageError(
             f"hf:{name} reads at most {model.context} tokens: set context to at most {model.context - ROOM}."
         )
-    return Causal(model, *_adapters(model, train, rank, alpha), seed, context, end)
+    return Causal(model, *_adapters(model, train, rank, alpha), seed, context, end, recompute)
 
 
 def _adapters(

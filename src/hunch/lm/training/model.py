@@ -10,13 +10,16 @@ This module imports torch and transformers, so import it only where such a model
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from hunch.core import UsageError
 from hunch.lm.backends.huggingface import CausalModel
@@ -44,6 +47,8 @@ KNOWN: Final = 4096
 LARGE: Final = 50_000_000
 """Number of weights above which a model is large (ours): unless its spec says otherwise, only adapters are
 trained, since a few steps on all weights at the rates of small models destroy it."""
+FEW: Final = 4
+"""Texts at once over whose vocabulary distributions are computed again, with ``recompute`` (ours)."""
 RANK: Final = 8
 ALPHA: Final = 16.0
 """Rank and scale of adapters, unless the spec says otherwise: their term is multiplied by ALPHA / RANK."""
@@ -71,6 +76,9 @@ class Trainable(Weights, Metered, ABC):
             does not fit is refused.
         end: What ends a written text: all tokens that begin with these characters, as one event. Empty for
             the model's end tokens.
+        recompute: Keep only the inputs of each layer for the backward pass, which computes the rest again
+            (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): same gradients, less memory,
+            more time.
 
     Attributes:
         words: The words of a growing vocabulary (:meth:`take`); none for a pretrained model.
@@ -78,7 +86,8 @@ class Trainable(Weights, Metered, ABC):
         large: True if the model has more than :data:`LARGE` weights, adapters apart.
 
     Raises:
-        UsageError: for an unknown value of ``train``, or a rank or context below 1.
+        UsageError: for an unknown value of ``train``, a rank or context below 1, or ``recompute`` for a model
+            whose layers cannot be computed again.
         HunchError: if adapters are requested and peft is missing.
     """
 
@@ -93,6 +102,7 @@ class Trainable(Weights, Metered, ABC):
         seed: int = 0,
         context: int | None = None,
         end: str = "",
+        recompute: bool = False,
     ) -> None:
         super().__init__()
         if train not in ("all", "lora") or rank < 1:
@@ -105,6 +115,9 @@ class Trainable(Weights, Metered, ABC):
         self.large = is_large(model)
         self.context = context
         self._end = end
+        self._recomputed: list[GradientCheckpointingLayer] = []
+        if recompute:
+            self._recomputed = _layers_to_recompute(model)
         self._select(train == "all", rank, alpha, seed)
         # The same prompts recur in every epoch of an update.
         self._row = lru_cache(KNOWN)(self._make_row)
@@ -350,12 +363,17 @@ class Trainable(Weights, Metered, ABC):
             token_logits = token_logits.masked_fill(~allowed, -torch.inf)
 
         # 4. log pi(token | prompt, tokens before), and H = - sum over the vocabulary of pi log pi.
-        every_log_prob = token_logits.log_softmax(-1)  # (n, T, vocabulary)
-        log_probs = log_probs_of(tokens, every_log_prob, self.ends)  # (n, T)
-        finite = every_log_prob
-        if within is not None:  # 0 log 0 is 0, and would be nan
-            finite = every_log_prob.masked_fill(every_log_prob == -torch.inf, 0.0)
-        entropy = -(every_log_prob.exp() * finite).sum(dim=-1)  # (n, T)
+        limited = within is not None
+        if not self._recomputed:
+            log_probs, entropy = _log_probs_and_entropy(token_logits, tokens, self.ends, limited)  # (n, T)
+        else:
+            # What is kept is larger here than in all layers together: several copies of the vocabulary.
+            outputs_of_few = [
+                checkpoint(_log_probs_and_entropy, *few, self.ends, limited, use_reentrant=False)
+                for few in zip(torch.split(token_logits, FEW), torch.split(tokens, FEW), strict=True)
+            ]
+            log_probs = torch.cat([log_probs for log_probs, _ in outputs_of_few])
+            entropy = torch.cat([entropy for _, entropy in outputs_of_few])
         return TokenOutputs(
             log_probs.masked_fill(~mask, 0.0),
             entropy.masked_fill(~mask, 0.0),
@@ -422,6 +440,20 @@ class Trainable(Weights, Metered, ABC):
     def take(self, texts: Iterable[str]) -> None:
         """Add the new words of texts, if the vocabulary grows; that of a pretrained model does not."""
 
+    @contextmanager
+    def recomputing(self) -> Iterator[None]:
+        """Within the block, layers keep only their inputs, if ``recompute`` is set and gradients are on."""
+        layers = self._recomputed if torch.is_grad_enabled() else []
+        for layer in layers:
+            layer.gradient_checkpointing = True
+            layer.training = True  # of the layer alone, not of its parts: it turns recomputing on, no dropout
+        try:
+            yield
+        finally:
+            for layer in layers:
+                layer.gradient_checkpointing = False  # with it a layer could not write from its cache
+                layer.training = False
+
     # ---- the network, of two kinds --------------------------------------------------------------------
 
     @abstractmethod
@@ -444,6 +476,46 @@ class Trainable(Weights, Metered, ABC):
     @abstractmethod
     def _read(self, prompts: Sequence[Tokens]) -> Texts:
         """Read prompts, to write after them."""
+
+
+def _log_probs_and_entropy(
+    token_logits: Tensor, tokens: Tensor, ends: Sequence[int], limited: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the log-probability of each token, and the entropy of the distribution before it.
+
+    Args:
+        token_logits: Logits before each token, shape (n, T, vocabulary).
+        tokens: The tokens, shape (n, T).
+        ends: The end tokens, one event.
+        limited: True if some logits are -inf, of tokens that cannot follow.
+
+    Returns:
+        Both of shape (n, T), in nats.
+    """
+    every_log_prob = token_logits.log_softmax(-1)  # (n, T, vocabulary)
+    log_probs = log_probs_of(tokens, every_log_prob, ends)
+    finite = every_log_prob
+    if limited:  # 0 log 0 is 0, and would be nan
+        finite = every_log_prob.masked_fill(every_log_prob == -torch.inf, 0.0)
+    entropy = -(every_log_prob.exp() * finite).sum(dim=-1)
+    return log_probs, entropy
+
+
+def _layers_to_recompute(model: TransformerModel) -> list[GradientCheckpointingLayer]:
+    """Return the layers of a model, prepared to be computed again in the backward pass.
+
+    Raises:
+        UsageError: if it has none that can be.
+    """
+    layers = [part for part in model.network.modules() if isinstance(part, GradientCheckpointingLayer)]
+    if not layers:
+        raise UsageError(f"recompute: the layers of {model.name} cannot be computed again.")
+    for layer in layers:
+        # No dropout is applied, so no random state has to be restored.
+        layer._gradient_checkpointing_func = partial(
+            checkpoint, use_reentrant=False, preserve_rng_state=False
+        )
+    return layers
 
 
 def _tokens_in(rows: Sequence[Row]) -> int:
