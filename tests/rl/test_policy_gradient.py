@@ -103,6 +103,31 @@ def test_actions_that_pay_become_likelier_among_those_that_there_are():
     assert scores[0] > scores[3]
 
 
+@pytest.mark.parametrize(("confidence", "chance"), [(0.0, 1.0), (1.0, 0.7)])
+def test_with_confidence_a_policy_chooses_as_often_as_it_is_right(confidence, chance):
+    """Answer 0 is right for seven questions in ten that look alike, answer 1 for the others."""
+    policy = Table()
+    config = replace(
+        PRESETS["rloo"], confidence=confidence, learning_rate=0.05, kl=0.0, batch_size=0, max_norm=100.0
+    )
+    learner = PolicyGradient(policy, config)
+    rng = np.random.default_rng(0)
+    chances = []
+    for update in range(120):
+        with torch.no_grad():
+            probs = policy.scores[:2].softmax(0).double().numpy()
+        if update >= 80:
+            chances.append(probs[0])
+        episodes = []
+        for _ in range(20):  # questions, of which each has eight answers
+            right = "0" if rng.random() < 0.7 else "1"
+            for answer_given in rng.choice(["0", "1"], size=8, p=probs / probs.sum()):
+                reward = float(answer_given == right)
+                episodes.append([step(0, answer_given, reward, 1, end="terminated", actions=("0", "1"))])
+        learner.update(episodes, rng, groups=np.repeat(np.arange(20), 8).tolist())
+    assert np.mean(chances) == pytest.approx(chance, abs=0.06)
+
+
 def test_a_prior_pulls_and_a_target_ends_the_update():
     likes = torch.tensor([0.1, 0.1, 0.8]).log()
 

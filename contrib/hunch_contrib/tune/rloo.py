@@ -3,11 +3,16 @@
 Algorithm (Ahmadian et al., "Back to Basics: Revisiting REINFORCE-Style Optimization", ACL 2024)::
 
     group streams play the same episode, each with its own texts
-        R  <- return - kl (log pi - log reference), summed over the tokens
+        R  <- return - kl (log pi - log reference), summed over the tokens,  - confidence pi(text)
         A  <- R - mean R of the others
     maximise  log pi(text) A                                          the whole text is one action
 
 With one pass over one batch the ratio is 1, and PPO's clipped surrogate has this gradient.
+
+With ``confidence`` (ours) a model that chooses among answers learns how sure it may be. If the return is 1 for
+the right answer and 0 for others, the mean of  return - pi(answer)  is  p(answer is right) - pi(answer), so
+that the policy comes to rest where its probabilities are those of being right. A group's standard deviation,
+by which GRPO divides, would spoil that: where one answer is right, all differences would count alike.
 """
 
 from __future__ import annotations
@@ -41,6 +46,9 @@ class RLOOConfig(MixedTextsConfig, ListedConfig, GroupConfig, RegularisedConfig)
     """Weight of the KL divergence from the reference (TRL)."""
     kl_in: Literal["loss", "reward"] = field(default="reward", metadata=LATER)
     """Where the KL divergence counts: in the reward (paper), or in the loss."""
+    confidence: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Weight of the probability that the policy gave to its answer, which is subtracted from the return: with
+    1, and 1 for a right answer, the probabilities become those of being right."""
     epochs: PositiveInt = 1
     """Passes over the texts of an update (paper)."""
     batch_size: NonNegativeInt = 0
@@ -74,6 +82,7 @@ class RLOO(WritingAgent):
             unit="text",
             gamma=1.0,
             whiten=False,
+            confidence=c.confidence,
             # log pi(text) A as the clipped surrogate; the KL divergence is in R.
             clip=c.clip,
             entropy=c.entropy,

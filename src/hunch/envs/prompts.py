@@ -2,8 +2,9 @@
 
 The prompts are lines of JSON in the columns of the library TRL: ``prompt`` is a text, or a list of messages
 with ``role`` and ``content``. A line may have an ``answer``; a text that equals it, apart from outer
-spaces, is then a success with reward 1. A ``completion`` is a demonstration (``examples``). Other columns are
-for a reward source, which gets the line in ``next_state.raw``; no policy sees them.
+spaces, is then a success with reward 1. With ``options`` in each line, the answer is chosen among these
+texts. A ``completion`` is a demonstration (``examples``). Other columns are for a reward source, which gets
+the line in ``next_state.raw``; no policy sees them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 
 from hunch.core import State, UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.offers import Offer
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.text_files import read_lines
 
 
 class Prompts(TextEnv):
-    """Write texts after the user's prompts.
+    """Write texts after the user's prompts, or choose one of the ``options`` that each line has.
 
     Args:
         file: The prompts, as lines of JSON. Default: eight sums, as an example.
@@ -28,10 +30,11 @@ class Prompts(TextEnv):
         render_mode: ``"ansi"``.
 
     Raises:
-        UsageError: if a line cannot be read (the message names it), or there are no lines.
+        UsageError: if a line cannot be read (the message names it), only some lines have options, or there
+            are no lines.
     """
 
-    offers = ("free_text", "raw")
+    offers: Sequence[Offer] = ("free_text", "raw")  # type: ignore[misc]
 
     def __init__(
         self,
@@ -47,27 +50,37 @@ class Prompts(TextEnv):
         self.rows = rows[first : None if count is None else first + count]
         if not self.rows:
             raise UsageError(f"first and count leave none of the {len(rows)} prompts in {file}.")
+        with_options = sum("options" in row for row in rows)
+        if with_options not in (0, len(rows)):
+            raise UsageError(f"{with_options} of the {len(rows)} prompts in {file} have options: all or none.")
+        if with_options:
+            self.offers = ("raw",)  # actions are listed
         self.row, self.over = self.rows[0], False
         self.examples = tuple((shown(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
 
     @property
     def prompts(self) -> list[State]:
         """The first states of all episodes."""
-        return [State(shown(row["prompt"]), raw=before(row)) for row in self.rows]
+        return [State(shown(row["prompt"]), actions=options_of(row), raw=before(row)) for row in self.rows]
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
         if options:
             raise UsageError(f"Prompts has no reset option {next(iter(options))!r}.")
         self.row, self.over = self.rows[int(self.task_random.integers(len(self.rows)))], False
-        return Outcome(shown(self.row["prompt"]), None)
+        return Outcome(shown(self.row["prompt"]), options_of(self.row))
 
     def _move(self, action: str) -> Outcome:
         self.over = True
         right = "answer" in self.row and action.strip() == str(self.row["answer"]).strip()
-        return Outcome("", None, float(right), terminated=True, success=right)
+        return Outcome("", options_of(self.row), float(right), terminated=True, success=right)
 
     def _raw(self) -> Any:
         return self.row if self.over else before(self.row)
+
+
+def options_of(row: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the answers among which is chosen after a line's prompt; None if any text is an answer."""
+    return tuple(row["options"]) if "options" in row else None
 
 
 def before(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,9 +121,25 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         raise UsageError(f"{where} needs a prompt: a text, or a list of messages with role and content.")
     if any(not isinstance(row.get(name, ""), str) for name in ("text", "completion")):
         raise UsageError(f"{where} has a text or completion that is not a string.")
+    if "options" in row:
+        _check_options(row, where)
     if isinstance(said := row.get("prompt"), list):
         row["prompt"] = [(m["role"], m["content"]) for m in said]
     return row
+
+
+def _check_options(row: Mapping[str, Any], where: str) -> None:
+    """Refuse options among which nobody could choose, or that lack the answer.
+
+    Raises:
+        UsageError: if they are not at least two different texts, or the answer is none of them.
+    """
+    options = row["options"]
+    are_texts = isinstance(options, list) and all(isinstance(option, str) and option for option in options)
+    if not are_texts or len(options) < 2 or len(set(options)) < len(options):
+        raise UsageError(f"{where} has options that are not at least two different texts.")
+    if "answer" in row and str(row["answer"]) not in options:
+        raise UsageError(f"{where} has an answer that is not among its options: {row['answer']!r}.")
 
 
 def _is_prompt(prompt: Any) -> bool:

@@ -3,7 +3,7 @@
 One update, on the steps that were collected since the last one::
 
     old log pi, V, log pi_ref  <- the policy and its reference on the stored decisions, without gradients
-    r   <- reward, and with kl_in="reward" minus kl_weight (log pi - log pi_ref)
+    r   <- reward - confidence pi_old(action), and with kl_in="reward" minus kl_weight (log pi - log pi_ref)
     A   <- advantage(r, V),    R  <- A + V
     repeat epochs times, minibatch by minibatch
         rho  <- pi / pi_old
@@ -233,6 +233,14 @@ class PolicyGradient:
                 log_ratio = log_ratio.sum(1, keepdim=True)  # (n, 1)
             penalty = self.kl_weight * log_ratio[old.mask].double().cpu().numpy()  # (m,)
             actions = actions._replace(rewards=actions.rewards - penalty)
+        if c.confidence:
+            # r <- r - confidence pi_old(action), at the last token of a text. If r is 1 for a right action,
+            # its mean is p(right) - pi(action): no action is better than another where the two are equal.
+            probability = (old.logprobs * old.mask).sum(1).exp()  # (n, T) -> (n,)
+            last_action = old.mask.sum(1).cumsum(0).cpu().numpy() - 1  # (n,)
+            rewards = actions.rewards.copy()
+            rewards[last_action] -= c.confidence * probability.double().cpu().numpy()
+            actions = actions._replace(rewards=rewards)
 
         # A by GAE or what else the algorithm takes, and R = A + V.
         flat_advantages = self.advantage(actions, c.gamma, c.gae)  # (m,)

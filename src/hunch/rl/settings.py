@@ -77,6 +77,8 @@ class UpdateConfig:
     """Maximum gradient norm; larger gradients are scaled down (CleanRL)."""
     scale: PositiveFloat = 1.0
     """Factor applied to rewards."""
+    confidence: NonNegativeFloat = field(default=0.0, metadata=LATER)
+    """Weight of the probability that the policy gave to its action, which is subtracted from the reward."""
     value_batch_size: PositiveInt = 128
     """Steps per gradient step of the value, where an update trains it in steps of its own (TWOSOME)."""
 

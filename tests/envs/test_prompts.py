@@ -1,0 +1,55 @@
+"""Prompts of a file: any text as the answer, or one of the options of each line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hunch
+from hunch.core import InadmissibleActionError, UsageError
+
+PLANTS = [
+    {"prompt": "A fern is a", "options": ["plant", "stone"], "answer": "plant"},
+    {"prompt": [{"role": "user", "content": "Slate is a"}], "options": ["stone", "plant", "cloud"]},
+]
+
+
+def file_of(tmp_path: Path, rows: list[Any]) -> str:
+    file = tmp_path / "prompts.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+def test_an_answer_is_one_of_the_options_of_its_line(tmp_path: Path) -> None:
+    file = file_of(tmp_path, PLANTS)
+    hunch.envs.check(hunch.make("hunch/Prompts-v0", file=file))
+    env = hunch.make("hunch/Prompts-v0", file=file, count=1)
+    observation, info = env.reset(seed=0)
+    assert (observation, info["actions"]) == ("A fern is a", ("plant", "stone"))
+    assert "free_text" not in info
+    with pytest.raises(InadmissibleActionError):
+        env.step("cloud")
+    _, reward, terminated, _, info = env.step("plant")
+    assert (reward, terminated, info["success"]) == (1.0, True, True)
+    assert [state.actions for state in hunch.make("hunch/Prompts-v0", file=file).unwrapped.prompts] == [
+        ("plant", "stone"),
+        ("stone", "plant", "cloud"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([PLANTS[0], {"prompt": "A rose is a"}], "1 of the 2 prompts .* have options: all or none"),
+        ([{"prompt": "A", "options": ["one"]}], "Line 1 .* at least two different texts"),
+        ([{"prompt": "A", "options": ["one", "one"]}], "at least two different texts"),
+        ([{"prompt": "A", "options": "one"}], "at least two different texts"),
+        ([{"prompt": "A", "options": ["one", "two"], "answer": "three"}], "not among its options: 'three'"),
+    ],
+)
+def test_options_that_nobody_could_choose_from(tmp_path: Path, rows: list[Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        hunch.make("hunch/Prompts-v0", file=file_of(tmp_path, rows))
