@@ -4,8 +4,10 @@ explain the gain: SFT alone, rewards that are shuffled, selection, and cloning o
     hunch study trained
     python -m hunch_studies.trained docs/assets/studies/trained.jsonl   # the tables of recorded rows
 
-The model is SmolLM2-135M-Instruct. On one H100, with other runs beside it, an arm of the bed "Sums" that
-learns took one to two minutes. On two cores we reckon with up to an hour (an estimate).
+The model is SmolLM2-135M-Instruct. On one H100, with up to fourteen runs beside it and NVIDIA's multi-process
+service, an arm that learns took two minutes ("Spelling backwards") to five ("Reviews"); without the service
+sixteen runs side by side made hardly any progress. On one core an arm of "Sums" took ten minutes, one of
+"Reviews" about an hour.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
+from hunch_studies.trained_choices import CHOICES, choices
 
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
 """How the model is loaded, and how the folder that SFT writes."""
@@ -347,6 +350,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             ready = partial(prepare, bed, model, place, scale.share)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
+        title = CHOICES if len(models) == 1 else f"{CHOICES}, {model}"
+        parts.append(choices(title, model, scale, data / place_name(title)))
     return parts
 
 
