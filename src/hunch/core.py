@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+PlainPrompt: TypeAlias = str | Sequence[tuple[str, str]]
+"""A prompt in plain values: a text, or messages, each with its speaker and content."""
 Choose: TypeAlias = "Callable[[Sequence[State], np.random.Generator], list[str]]"
 """Function that chooses an action in each state."""
 
@@ -369,7 +371,8 @@ class World:
     lifetime: int = 1  # episodes that share one task and a player's memory
     problem: WrittenProblem | ListedProblem | None = None  # that programs or proofs solve
     wording: PromptWording | None = None
-    examples: tuple[tuple[str, tuple[str, ...]], ...] = ()  # for planners: instructions, names of skills
+    # Demonstrations: prompts with texts; for planners, instructions with names of skills.
+    examples: tuple[tuple[PlainPrompt, tuple[str, ...]], ...] = ()
     things: tuple[str, ...] = ()  # names of the things in the environment
     manual: str = ""  # the rules that a player may read
     tool_schemas: tuple[str, ...] = ()  # tools whose calls are actions: JSON, as OpenAI's chat API takes them

@@ -145,16 +145,20 @@ def _answers(env: str, models: Sequence[str]) -> dict[str, bool]:
 
 
 def pairs(place: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Keep a row per method and model: what was foretold, and the measured gain; return them in Markdown."""
+    """Keep a row per method, model and number of seeds: what was foretold, and the measured gain.
+
+    Returns:
+        The rows in Markdown.
+    """
     scores = {
         arm.label: [learning(r) for job in jobs([arm], seeds, folder) if (r := finished(job.folder))]
         for arm in listed
     }
     methods = dict.fromkeys(arm.config.method for arm in listed)
-    keys = [(method, model) for method in methods for model in PLACES[place] if model != WORDS]
+    keys = [(method, model, seeds) for method in methods for model in PLACES[place] if model != WORDS]
     said = foretold(env_of(place), PLACES[place])
 
-    def row(method: str, model: str) -> dict[str, Any]:
+    def row(method: str, model: str, seeds: int) -> dict[str, Any]:
         own, control, words = (scores[_label(method, m)] for m in (model, UNINFORMED, WORDS))
         gains = [over_pairs([a - b for a, b in zip(own, other, strict=True)]) for other in (control, words)]
         measured = [[round(x, 3) for x in (g.value, g.low, g.high)] for g in gains]
@@ -267,9 +271,20 @@ def told(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(f"{title}: {summary(own)}" for title, own in parts.items() if own)
 
 
+def measured(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a study's folder: of each method and model in a place, that of the most seeds."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for file in sorted(folder.glob(f"*/{ROWS}")):
+        for row in read_lines(file):
+            pair = row["method"], row["model"], row["env"]
+            if pair not in rows or row["seeds"] >= rows[pair]["seeds"]:
+                rows[pair] = row
+    return list(rows.values())
+
+
 def together(folder: Path) -> str:
     """Return how right the audition is, and write all rows beside."""
-    rows = [row for file in sorted(folder.parent.glob(f"*/{ROWS}")) for row in read_lines(file)]
+    rows = measured(folder.parent)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "audition.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return told(rows)
@@ -283,7 +298,7 @@ def main(stored: str, folder: str = "") -> None:
         if row["method"] in {**METHODS, **PRIORS}
     ]
     if folder:
-        more = [row for file in sorted(Path(folder).glob(f"*/{ROWS}")) for row in read_lines(file)]
+        more = measured(Path(folder))
         fresh = {(row["method"], row["env"]) for row in more}
         rows = [*(row for row in rows if (row["method"], row["env"]) not in fresh), *more]
     said = {place: foretold(env_of(place), PLACES[place]) for place in dict.fromkeys(r["env"] for r in rows)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 
 from hunch import lm
 from hunch.core import UsageError
+from hunch.lm.shelf import SHELF
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
 
 from hunch.lm.training import model as trained_model  # noqa: E402
+from hunch.lm.training.weights import public_name  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "go"]
 TEXTS = ["go left", "open the fridge 1"]
@@ -134,6 +137,19 @@ def test_a_saved_model_holds_its_adapters_beside_the_merged_weights(
     torch.testing.assert_close(
         model.evaluate(PROMPTS, texts).logprobs, again.evaluate(PROMPTS, texts).logprobs, atol=1e-5, rtol=1e-5
     )
+
+
+def test_adapters_name_a_model_of_hub_or_shelf_and_not_where_it_lies(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    cached = tmp_path / "hub" / "models--owner--small-model" / "snapshots" / ("0" * 40)
+    shutil.copytree(folders["llama"], cached)
+    saved = lm.trainable(f"hf:{cached}?train=lora").save_adapters(tmp_path / "adapters")
+    config = json.loads((saved / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == "owner/small-model"
+    for name in ("smollm2", "qwen-coder-1.5b"):
+        assert public_name(str(SHELF[name].path.resolve())) == SHELF[name].hub != ""
+    assert public_name("/models/small.Q4_1.gguf") == "/models/small.Q4_1.gguf"
 
 
 def test_without_adapters_there_is_nothing_to_save(folders: dict[str, Path], tmp_path: Path) -> None:

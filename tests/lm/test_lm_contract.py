@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from server import Server
+from tests.lm.server import Server
 
 from hunch import lm
 from hunch.core import UsageError

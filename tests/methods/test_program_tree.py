@@ -9,7 +9,7 @@ import pytest
 
 from hunch.methods.program.gif_mcts import ProgramTree
 from hunch.roles.writer.programs import Attempt, shown
-from hunch.roles.writer.search import SCRATCH, Thompson
+from hunch.roles.writer.search import SCRATCH, RepairFirst, Thompson
 
 PROGRAM = "\n".join(f"line {i}" for i in range(9))
 GENERATE, IMPROVE, FIX = range(3)
@@ -82,6 +82,16 @@ def test_a_fix_makes_what_it_fixed_worth_as_much():
     tree = told(tried(0, None), tried(1, None, 0, FIX), tried(2, 0.9, 1, FIX))
     assert [tree.nodes[i].value for i in range(3)] == pytest.approx([0.9] * 3)
     assert asked(tree)[0][0] == 2
+
+
+def test_a_repair_outside_of_the_tree_is_a_fix():
+    search = RepairFirst(ProgramTree(), 2)
+    search.tell([tried(0, None)], RNG)
+    (request,) = search.ask(1, RNG)
+    search.tell([tried(1, 0.9, 0, request.group)], RNG)
+    tree = search.search
+    assert (tree.nodes[1].kind, tree.nodes[0].value) == ("fix", 0.9)
+    assert [tree.expected[kind].count for kind in ("generate", "improve", "fix")] == [3, 2, 3]
 
 
 def test_several_at_a_time_do_not_ask_for_the_same_fix():

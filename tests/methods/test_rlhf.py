@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from hunch import lm
-from hunch.methods.tune.offline_rlhf import preference_pairs
+from hunch.methods.tune.offline_rlhf import levels_of, preference_pairs
 from hunch.methods.tune.recorded import Example
 from hunch.roles.reward.model import RewardModel
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled
@@ -118,6 +118,20 @@ def test_rare_rewards_are_told_apart(loss):
     if loss == "weighted":
         assert np.isfinite(agent.weights).all()
         assert agent.weights.mean() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "levels"),
+    [
+        ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
+        ([0] * 9 + [1], [0] * 9 + [4]),
+        ([0] + [1] * 9, [0] + [4] * 9),  # most are the best, and failures are rare
+        ([0] + [1] * 8 + [2], [0] + [2] * 8 + [4]),
+        ([0] * 7 + [1, 2, 3], [0] * 7 + [3, 4, 4]),
+    ],
+)
+def test_equal_rewards_share_no_level_with_worse_or_better_ones(rewards, levels):
+    assert levels_of(np.array(rewards, dtype=float)).tolist() == levels
 
 
 def test_pairs_are_of_one_group_and_differ():

@@ -12,19 +12,25 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.help import meanings
 from hunch.cli.main import main
-from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
+from hunch.core import HunchError, HunchWarning, State, Transition, UsageError, World
 from hunch.envs.base import Outcome, TextEnv
+from hunch.rl.dataset import as_episodes
 from hunch.rl.policy import Decision, Step
 from hunch.rl.rollout import Rollout
 from hunch.rl.world import world_of
 from hunch.roles import RewardSource
 from hunch.roles.prior.language import prompt
+from hunch.roles.reward.preferences import read_pairs
+from hunch.runs.data import read_data
+from hunch.runs.record import collect, parse_mix
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from hunch.methods.tune.agent import Groups, shuffled  # noqa: E402
+from hunch.methods.tune.recorded import examples  # noqa: E402
+from hunch.roles.policy.text import transcript  # noqa: E402
 
 WALKS = 'pocket?corpus=walks&end="\\n"'
 METHODS = ("grpo", "rloo", "ppo-text", "a2c-text", "trpo-text", "nlpo")
@@ -341,6 +347,25 @@ def test_prompts_of_ones_own_keep_the_contract(tmp_path):
     _, reward, terminated, _, info = one.step(" 5\n")
     assert (reward, terminated, info["success"]) == (1.0, True, True)
     assert info["raw"]["answer"] == 5
+
+
+def test_conversations_are_learnt_as_the_policy_reads_them(tmp_path):
+    """Demonstrations, recorded answers and compared ones have the prompt of the environment's state."""
+    file = tmp_path / "p.jsonl"
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
+    rows = [{"prompt": said, "completion": "4", "chosen": "4", "rejected": "Four, I think."}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    env = hunch.make("hunch/Prompts-v0", file=str(file))
+    acting = transcript(Rollout([env]).states[0])
+    assert acting == [lm.Message("system", "Be brief."), lm.Message("user", "2 + 2?")]
+
+    demonstrated = examples(world_of(None, env, 0, ()))
+    recorded = examples(World(data=as_episodes(read_data(file, "hunch/Prompts-v0", {}))))
+    again = collect("hunch/Prompts-v0", {"file": str(file)}, parse_mix("examples"), 1)
+    compared = read_pairs(str(file))
+    for learnt in (demonstrated, recorded, examples(World(data=as_episodes(again))), compared):
+        assert len(learnt) > 0
+        assert all(transcript(each.state) == acting for each in learnt)
 
 
 @pytest.mark.parametrize(

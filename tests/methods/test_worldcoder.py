@@ -6,7 +6,7 @@ from tests.begun import begun
 
 import hunch
 from hunch import lm
-from hunch.core import State, Transition, UsageError
+from hunch.core import Episode, State, Transition, UsageError, World
 from hunch.envs.design.dynamics import DYNAMICS
 from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
@@ -102,6 +102,47 @@ def test_a_run_that_is_taken_up_again_goes_on_as_it_was(at, tmp_path):
     calls = iter(range(1_000))
     run(tmp_path / "parts", watch=hunch.Watch(stop=lambda: next(calls) >= at))
     assert run(tmp_path / "parts") == run(tmp_path / "whole")
+
+
+class Line:
+    """Writes a model of places in a line, of which place 2 pays; at first nothing moves before place 0."""
+
+    evidence = None
+
+    def write(self, problem, parents, feedback, n, first=0, kind=""):
+        if problem.function == "reward":
+            body = "return float(next_state[0] == 2), next_state[0] == 2"
+        elif NO_WAY in feedback:
+            body = "return (state[0] + (action == 'go on'),)"
+        else:
+            body = "return (state[0] + (action == 'go on' and state[0] >= 0),)"
+        return [f"def {problem.function}({', '.join(problem.parameters)}):\n    {body}"] * n
+
+
+def on_the_line(place, action, end=True):
+    here, there = (
+        State(f"place {p}", "reach place 2", ("wait", "go on"), raw=(p,))
+        for p in (place, place + (action == "go on"))
+    )
+    return Transition(here, action, 0.0, there, False, end)
+
+
+def test_an_environment_of_few_states_and_actions_is_learnt_too():
+    agent = begun(WorldCoder(Line(), warmup=10))
+    for _ in range(99):
+        agent.observe([on_the_line(0, "go on")])
+        agent.learn()
+    assert agent.written == 0
+    agent.observe([on_the_line(0, "go on")])
+    agent.learn()
+    assert agent.settled == {"reach place 2": True}
+
+
+def test_a_mission_of_recorded_steps_needs_a_path_from_where_they_begin():
+    before = on_the_line(-3, "wait")
+    agent = begun(WorldCoder(Line(), warmup=0), World(data=[Episode((before,))]))
+    agent.learn()
+    assert agent.explain(before.state).note.count("go on") == 5
 
 
 def test_contradictory_steps_are_named():

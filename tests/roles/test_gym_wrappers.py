@@ -13,6 +13,7 @@ from gymnasium.wrappers import NormalizeObservation
 import hunch
 from hunch import lm
 from hunch.core import Agent, HunchWarning, UsageError, World
+from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.describers import TAXI_ACTIONS
 from hunch.envs.wrappers import REFUSED
 from hunch.lm import Budget, BudgetError, Ledger
@@ -66,6 +67,20 @@ def test_the_rewards_are_those_of_the_loop(shaping):
         assert info["extrinsic"] in (0.0, 1.0)
     assert own == pytest.approx(notes.rewards)
     assert len(set(own)) > 2
+
+
+def test_a_source_begins_with_the_task_of_the_environment():
+    class Tasks(Counts):
+        def begin(self, world, seed):
+            super().begin(world, seed)
+            self.task = world.task
+
+    source = Tasks("event")
+    env = SourceReward(hunch.make("hunch/FrozenLake-v0"), source)
+    for seed in (0, 1):
+        env.reset(seed=seed)
+        env.step("Go Down")
+    assert source.task == env.unwrapped.task != ""
 
 
 def test_a_judge_pays_at_the_end():
@@ -199,6 +214,30 @@ def test_logits_are_those_of_the_prior():
         again, reward, *over, told = env.step(4)
     np.testing.assert_array_equal(again["logits"], observation["logits"])
     assert (reward, over, told["invalid_action"], told["event"]) == (0.0, [False, False], True, REFUSED)
+
+
+class Growing(TextEnv):
+    """Lists an action more after each step."""
+
+    def _begin(self, options):
+        self.listed = ["a bird", "a cat"]
+        return Outcome("Name a fish.", tuple(self.listed))
+
+    def _move(self, action):
+        self.listed.append("a fish")
+        return Outcome("Name a fish.", tuple(self.listed))
+
+
+def test_without_most_a_longer_list_is_cut_to_the_likeliest_and_a_warning_tells_of_it():
+    env = PriorLogits(Growing(4), "bag-of-words")
+    env.reset(seed=0)
+    with pytest.warns(HunchWarning, match="A state lists 3 actions.* set most=3"):
+        observation, *_, info = env.step(0)
+    assert info["actions"] == ("a bird", "a cat", "a fish")
+    assert env.observation_space.contains(observation)
+    assert env.action_masks().tolist() == [True, True]
+    assert env.seen.actions == ("a bird", "a fish")
+    env.step(1)
 
 
 class Counting:

@@ -8,6 +8,7 @@ from hunch.core import Agent, Episode, State, Transition, UsageError, World
 from hunch.roles import (
     Goaled,
     GoalSource,
+    Judge,
     Rewarded,
     RewardSource,
     Shaping,
@@ -212,6 +213,18 @@ def test_rewards_are_standardised_by_all_so_far():
         Rewarded(learner(), Unknown(), shaping=Shaping(quantile=0.5))
     with pytest.raises(UsageError, match="quantile"):
         Rewarded(learner(), Named(), shaping=Shaping(quantile=1.5))
+
+
+def test_steps_that_are_not_judged_are_not_standardised():
+    class JudgesEnds(AtEnd):
+        ends_only = True
+
+        def rewards(self, transitions):
+            return [float(t.event) if t.done else 0.0 for t in transitions]
+
+    events = [("",), ("1", "end"), ("",), ("",), ("3", "end"), ("",)]
+    assert shaped(events, JudgesEnds, standardise=True) == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    assert Judge.ends_only
 
 
 class Options(GoalSource):

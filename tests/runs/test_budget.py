@@ -245,7 +245,8 @@ def test_an_estimate_needs_neither_server_nor_key(spec, tmp_path, monkeypatch, c
     main([*command, spec, "--dry-run"])
     out, said = capsys.readouterr()
     assert "cost" in out
-    assert said.count("\n") == said.count("The dry run treats it as a chat model that only writes.") == 1
+    assert said.count("\n") == said.count("The server could not be asked, so the dry run treats it as") == 1
+    assert "a chat model that only writes, with 2,048 tokens per answer" in said
     with pytest.raises(SystemExit):
         main([*command, spec])
     with pytest.raises(SystemExit) as refused:

@@ -55,11 +55,16 @@ class SYNDICOM(SFT):
         """Restore the initial weights, and keep the demonstrations as two examples each.
 
         Raises:
-            UsageError: if a demonstration has no feedback.
+            UsageError: if a demonstration has no feedback, or its prompt is a conversation.
         """
         if any(len(texts) != 2 for _, texts in world.examples):
             raise UsageError("syndicom learns from demonstrations with two texts, feedback and repair.")
-        self.requests = [State(request, world.task) for request, _ in world.examples]
+        requests = [request for request, _ in world.examples if isinstance(request, str)]
+        if len(requests) < len(world.examples):
+            raise UsageError(
+                "syndicom asks for feedback at the end of a text, and a prompt is a conversation."
+            )
+        self.requests = [State(request, world.task) for request in requests]
         self.repairs = [repair for _, (_, repair) in world.examples]
         self.right = [feedback for _, (feedback, _) in world.examples]  # of the demonstrations
         notes = self.right

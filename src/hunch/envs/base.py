@@ -17,7 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Text
 
-from hunch.core import InadmissibleActionError, UsageError
+from hunch.core import InadmissibleActionError, PlainPrompt, UsageError
 from hunch.envs.offers import Offer
 from hunch.rl.world import TOLD
 
@@ -109,8 +109,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     """Source code of the dynamics without the reward, if the environment shows it."""
     wording: ClassVar[object | None] = None
     """The wording of states and actions in prompts, if the environment defines it."""
-    examples: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Examples for planners: instructions with their plans."""
+    examples: tuple[tuple[PlainPrompt, tuple[str, ...]], ...] = ()
+    """Demonstrations: prompts, or instructions for planners, with the texts or plans that answer them."""
     things: tuple[str, ...] = ()
     """Names of the things in the environment."""
     manual: str = ""

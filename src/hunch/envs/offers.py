@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 
 import gymnasium
 
+from hunch.core import PlainPrompt
+
 Acts: TypeAlias = Literal["listed", "text", "program"]
 """Form of an action: one from a list, any text, or a program."""
 Reads: TypeAlias = Literal["events", "raw", "pictures", "wording"]
@@ -94,9 +96,9 @@ class HasBest(Protocol):
 
 @runtime_checkable
 class HasExamples(Protocol):
-    """An environment with demonstrations: texts of observations with answers."""
+    """An environment with demonstrations: texts of observations, or their chat messages, with answers."""
 
-    examples: Sequence[tuple[str, Sequence[str]]]
+    examples: Sequence[tuple[PlainPrompt, Sequence[str]]]
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hunch.core import State, UsageError
+from hunch.core import PlainPrompt, State, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
 from hunch.ranges import NonNegativeInt, PositiveInt
@@ -56,7 +56,7 @@ class Prompts(TextEnv):
         if with_options:
             self.offers = ("raw",)  # actions are listed
         self.row, self.over = self.rows[0], False
-        self.examples = tuple((shown(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
+        self.examples = tuple((_hashable(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
 
     @property
     def prompts(self) -> list[State]:
@@ -88,9 +88,19 @@ def before(row: Mapping[str, Any]) -> dict[str, Any]:
     return {} if isinstance(row["prompt"], str) else {"messages": row["prompt"]}
 
 
-def shown(prompt: str | list[tuple[str, str]]) -> str:
+def shown(prompt: PlainPrompt) -> str:
     """Return a prompt as one text; each message begins with its speaker."""
     return prompt if isinstance(prompt, str) else "\n".join(f"{who}: {said}" for who, said in prompt)
+
+
+def state_of(prompt: PlainPrompt, task: str = "") -> State:
+    """Return the state with a prompt; its messages stand in ``raw``, as in the environment."""
+    raw = None if isinstance(prompt, str) else {"messages": list(prompt)}
+    return State(shown(prompt), task, raw=raw)
+
+
+def _hashable(prompt: PlainPrompt) -> PlainPrompt:
+    return prompt if isinstance(prompt, str) else tuple(prompt)
 
 
 def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
-"""Relative difference of advantages below which they count as equal."""
+"""Relative difference of returns or advantages below which they count as equal."""
 
 
 class Actions(NamedTuple):
@@ -143,13 +143,16 @@ def leave_one_out(actions: Actions, gamma: float, lam: float) -> FloatArray:
 
         A_i = R_i - 1/(k-1) sum over j != i of R_j  =  (R_i - mean of the k) k / (k-1)
 
-    The return is not discounted, so ``gamma`` and ``lam`` have no meaning here.
+    It is 0 in groups with equal returns, where the mean may differ from them by a rounding error. The return
+    is not discounted, so ``gamma`` and ``lam`` have no meaning here.
     """
     episode_returns = _episode_returns(actions)
     advantages = np.zeros(len(episode_returns))
     for number in np.unique(actions.groups):
         members = actions.groups == number  # (episodes,)
         group_returns = episode_returns[members]  # (k,)
+        if np.ptp(group_returns) <= ROUNDING * np.abs(group_returns).max():
+            continue
         k = len(group_returns)
         advantages[members] = (group_returns - group_returns.mean()) * k / (k - 1)
     return _for_each_action(advantages, actions)
@@ -158,13 +161,15 @@ def leave_one_out(actions: Actions, gamma: float, lam: float) -> FloatArray:
 def self_critical(actions: Actions, gamma: float, lam: float) -> FloatArray:
     """Return returns minus that of the group's first, greedy episode (Rennie et al., CVPR 2017), shape (m,).
 
-    The first episode has advantage 0. The return is not discounted, so ``gamma`` and ``lam`` have no meaning
-    here.
+    The first episode has advantage 0, and so has one with an equal return, whatever the rounding of its sum.
+    The return is not discounted, so ``gamma`` and ``lam`` have no meaning here.
     """
     episode_returns = _episode_returns(actions)
     _, first_of_group, group_of_episode = np.unique(actions.groups, return_index=True, return_inverse=True)
     baseline = episode_returns[first_of_group][group_of_episode]  # (episodes,)
-    return _for_each_action(episode_returns - baseline, actions)
+    advantages = episode_returns - baseline
+    advantages[np.abs(advantages) <= ROUNDING * np.abs(baseline)] = 0
+    return _for_each_action(advantages, actions)
 
 
 Advantage: TypeAlias = "Callable[[Actions, float, float], FloatArray]"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hunch.core import Episode, Transition, UsageError
-from hunch.envs.prompts import read, results, shown
+from hunch.envs.prompts import read, results, state_of
 from hunch.methods import Method
 from hunch.rl import dataset
 from hunch.rl.dataset import Dataset, Recorded, read_json_lines
@@ -109,15 +109,16 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     for number, row in enumerate(read(str(file), "chosen", "completion"), 1):
         texts = _texts(row, f"Line {number} of {file}")
         group = number if len(texts) > 1 else None
-        prompt = shown(row["prompt"])
+        state = state_of(row["prompt"])
         for text, reward in texts:
             episode = Recording(
-                observations=(prompt, prompt),
+                observations=(state.observation, state.observation),
                 admissible=(None, None),  # any text
                 actions=(text,),
                 rewards=(reward,),
                 terminated=True,
                 truncated=False,
+                raw=() if state.raw is None else (state.raw, None),
                 group=group,
             )
             episodes.append(episode)

@@ -15,6 +15,7 @@ import numpy as np
 from hunch.core import Episode, HunchError, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.offers import CountsEpisodes, HasExamples, HasOracle
+from hunch.envs.prompts import shown
 from hunch.envs.wrappers import History
 from hunch.lm import trainable
 from hunch.ranges import PositiveInt, Share, check_value
@@ -214,7 +215,7 @@ def _shown(env: TextEnvironment, rng: np.random.Generator) -> Act:
     texts: dict[str, list[str]] = {}
     inner = env.unwrapped
     for prompt, answers in inner.examples if isinstance(inner, HasExamples) else ():
-        texts.setdefault(prompt, []).extend(answers)
+        texts.setdefault(shown(prompt), []).extend(answers)
 
     def act(state: State) -> str:
         if not (known := texts.get(state.observation)):

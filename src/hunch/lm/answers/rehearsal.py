@@ -181,9 +181,17 @@ class Rehearsal:
         except HunchError as error:
             if not getattr(error, "unreached", False):
                 raise
-            warning = f"{error} The dry run treats it as a chat model that only writes."
-            warnings.warn(warning, HunchWarning, stacklevel=2)
-            return backend_of(spec.partition("?")[0]), unasked(spec)
+            model = unasked(spec)
+            kind = "a model that decides"
+            if "generate" in model.verbs:
+                room = f"{model.answer_tokens:,} tokens per answer (fewer if its context is small)"
+                kind = f"a chat model that only writes, with {room}"
+            warnings.warn(
+                f"{error} The server could not be asked, so the dry run treats it as {kind}.",
+                HunchWarning,
+                stacklevel=2,
+            )
+            return backend_of(spec.partition("?")[0]), model
 
     @contextmanager
     def replacing(self, models: Iterable[Cached]) -> Iterator[None]:

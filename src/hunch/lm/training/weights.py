@@ -20,11 +20,14 @@ from hunch.lm.backends import folders
 from hunch.lm.backends import weights as files
 from hunch.lm.backends.folders import GGUF, READ_BY_MODELS
 from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.shelf import SHELF
 from hunch.lm.training import gguf_export
 from hunch.lm.training.adapters import Adapters
 
 ADAPTER: Final = "adapter"
 """Subfolder of a saved model with its adapters by themselves."""
+HUB_FOLDER: Final = "models--"
+"""How the name of a model's folder begins in the cache of the hub's library."""
 Start: TypeAlias = Literal["weights", "shuffled", "random"]
 """Initial weights: those of the model, the same with its vocabulary shuffled (so that each word has the
 meaning of another), or random weights."""
@@ -120,12 +123,15 @@ class Weights:
     def save_adapters(self, folder: str | Path) -> Path:
         """Save only the adapters, as a folder that ``peft.PeftModel.from_pretrained`` loads.
 
+        It names the model that they belong to: on the hub, if it came from there or the shelf knows its name,
+        otherwise by folder or file.
+
         Raises:
             UsageError: if all weights are trained, so that there are no adapters.
         """
         if self.adapters is None:
             raise UsageError(f"{self.name} has no adapters to save, because all of its weights are trained.")
-        return self.adapters.save(Path(folder), self.model.source)
+        return self.adapters.save(Path(folder), public_name(self.model.source))
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """Return the trained weights."""
@@ -152,6 +158,21 @@ class Weights:
     def _trained(self) -> dict[str, torch.nn.Parameter]:
         named: Any = self.network.named_parameters()
         return {name: weight for name, weight in named if weight.requires_grad}
+
+
+def public_name(source: str) -> str:
+    """Return the name on the hub of the model in a folder or file, or the path if it is none of the hub.
+
+    Args:
+        source: A path. ``models--OWNER--NAME/snapshots/REVISION`` is how the hub's library keeps a model.
+    """
+    path = Path(source)
+    if path.parent.name == "snapshots" and path.parent.parent.name.startswith(HUB_FOLDER):
+        return path.parent.parent.name.removeprefix(HUB_FOLDER).replace("--", "/")
+    for shelved in SHELF.values():
+        if shelved.hub and shelved.path.resolve() == path:
+            return shelved.hub
+    return source
 
 
 @torch.no_grad()

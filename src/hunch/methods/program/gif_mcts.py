@@ -297,6 +297,8 @@ class ProgramTree:
     def _add(self, attempt: Attempt, kind: str) -> None:
         """Add the node of a program, and the value of the program to the nodes above."""
         parent = self.nodes.get(attempt.parents[-1] if attempt.parents else ROOT, self.root)
+        if parent.attempt is not None and parent.attempt.fitness is None:
+            kind = "fix"  # a repair that was not asked for here (--repair) has the group of what it repairs
         failed = attempt.fitness is None
         self.expected[kind].learn(parent.of(kind), attempt.fitness or 0.0)
         fixes_left = parent.fixes - 1 if failed and kind == "fix" else self.fixes

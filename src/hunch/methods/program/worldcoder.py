@@ -44,6 +44,8 @@ from hunch.roles.writer.search import Thompson
 
 LATELY = 3
 """Number of first states that are remembered per mission (ours)."""
+FEW_STEPS = 10
+"""After this multiple of ``warmup`` the first program is written even if fewer of the steps differ (ours)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,8 @@ class WorldCoderConfig(WritingConfig):
     optimism: bool = True
     """Require that the world model contains a path to a reward, from the first state of each mission."""
     warmup: NonNegativeInt = 10
-    """Random steps before the first program is written (released code)."""
+    """Random steps before the first program is written (released code). Equal ones count once, but ten times
+    as many steps are enough in any case."""
     epsilon: Share = 0.05
     """Share of random steps after the warm-up (released code)."""
     refinements: PositiveInt = 30
@@ -84,8 +87,8 @@ class WorldCoder(WritingAgent):
         self.rewards: dict[str, Piece] = {}  # by mission
         self._loaded: dict[tuple[str, str], Patient] = {}
         for episode in world.data:
-            for t in episode:
-                self.seen.take_in(t)
+            steps = [self.seen.take_in(t) for t in episode]
+            self.seen.start(episode[0].state.task, steps[0].state)
 
     # ---- acting ---------------------------------------------------------------------------------------
 
@@ -158,7 +161,8 @@ class WorldCoder(WritingAgent):
 
     def learn(self) -> dict[str, float]:
         """Write and refine programs if new steps contradict them, or no path to a reward is known."""
-        if len(self.seen) < self.config.warmup:
+        warmup = self.config.warmup
+        if len(self.seen) < warmup and sum(self.acted.values()) < FEW_STEPS * warmup:
             return {}
         for mission, steps in self.seen.news().items():
             if not self.settled.get(mission) or self._surprised(mission, steps):
@@ -410,11 +414,15 @@ class Seen:
     def follow(self, t: Transition, step: Step) -> None:
         """Record the first state of an episode, and whether the episode continues."""
         if t.stream not in self.running:
-            starts = [state for state in self.starts.get(t.state.task, []) if state != step.state]
-            self.starts[t.state.task] = [*starts, step.state][-LATELY:]
+            self.start(t.state.task, step.state)
             self.running.add(t.stream)
         if t.done:
             self.running.discard(t.stream)
+
+    def start(self, mission: str, state: Any) -> None:
+        """Record the first state of an episode."""
+        others = [other for other in self.starts.get(mission, []) if other != state]
+        self.starts[mission] = [*others, state][-LATELY:]
 
     def news(self) -> dict[str, list[Step]]:
         """Return the steps since the last call, by mission."""

@@ -42,7 +42,8 @@ class KwonConfig(LearnerConfig):
     extrinsic: NonNegativeFloat = 0.0
     """Weight of the environment's reward (paper: none)."""
     standardise: bool = False
-    """Standardise verdicts by their running mean and standard deviation (released code: negotiation)."""
+    """Standardise verdicts by their running mean and standard deviation (released code: negotiation). Steps
+    before the end of an episode have no verdict, so they earn nothing."""
 
 
 class Kwon(Rewarded):

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import State, UsageError, World
+from hunch.core import FloatArray, IntArray, State, UsageError, World
 from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.methods.tune.sft import METHOD as SFT
 from hunch.ranges import NonNegativeInt, PositiveFloat, Share
@@ -110,10 +110,7 @@ class OfflineRLHF(RecordedAgent):
             weights = np.exp((z - z.max()) / c.spread)  # the same after the division, without overflow
             self.weights = weights / weights.mean()
         if c.loss == "conditioned":
-            edges = np.quantile(rewards, np.arange(1, LEVELS) / LEVELS)
-            # Where most rewards are equal they have the lowest of the levels that they span.
-            equal = edges[0] == edges[-1]
-            levels = np.searchsorted(edges, rewards, side="left" if equal else "right")
+            levels = levels_of(rewards)
             return [
                 example._replace(state=at(example.state, int(level)))
                 for example, level in zip(known, levels, strict=True)
@@ -248,6 +245,20 @@ class OfflineRLHF(RecordedAgent):
         assert reference is not None
         current = self.policy.evaluate(states, decisions, part="policy")
         return log_ratios(current, reference)
+
+
+def levels_of(rewards: FloatArray) -> IntArray:
+    """Return the level of each reward, the number of quantiles that it reaches, shape (n,).
+
+    Equal rewards that span several levels have one of them, which worse and better rewards do not share: the
+    worst have the lowest, the best the highest, and others the middle.
+    """
+    edges = np.quantile(rewards, np.arange(1, LEVELS) / LEVELS)  # (LEVELS - 1,)
+    lowest = np.searchsorted(edges, rewards, side="left")  # (n,)
+    highest = np.searchsorted(edges, rewards, side="right")  # (n,)
+    levels = np.where(highest - lowest > 1, (lowest + highest) // 2, highest)
+    levels = np.where(rewards == rewards.min(), lowest, levels)
+    return np.where(rewards == rewards.max(), highest, levels)
 
 
 def at(state: State, level: int) -> State:

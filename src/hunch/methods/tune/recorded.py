@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hunch.core import HunchError, State, World
+from hunch.envs.prompts import state_of
 from hunch.lm.speech import text_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveFloat, PositiveInt
@@ -31,7 +32,7 @@ def examples(world: World) -> list[Example]:
         return [
             Example(t.state, t.action, t.reward, episode.group) for episode in world.data for t in episode
         ]
-    return [Example(State(prompt, world.task), text) for prompt, texts in world.examples for text in texts]
+    return [Example(state_of(prompt, world.task), text) for prompt, texts in world.examples for text in texts]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ The controls are other models in the same place: ``"uniform"``, ``"words"``, ``P
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.utils import RecordConstructorArgs
 
-from hunch.core import FloatArray, State, UsageError
+from hunch.core import FloatArray, HunchWarning, State, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.ranges import PositiveInt, check_value
 from hunch.roles.encoder.features import TextTable
@@ -156,7 +157,8 @@ class Proposals(ShownEnv, RecordConstructorArgs):
 class LogitsShown(Shown):
     """Shows a state as embeddings, with the prior's log-probability of each action.
 
-    Arguments as for :class:`PriorLogits`.
+    Arguments as for :class:`PriorLogits`, and ``first_only``: ``most`` is the number of actions of the first
+    state alone, so that others may list more.
     """
 
     def __init__(
@@ -166,12 +168,15 @@ class LogitsShown(Shown):
         *,
         encoder: LanguageModel | str = WORDS,
         prior: PriorConfig | None = None,
+        first_only: bool = False,
     ) -> None:
         check_value("most", most, PositiveInt)
         model = loaded(lm)
         reads = loaded(encoder)
         self.models = {"lm": model, "encoder": reads}
         self.most = most
+        self.first_only = first_only
+        self.warned = False
         built = build_prior(prior or PriorConfig(), model)
         if not isinstance(built, DistributionPrior):
             raise UsageError(
@@ -193,11 +198,19 @@ class LogitsShown(Shown):
         """Ask the prior once for all states.
 
         Raises:
-            UsageError: if a state lists no actions, or more than fit.
+            UsageError: if a state lists no actions, or more than a ``most`` that was set.
         """
         longest = max(len(state.options) for state in states)
-        if longest > self.most:
+        if longest > self.most and not self.first_only:
             raise UsageError(f"A state lists {longest} actions, and most is {self.most}: set most={longest}.")
+        if longest > self.most and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"A state lists {longest} actions, and the first one {self.most}: only the {self.most} "
+                f"likeliest are offered. To offer all, set most={longest}.",
+                HunchWarning,
+                stacklevel=2,
+            )
         distributions = self.prior.probabilities(states)
         embed_all(self.table, states, [state.options for state in states])
         seen = []
@@ -206,14 +219,20 @@ class LogitsShown(Shown):
         return seen
 
     def _seen(self, state: State, probabilities: FloatArray) -> Seen:
-        n = len(state.options)
+        options = state.options
+        if len(options) > self.most:
+            likeliest = np.argsort(-probabilities, kind="stable")[: self.most]
+            kept = np.sort(likeliest)  # in the order of the list
+            options = tuple(options[int(place)] for place in kept)
+            probabilities = probabilities[kept]
+        n = len(options)
         text = np.concatenate([self.table.encode([state.aim])[0], self.table.recent(state)])  # (2 * dim,)
         actions = np.zeros((self.most, self.table.dim), dtype=np.float32)
-        actions[:n] = self.table.encode(state.options)
+        actions[:n] = self.table.encode(options)
         logits = np.full(self.most, np.log(np.float32(LEAST)), dtype=np.float32)
         logits[:n] = np.log(np.maximum(probabilities, LEAST))
         observation = {"text": text, "actions": actions, "logits": logits}
-        return Seen(observation, state.options, np.arange(self.most) < n, {"logits": logits})
+        return Seen(observation, options, np.arange(self.most) < n, {"logits": logits})
 
 
 class PriorLogits(ShownEnv, RecordConstructorArgs):
@@ -228,7 +247,7 @@ class PriorLogits(ShownEnv, RecordConstructorArgs):
         env: A text environment that lists its actions.
         lm: The model of the prior, or its spec.
         most: Largest number of actions of a state, which may vary; the spaces have this size. Default: the
-            number in the first state.
+            number in the first state; where a later one lists more, the likeliest are offered.
         encoder: A model that embeds, or its spec.
         prior: How the model is asked.
 
@@ -249,7 +268,8 @@ class PriorLogits(ShownEnv, RecordConstructorArgs):
         require_text("PriorLogits", env)
         RecordConstructorArgs.__init__(self, lm=lm, most=most, encoder=encoder, prior=prior)
         size = most if most is not None else len(State.read(*env.reset(seed=0)).options)
-        super().__init__(env, LogitsShown(lm, size, encoder=encoder, prior=prior))
+        shown = LogitsShown(lm, size, encoder=encoder, prior=prior, first_only=most is None)
+        super().__init__(env, shown)
 
     @staticmethod
     def vector(

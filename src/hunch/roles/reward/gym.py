@@ -106,7 +106,8 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         self.kept = kept
         self.models = source.models
         self.rewarded = Rewarded(kept, source, weight=weight, extrinsic=extrinsic, shaping=shaping)
-        self.rewarded.begin(World(task=task, streams=1), seed)
+        self.source_seed = seed
+        self.begun = False
         self.state = State("")
 
     def reset(
@@ -114,8 +115,12 @@ class SourceReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; one that has not ended is forgotten, and no model judges it."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self.rewarded.abandon(self.state.stream)
         self.state = self.in_words.state(observation, info)
+        if self.begun:
+            self.rewarded.abandon(self.state.stream)
+        else:  # only the first state says which task a text environment has
+            self.rewarded.begin(World(task=self.state.task, streams=1), self.source_seed)
+            self.begun = True
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

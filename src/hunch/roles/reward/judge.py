@@ -78,6 +78,7 @@ class Judge(RewardSource):
         UsageError: if the model does not support this form of answer.
     """
 
+    ends_only: ClassVar[bool] = True
     saved: ClassVar[tuple[str, ...]] = ("accounts", "asked", "verdicts", "since", "rewarded", "warned")
     wording: ClassVar[str] = "735fe95e"
     """Version of the words of :meth:`prompt`. Change it with them: runs with different words are different

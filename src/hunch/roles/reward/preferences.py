@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from hunch.core import EvidenceLevel, State, Transition, UsageError
-from hunch.envs.prompts import read, shown
+from hunch.envs.prompts import read, state_of
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.roles.reward.comparer import Comparer, CompareWay
@@ -172,7 +172,7 @@ def read_pairs(file: str) -> list[Compared]:
         both = row["chosen"], row.get("rejected")
         if not all(isinstance(text, str) for text in both):
             raise UsageError(f"Line {number} of {file} needs chosen and rejected, two texts.")
-        pairs.append(Compared(State(shown(row["prompt"])), str(both[0]), str(both[1]), 1.0))
+        pairs.append(Compared(state_of(row["prompt"]), str(both[0]), str(both[1]), 1.0))
     return pairs
 
 

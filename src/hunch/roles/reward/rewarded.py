@@ -31,9 +31,12 @@ class RewardSource(Source, ABC):
 
     Attributes:
         known: The rewards of everything that the source can tell apart, for ``quantile``; None if unknown.
+        ends_only: True if only the last step of an episode is judged. The others are paid 0, and
+            ``standardise`` leaves them out.
     """
 
     known: Sequence[float] | None = None
+    ends_only: ClassVar[bool] = False
 
     @abstractmethod
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
@@ -49,7 +52,8 @@ class Shaping:
     """Transformations of a source's rewards before an agent sees them."""
 
     standardise: bool = False
-    """Subtract the mean of the source's rewards so far, and divide by their standard deviation."""
+    """Subtract the mean of the source's rewards so far, and divide by their standard deviation. With a source
+    that judges only ends of episodes, the rewards of the ends."""
     quantile: Share | None = None
     """Set rewards up to this quantile of the source's ``known`` rewards to 0, before the others are
     standardised; none for no threshold."""
@@ -188,12 +192,13 @@ class Rewarded(Wrapper):
         eps is the quantile of the source's known rewards, and N counts the event within the episode.
         """
         threshold = self._current_threshold()
-        self.running.add(rewards)
+        judged = [t.done or not self.source.ends_only for t in transitions]
+        self.running.add([reward for reward, is_judged in zip(rewards, judged, strict=True) if is_judged])
         shaped = []
-        for t, reward in zip(transitions, rewards, strict=True):
+        for t, reward, is_judged in zip(transitions, rewards, judged, strict=True):
             if reward <= threshold:
                 reward = 0.0
-            elif self.shaping.standardise:
+            elif self.shaping.standardise and is_judged:
                 reward = (reward - self.running.mean) / (self.running.deviation or 1.0)
             counts = self.counts.setdefault(t.stream, {})
             n = 1  # N(event): how often it has occurred in this episode, this time included
