@@ -373,6 +373,42 @@ def test_goals_are_seen_paid_and_gone():
         Goals(gymnasium.make("CartPole-v1"), source)
 
 
+class TwoSteps(gymnasium.Env):
+    """Leaves out at the end which actions there are, as environments may."""
+
+    observation_space = gymnasium.spaces.Text(100)
+    action_space = gymnasium.spaces.Text(100)
+
+    def __init__(self, offered, ends):
+        self.offered = offered
+        self.ends = ends
+
+    def reset(self, *, seed=None, options=None):
+        self.left = 2
+        return "a door", self.offered
+
+    def step(self, action):
+        self.left -= 1
+        if self.left:
+            return "a hall", 0.0, False, False, self.offered
+        return "outside", 1.0, *self.ends, {"event": "go on"}
+
+
+@pytest.mark.parametrize("ends", [(True, False), (False, True)])
+@pytest.mark.parametrize("offered", [{"actions": ("go on", "wait")}, {"free_text": True}])
+def test_an_environment_may_leave_out_its_actions_at_the_end(offered, ends):
+    source = Counts("event")
+    env = SourceReward(TwoSteps(offered, ends), source)
+    if "actions" in offered:
+        env = Goals(env, "bag-of-words")
+    env.reset(seed=0)
+    env.step("go on")
+    _, _, *ended, info = env.step("go on")
+    assert tuple(ended) == ends
+    assert info["intrinsic"] == 1.0
+    assert info.get("reached", ("go on",)) == ("go on",)
+
+
 # ---- their learners ---------------------------------------------------------------------------------------
 
 
