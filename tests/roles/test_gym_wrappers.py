@@ -409,6 +409,28 @@ def test_an_environment_may_leave_out_its_actions_at_the_end(offered, ends):
     assert info.get("reached", ("go on",)) == ("go on",)
 
 
+class Chopping(gymnasium.Env):
+    """The event of its only action is its task."""
+
+    observation_space = gymnasium.spaces.Text(100)
+    action_space = gymnasium.spaces.Text(100)
+    info = {"actions": ("chop the tree",), "task": "chop the tree", "event": "chop the tree"}  # noqa: RUF012
+
+    def reset(self, *, seed=None, options=None):
+        return "a forest", self.info
+
+    def step(self, action):
+        return "a forest", 0.0, False, False, self.info
+
+
+@pytest.mark.parametrize("renew", [False, True])
+def test_the_task_pays_as_a_goal_only_where_it_is_suggested(renew):
+    env = Goals(Chopping(), "bag-of-words", renew=renew)
+    _, info = env.reset(seed=0)
+    assert info["goals"] == ("chop the tree",)
+    assert [env.step("chop the tree")[1] for _ in range(4)] == [1.0, 0.0, 0.0, 0.0]
+
+
 # ---- their learners ---------------------------------------------------------------------------------------
 
 
