@@ -114,6 +114,8 @@ class State:
             raise UsageError(f"The environment names no admissible actions: {missing}")
         if isinstance(listed, str):
             raise UsageError(f"info['actions'] is one text, {listed!r}: it has to be a tuple of texts.")
+        if listed is not None and not isinstance(listed, Iterable):
+            raise UsageError(f"info['actions'] is {listed!r}: it has to be a tuple of texts.")
         actions = None if listed is None else tuple(listed)
         pictures = tuple(map(Picture.read, info.get("pictures", ())))
         history = _pairs(info.get("history", ()))
@@ -188,6 +190,8 @@ def _pairs(history: Any) -> tuple[tuple[str, str], ...]:
 
 def _described(actions: tuple[str, ...] | None, descriptions: Any) -> tuple[str, ...]:
     """Return ``info["action_descriptions"]`` in the order of the actions; empty if there are none."""
+    if isinstance(descriptions, Mapping) and not descriptions:
+        return ()
     texts = isinstance(descriptions, Mapping) and all(isinstance(d, str) for d in descriptions.values())
     if not texts or not descriptions.keys() <= set(actions or ()):
         raise UsageError(

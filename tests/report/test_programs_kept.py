@@ -1,9 +1,12 @@
 """The band of best of n, and the programs that improved on all before them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from hunch.report.kept import FEWEST_DRAWS, best_of_n, improvements
+from hunch.report.kept import FEWEST_DRAWS, best_of_n, chance, improvements
+from hunch.roles.writer.programs import Attempt
 
 
 def test_best_of_n_is_the_distribution_of_the_maximum():
@@ -36,3 +39,16 @@ def test_improvements_are_better_than_all_before_them():
     fitness = [None, 1.0, 1.0, 0.5, 2.0, None, 1.5, 3.0]
     programs = [{"number": i, "fitness": each} for i, each in enumerate(fitness)]
     assert [line["number"] for line in improvements(programs)] == [1, 4, 7]
+
+
+@pytest.mark.parametrize("feedback", ["own", "fresh"])
+def test_the_program_of_the_problem_is_no_draw(feedback):
+    start = Attempt(0, "start", 5.0, group=-1)
+    written = [Attempt(n, str(n), 1.0) for n in range(1, 2 * FEWEST_DRAWS + 1)]
+    revised = Attempt(len(written) + 1, "revised", 9.0, parents=(1,))
+    records = [attempt.line() for attempt in (start, *written, revised)]
+    options = SimpleNamespace(feedback=feedback)
+    run = SimpleNamespace(records=records, config=SimpleNamespace(options=options))
+    band = chance(run, [run])
+    assert band["draws"] == len(written)
+    assert set(band["high"]) == {1}

@@ -231,3 +231,13 @@ def test_a_newer_data_set_is_refused(tmp_path):
     file.write_text(file.read_text().replace('"format": 2', '"format": 3'))
     with pytest.raises(UsageError, match="newer version"):
         load(tmp_path / "data")
+
+
+def test_episodes_without_an_end_are_refused_in_every_form():
+    endless = replace(WON, terminated=False)
+    (episode,) = as_episodes(Dataset("hunch/FrozenLake-v0", {}, (WON,)))
+    for data in (Dataset("hunch/FrozenLake-v0", {}, (WON, endless)), [episode, endless.episode()]):
+        with pytest.raises(UsageError, match="Recorded episode 1 has no end"):
+            as_episodes(data)
+    with pytest.raises(UsageError, match="Recorded episode 0 has no end"):
+        as_episodes(Dataset("hunch/FrozenLake-v0", {}, (replace(WON, actions=(), rewards=()),)))

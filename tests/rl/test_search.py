@@ -11,7 +11,7 @@ from hunch.core import UsageError
 from hunch.rl.evaluator import Uniform
 from hunch.rl.search import MCTS, roll_out
 from hunch.rl.small_models import breadth_first, tabulate, value_iteration
-from hunch.rl.world_model import Prediction, TrueCopy, frozen
+from hunch.rl.world_model import LookUp, Prediction, TrueCopy, frozen
 
 
 def rngs(n, seed=0):
@@ -55,6 +55,11 @@ def test_tree_search_comes_to_the_exact_values_under_chance(settings):
     assert root.values == pytest.approx(EXACT, abs=0.25)
     assert root.best == "risky"
     assert root.visits.sum() == 6_000
+
+
+def test_a_world_without_actions_has_no_values():
+    table = tabulate(LookUp([]), ["the end"], lambda state: (), np.random.default_rng(0))
+    assert value_iteration(table, 0.9).shape == (1, 0)
 
 
 def test_value_iteration_of_drawn_outcomes_comes_to_the_exact_values():

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from hunch import lm
-from hunch.core import State, UsageError, World
+from hunch.core import HunchError, State, UsageError, World
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import Model, OptionScores
+from hunch.lm.settings import PATIENCE
 from hunch.lm.speech import ONE_LINE, Sampling
 from hunch.methods.reward.motif import PreferenceConfig
 from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
@@ -88,3 +89,29 @@ def test_goals_are_asked_for_in_each_way(way: Any) -> None:
     assert goals.suggest([State("A tree.", "", ("chop tree", "sleep"))]) == [("chop tree", "sleep")]
     with pytest.raises(UsageError, match="decide"):
         Suggestions(lm.Cached(Judge()), SuggestionConfig(how="ask", way="decision"))
+
+
+class Mute(Judge):
+    """Says nothing to some questions."""
+
+    def generate(
+        self, prompts: Sequence[Any], k: int = 1, sampling: Sampling = ONE_LINE, first: int = 0
+    ) -> list[list[str]]:
+        return [["" if "silence" in str(prompt) else "1"] * k for prompt in prompts]
+
+
+def test_silence_now_and_then_is_no_series_of_useless_answers() -> None:
+    judge = comparer(Mute(), way="text")
+    for number in range(2 * PATIENCE):
+        questions = [f"{number}: a or b?", f"{number}: silence?", f"{number}: b or c?"]
+        assert judge.verdicts(questions) == [1, None, 1]
+    assert judge.lm.usage.fallbacks == 2 * PATIENCE
+    assert judge.lm.usage.silent == 0
+
+
+@pytest.mark.filterwarnings("ignore:20 answers")
+def test_a_series_of_silence_stops_a_run() -> None:
+    judge = comparer(Mute(), way="text")
+    questions = [f"{number}: silence?" for number in range(PATIENCE)]
+    with pytest.raises(HunchError, match=f"{PATIENCE} answers .* in a row"):
+        judge.verdicts(questions)

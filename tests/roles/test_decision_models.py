@@ -14,10 +14,12 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.envs.proofs.logic import read
 from hunch.envs.proofs.tactics import named, tactics
 from hunch.lm.asking import AskConfig, Asking
+from hunch.lm.decision import DecisionQuestion
 from hunch.methods.planner.saycan import SayCan
 from hunch.rl.rollout import Rollout
 from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 from hunch.roles.guide import VALUE, DecisionGuide
+from hunch.roles.prior import base, language
 from hunch.roles.prior.language import CHOICE, DecisionPrior
 from hunch.roles.reward.comparer import Comparer
 from hunch.roles.reward.preferences import Judged
@@ -80,6 +82,19 @@ def test_the_recipes_of_craft_describe_its_actions():
 
 
 # ---- several questions ------------------------------------------------------------------------------------
+
+
+def test_answers_are_kept_as_long_as_distributions(monkeypatch):
+    """A run meets new states without end, so what it keeps of each must not add up."""
+    monkeypatch.setattr(base, "KNOWN", 3)
+    monkeypatch.setattr(language, "KNOWN", 3)
+    states = [State(f"place {n}", "go", ("left", "right")) for n in range(9)]
+    with deciding(lambda state, instructions, options: 0.75) as (url, _):
+        prior = DecisionPrior(load(url), beside=[DecisionQuestion("yes_no", "Is it far?")])
+        for first in (0, 2, 1, 4, 3, 0, 6, 5):
+            some = states[first : first + 3]
+            assert [float(far[0]) for (far,) in prior.answers(some)] == [0.75] * len(some)
+            assert len(prior._answers) <= 6
 
 
 def test_a_planner_asks_for_the_skill_and_whether_the_task_is_done_in_one_request():

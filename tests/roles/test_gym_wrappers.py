@@ -412,6 +412,64 @@ def test_goals_are_seen_paid_and_gone():
         Goals(gymnasium.make("CartPole-v1"), source)
 
 
+class TwoSteps(gymnasium.Env):
+    """Leaves out at the end which actions there are, as environments may."""
+
+    observation_space = gymnasium.spaces.Text(100)
+    action_space = gymnasium.spaces.Text(100)
+
+    def __init__(self, offered, ends):
+        self.offered = offered
+        self.ends = ends
+
+    def reset(self, *, seed=None, options=None):
+        self.left = 2
+        return "a door", self.offered
+
+    def step(self, action):
+        self.left -= 1
+        if self.left:
+            return "a hall", 0.0, False, False, self.offered
+        return "outside", 1.0, *self.ends, {"event": "go on"}
+
+
+@pytest.mark.parametrize("ends", [(True, False), (False, True)])
+@pytest.mark.parametrize("offered", [{"actions": ("go on", "wait")}, {"free_text": True}])
+def test_an_environment_may_leave_out_its_actions_at_the_end(offered, ends):
+    source = Counts("event")
+    env = SourceReward(TwoSteps(offered, ends), source)
+    if "actions" in offered:
+        env = Goals(env, "bag-of-words")
+    env.reset(seed=0)
+    env.step("go on")
+    _, _, *ended, info = env.step("go on")
+    assert tuple(ended) == ends
+    assert info["intrinsic"] == 1.0
+    assert info.get("reached", ("go on",)) == ("go on",)
+
+
+class Chopping(gymnasium.Env):
+    """The event of its only action is its task."""
+
+    observation_space = gymnasium.spaces.Text(100)
+    action_space = gymnasium.spaces.Text(100)
+    info = {"actions": ("chop the tree",), "task": "chop the tree", "event": "chop the tree"}  # noqa: RUF012
+
+    def reset(self, *, seed=None, options=None):
+        return "a forest", self.info
+
+    def step(self, action):
+        return "a forest", 0.0, False, False, self.info
+
+
+@pytest.mark.parametrize("renew", [False, True])
+def test_the_task_pays_as_a_goal_only_where_it_is_suggested(renew):
+    env = Goals(Chopping(), "bag-of-words", renew=renew)
+    _, info = env.reset(seed=0)
+    assert info["goals"] == ("chop the tree",)
+    assert [env.step("chop the tree")[1] for _ in range(4)] == [1.0, 0.0, 0.0, 0.0]
+
+
 # ---- their learners ---------------------------------------------------------------------------------------
 
 

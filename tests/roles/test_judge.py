@@ -212,6 +212,19 @@ def test_auto_asks_for_a_probability_before_a_verdict():
     assert (good, bad) == (pytest.approx(1 / 3), pytest.approx(1 / 9))
 
 
+def test_a_judge_of_probabilities_does_not_grow_with_its_run():
+    class Sure(Hesitant):
+        def label(self, prompts, labels):
+            yes = [float(prompt.split("#")[1]) for prompt in prompts]
+            return [np.log([p, 1 - p]) for p in yes]
+
+    judge = begun(Judge(Cached(Sure())))
+    judge.judged([f"Outcome: #{n / 100}# of the way." for n in range(1, 100)])
+    before = len(str(judge.state_dict()))
+    judge.judged([f"Outcome: #{n / 1000}# of the way." for n in range(1, 1000)])
+    assert len(str(judge.state_dict())) < before + 10
+
+
 def test_the_prompt_of_a_probability_is_that_of_a_verdict():
     model = Hesitant()
     judge = begun(Judge(Cached(model)))

@@ -12,7 +12,7 @@ from hunch.lm.scoring.choose import project
 from hunch.lm.settings import AskConfig
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
-from hunch.roles.prior.base import UniformPrior, draw
+from hunch.roles.prior.base import DistributionPrior, UniformPrior, draw
 from hunch.roles.prior.kinds import PriorConfig, build_prior, settings_of
 from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior, staleness
@@ -277,3 +277,24 @@ def test_a_prior_made_by_hand_can_be_built_again(kind, temperature):
             other.weights.tolist(),
         )
     assert _prior(prior, PriorConfig(), model) == settings_of(prior)
+
+
+class Rounded(DistributionPrior):
+    """Gives numbers of 32 bits, as networks do."""
+
+    def __init__(self, p):
+        super().__init__("L0")
+        self.p = np.asarray(p, dtype=np.float32)
+
+    def _compute(self, states):
+        return [self.p for _ in states]
+
+
+@pytest.mark.parametrize("k", [None, 4])
+@pytest.mark.parametrize("p", [[0.5, 0.500005, 0.0], [0.1] * 9 + [0.1000008, 1e-9], [0.5, 0.499995, 0.0]])
+def test_a_prior_may_sum_to_one_up_to_rounding(p, k):
+    state = State("here", actions=tuple(f"go to {n}" for n in range(len(p))))
+    (proposal,) = Rounded(p).propose([state], k, np.random.default_rng(0))
+    assert proposal.weights.sum() == pytest.approx(1.0, abs=1e-4)
+    with pytest.raises(UsageError, match="no distribution"):
+        Rounded(2 * np.asarray(p)).propose([state], k, np.random.default_rng(0))

@@ -1,10 +1,13 @@
 """Rewards and goals of others: they reach the agent, and never what is recorded of an episode."""
 
+import numpy as np
 import pytest
 
 import hunch
 from hunch import lm, methods
 from hunch.core import Agent, Episode, State, Transition, UsageError, World
+from hunch.rl.rollout import Rollout
+from hunch.rl.world import advance
 from hunch.roles import (
     Goaled,
     GoalSource,
@@ -308,3 +311,67 @@ def test_a_source_may_set_its_evidence():
     assert judge.evidence is None
     with pytest.raises(UsageError, match="There is no evidence level 'L9'"):
         judge.evidence = "L9"
+
+
+class Remembers(Agent):
+    """Draws actions at random, and keeps which streams it had to forget."""
+
+    saved = ("rng",)
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+        self.forgotten = []
+
+    def act(self, states):
+        return [str(self.rng.choice(state.options)) for state in states]
+
+    def observe(self, transitions):
+        pass
+
+    def forget(self, streams):
+        self.forgotten += streams
+
+    def figures(self):
+        return {"forgotten": float(len(self.forgotten))}
+
+    def player(self, seed):
+        return Remembers(seed)
+
+
+WRAPPED = [
+    lambda agent: Rewarded(agent, Downwards()),
+    lambda agent: Rewarded(agent, Downwards(), shaping=Shaping(recall=True)),
+    lambda agent: Goaled(agent, Corners()),
+]
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_the_end_of_a_lifetime_reaches_a_wrapped_agent_and_its_player(wrapped):
+    agent = wrapped(Remembers())
+    rollout = Rollout([hunch.make(LAKE, max_steps=2)], lifetime=3)
+    agent.begin(World(), 0)
+    while rollout.steps < 20:
+        advance(rollout, agent)
+    assert len(agent.agent.forgotten) == len(rollout.take_finished()) // 3 > 0
+    player = agent.player(0)
+    player.forget([0, 1])
+    assert player.figures() == {"forgotten": 2.0}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_a_wrapped_player_goes_on_where_it_was_saved(wrapped):
+    """Skills of planners are such players, and may run when a checkpoint is written."""
+    agent = wrapped(Remembers())
+    agent.begin(World(), 0)
+    rollout = Rollout([hunch.make(LAKE)])
+    player = agent.player(1)
+    advance(rollout, player)
+    restored = agent.player(2)
+    restored.load_state_dict(player.state_dict())
+    for _ in range(20):
+        actions = player.act(rollout.states)
+        assert restored.act(rollout.states) == actions
+        transitions = rollout.step(actions)
+        player.observe(transitions)
+        restored.observe(transitions)
+    assert restored.state_dict() == player.state_dict()

@@ -190,6 +190,18 @@ def test_answers_take_no_more_of_a_known_context_than_they_need():
         assert 2 * len("assert not done\n") <= sampling.max_tokens + SPECIAL < 2 * example
 
 
+@pytest.mark.parametrize("answers", ["write", "choose"])
+def test_a_question_without_an_example_counts_as_failed(answers):
+    completer = Completer(lm.load("pocket"), PromptConfig(answers=answers, resamples=1))
+    options = [CHAIN.done(True) + CHAIN.done_stop, CHAIN.done(False) + CHAIN.done_stop]
+    rng = np.random.default_rng(0)
+    blanks = [Blank(TWO, groups, rng, 0, options) for groups in ([[options[0]]], [], [])]
+    assert completer.fill(blanks, CHAIN.done_stop, CHAIN.read_done)[1:] == [None, None]
+    counts = completer.counts
+    assert (counts.completions, counts.failed - counts.unread, counts.bare) == (1, 2, 2)
+    assert completer.metrics()["failed"] == counts.failed / 3
+
+
 def test_what_cannot_be_read_is_asked_again_and_counted():
     model = Parrot("", "assert not done", "reward == x", "assert reward == 0", "?", "?", "?")
     asked = world(model)

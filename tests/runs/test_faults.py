@@ -30,6 +30,7 @@ class Walk(gymnasium.Env):
         faulty = self.taken >= self.after
         listed = {"text": "ab", "twice": ("a", "a"), "number": ("a", 1), "blank": ("a", "")}
         listed |= {"no actions": None, "half an action": ("a", "\ud800")}
+        listed |= {"lists": [["a"], ["b"]], "a number": 2}
         actions = listed.get(self.fault, ("a", "b")) if faulty else ("a", "b")
         shown = {"actions": actions, "success": False, "task": "walk", "event": ""}
         wrong = {"success": "no", "task": 3, "event": ["fell"], "half": "\ud800"}
@@ -92,6 +93,8 @@ AT_A_STEP = {
     "twice": "different, non-empty texts",
     "number": "different, non-empty texts",
     "blank": "different, non-empty texts",
+    "lists": r"different, non-empty texts, not \(\['a'\], \['b'\]\)",
+    "a number": r"info\['actions'\] is 2: it has to be a tuple of texts",
     "observation": "The environment's observation has to be a text, and is 3",
     "success": "success has to be True or False, and is 'no'",
     "task": "The environment's task has to be a text, and is 3",

@@ -422,7 +422,7 @@ def _entries(info: dict[str, Any]) -> None:
     _require("info", files, f"info['pictures'] is {pictures!r}")
     described = info.get("action_descriptions", {})
     texts = isinstance(described, Mapping) and all(isinstance(text, str) for text in described.values())
-    listed = texts and described.keys() <= set(info.get("actions") or ())
+    listed = texts and (not described or described.keys() <= set(info.get("actions") or ()))
     _require("info", listed, f"info['action_descriptions'] is {described!r}")
 
 

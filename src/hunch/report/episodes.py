@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
+import gymnasium
 import numpy as np
 
-from hunch.core import Explanation, HunchError
+from hunch.core import Explanation, HunchError, State, Transition
 from hunch.envs import make
 from hunch.lm.pictures import picture
 from hunch.report.gather import Run
-from hunch.rl.episodes import replay as again
-from hunch.rl.rollout import Finished, TextEnvironment
+from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.models import Loaded
@@ -32,7 +32,8 @@ class Replayed:
         answers: Observations: the first one, and one after each action, (length + 1) texts.
         offers: Admissible actions before each action.
         rewards: Reward of each action, length of the episode.
-        pictures: The picture of each observation, as a data URL; empty if there are none.
+        pictures: The picture of each observation, as a data URL, and "" for one without; empty if there are
+            none.
     """
 
     task: str
@@ -101,15 +102,49 @@ def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:
 
 
 def _replay(env: TextEnvironment, episode: Finished) -> Replayed:
-    played = list(again(env, episode))
-    rewards = [t.reward for t in played]
-    same = np.isclose(sum(rewards), episode.episode_return, equal_nan=True)  # nan: a program that failed
-    if not same or played[-1].success != episode.success:
+    noted = _Rewards(env)
+    states, last = _seen(noted, episode)
+    same = np.isclose(sum(noted.rewards), episode.episode_return, equal_nan=True)  # nan: a failed program
+    if last is None or not same or last.success != episode.success:
         raise HunchError("the environment did not repeat the episode; the same seed must give the same one.")
-    states = [played[0].state, *(t.next_state for t in played)]
-    answers = [s.observation for s in states]
-    shown = [picture(s.pictures[-1].data) for s in states if s.pictures]
-    return Replayed(played[0].state.task, answers, [t.state.actions or () for t in played], rewards, shown)
+    states_and_end = [*states, last.next_state]
+    answers = [s.observation for s in states_and_end]
+    offers = [s.actions or () for s in states]
+    shown = [picture(s.pictures[-1].data) if s.pictures else "" for s in states_and_end]
+    return Replayed(states[0].task, answers, offers, noted.rewards, shown if any(shown) else [])
+
+
+class _Rewards(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Notes the reward of each action, of which the sum is the episode's return.
+
+    In an environment of several players, transitions have the rewards of the players instead.
+    """
+
+    def __init__(self, env: TextEnvironment) -> None:
+        super().__init__(env)
+        self.rewards: list[float] = []
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Take a step."""
+        outcome = self.env.step(action)
+        self.rewards.append(float(outcome[1]))
+        return outcome
+
+
+def _seen(env: TextEnvironment, episode: Finished) -> tuple[list[State], Transition | None]:
+    """Replay an episode; return the state before each action, and the last transition.
+
+    Transitions have another order than actions where several players move.
+    """
+    rollout = Rollout([env], seeds=[episode.seed], numbers=[episode.number], task_seed=episode.task_seed)
+    states: list[State] = []
+    transitions: list[Transition] = []
+    for action in episode.actions:
+        if not rollout.states:
+            break
+        states += rollout.states
+        transitions = rollout.step([action])
+    return states, transitions[-1] if transitions else None
 
 
 def opinions(
@@ -128,7 +163,7 @@ def opinions(
     try:
         agent, config = load_agent(folder, loaded=loaded)
         env = make(config.env, **config.env_options)
-        return [[agent.explain(t.state) for t in again(env, episode)] for episode in episodes]
+        return [[agent.explain(state) for state in _seen(env, episode)[0]] for episode in episodes]
     except HunchError:
         raise
     except ModuleNotFoundError as error:

@@ -82,6 +82,8 @@ def encode(value: Any, *, plain: bool = False) -> str:
 def _columns(tale: RunEpisodes, words: Words, every: int) -> dict[str, Any]:
     episodes = tale.episodes
     seen = [i for i in range(len(tale.replayed)) if i % every == 0 or i in tale.explained]
+    shown = [tale.replayed[i].pictures or [""] * len(tale.replayed[i].answers) for i in seen]
+    has_pictures = any(tale.replayed[i].pictures for i in seen)
     return {
         "step": [e.step for e in episodes],
         "return": [digits(e.episode_return) for e in episodes],
@@ -93,7 +95,7 @@ def _columns(tale: RunEpisodes, words: Words, every: int) -> dict[str, Any]:
         "seen": seen,
         "task": [words.texts[tale.replayed[i].task] for i in seen],
         "answers": [words.texts[answer] for i in seen for answer in tale.replayed[i].answers],
-        "pictures": [words.texts[url] for i in seen for url in tale.replayed[i].pictures],
+        "pictures": [words.texts[url] for urls in shown for url in urls] if has_pictures else [],
         "offers": [words.offer(offer) for i in seen for offer in tale.replayed[i].offers],
         "rewards": [digits(reward) for i in seen for reward in tale.replayed[i].rewards],
         "reason": tale.reason,

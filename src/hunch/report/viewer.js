@@ -148,9 +148,9 @@ function seenMoment(episode, step) {
   ];
 }
 
-// The picture of a state, if states have any.
+// The picture of a state, if it has one.
 function thumbnail(episode, step) {
-  return episode.pictures.length ? [el("img", { src: episode.pictures[step], width: 160, alt: "The picture of this state" })] : [];
+  return episode.pictures[step] ? [el("img", { src: episode.pictures[step], width: 160, alt: "The picture of this state" })] : [];
 }
 
 function bareMoment(episode, step) {

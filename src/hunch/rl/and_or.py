@@ -185,8 +185,8 @@ class AndOr:
         combine: The value of several subgoals that must all hold: their product or their minimum. A proved
             subgoal has the value 1.
         c: Weight of the exploration term of PUCT.
-        gamma: Discount per move. A proof has the value gamma^n, with n its number of moves (``product``) or
-            its depth (``minimum``).
+        gamma: Discount per move: a move is worth gamma times its combined subgoals, of which a proved one
+            counts 1, however long its proof.
         leaves: Number of descents per round (``puct``), or of goals. Descents of a round count as visits of
             value 0 for later ones of the round, so that they differ.
         backup: The value of a move: the mean over descents (``mean``), or the current values of its subgoals

@@ -1,4 +1,4 @@
-"""Compares two states of an agent bit for bit."""
+"""Compares two states of an agent, number by number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 def difference(one: Any, other: Any, where: str = "") -> str | None:
     """Return the first place where two states of an agent differ, as a dotted path; None if they are equal.
 
-    Tensors and arrays are compared bit for bit; two nan are equal.
+    Tensors and arrays are equal if all of their numbers are; two nan are equal.
     """
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         if one.keys() != other.keys():
@@ -43,4 +43,8 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _array(value: Any) -> NDArray[Any]:
     """Return an array or a tensor, which may be on an accelerator, as an array."""
-    return np.asarray(value.cpu() if hasattr(value, "cpu") else value)
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    # NumPy has no bfloat16. Each of its numbers is one of float32, too.
+    return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)

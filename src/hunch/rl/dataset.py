@@ -62,16 +62,19 @@ def as_episodes(data: Recorded | None) -> tuple[Episode, ...]:
     Raises:
         UsageError: if an episode is empty, has no end, or continues after its end.
     """
+    given: Sequence[Sequence[Transition]] = ()
     if isinstance(data, Dataset):
-        return tuple(recording.episode() for recording in data.episodes)
-    for number, episode in enumerate(data or ()):
+        given = [recording.episode() for recording in data.episodes]
+    elif data is not None:
+        given = data
+    for number, episode in enumerate(given):
         ends = [t.done for t in episode]
         if sum(ends) != 1 or not ends[-1]:
             raise UsageError(
                 f"Recorded episode {number} has no end or continues after it: the last transition, and no "
                 "other, must be terminated or truncated."
             )
-    return tuple(_ended(e if isinstance(e, Episode) else Episode(tuple(e))) for e in data or ())
+    return tuple(_ended(e if isinstance(e, Episode) else Episode(tuple(e))) for e in given)
 
 
 def _ended(episode: Episode) -> Episode:

@@ -47,7 +47,8 @@ def evaluate(
 ) -> list[Finished]:
     """Play whole episodes with players that do not learn.
 
-    The episodes do not depend on the number of environments.
+    The seeds, numbers and tasks of the episodes do not depend on the number of environments. What a player
+    that draws its actions plays does: it draws in the order in which states come.
 
     Args:
         player: Makes a player from a seed, such as ``agent.player``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import isfinite, isnan
 from traceback import walk_tb
@@ -72,7 +72,8 @@ def at_the_end(info: dict[str, Any], actions: Sequence[str] | None) -> dict[str,
     listed = info.get("actions")
     if listed is None:
         return {**info, "actions": ()}
-    return {**info, "actions": listed if isinstance(listed, str) else tuple(listed)}
+    refused = isinstance(listed, str) or not isinstance(listed, Iterable)  # by whoever reads the state
+    return {**info, "actions": listed if refused else tuple(listed)}
 
 
 def require_shape(verb: str, answer: Any) -> None:
@@ -96,7 +97,11 @@ def require_texts(observation: Any, info: dict[str, Any], actions: Sequence[Any]
     success = info.get("success", False)
     if not isinstance(success, bool | np.bool_):
         raise UsageError(f"The environment's success has to be True or False, and is {success!r}.")
-    if actions and not _are_texts(actions):
+    try:
+        texts = not actions or _are_texts(actions)
+    except TypeError:  # a list or a dictionary has no hash
+        texts = False
+    if not texts:
         raise UsageError(f"The environment's actions have to be different, non-empty texts, not {actions!r}.")
     alike = _alike(actions) if actions else None
     if alike:

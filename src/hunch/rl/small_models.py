@@ -140,7 +140,7 @@ def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> Floa
         q: FloatArray = np.where(exists, expected, -np.inf)
 
         # V(s) = max over a of Q(s, a); 0 where there is no action
-        new_values = np.where(exists.any(axis=1), q.max(axis=1), 0.0)
+        new_values = np.where(exists.any(axis=1), q.max(axis=1, initial=-np.inf), 0.0)
         if np.abs(new_values - values).max() <= tolerance:
             return q
         values = new_values

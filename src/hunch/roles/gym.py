@@ -42,6 +42,7 @@ from hunch.envs.describers import (
 )
 from hunch.envs.wrappers import REFUSED
 from hunch.lm.base import LanguageModel
+from hunch.rl.faults import at_the_end
 from hunch.roles.encoder.features import TextTable
 
 Describe = Callable[[Any], str]
@@ -172,6 +173,8 @@ class InWords:
             outcome: What the environment's ``step`` returned.
         """
         observation, reward, terminated, truncated, info = outcome
+        if self.describe is None and (terminated or truncated):
+            info = at_the_end(dict(info), before.actions)
         after = self.state(observation, info)
         ended = (bool(terminated), bool(truncated), bool(info.get("success")), info.get("event", ""))
         return Transition(before, name, float(reward), after, *ended)

@@ -92,6 +92,10 @@ class Wrapper(Agent):
         """Let the agent observe the transitions."""
         self.agent.observe(transitions)
 
+    def forget(self, streams: Sequence[int]) -> None:
+        """Let the agent forget these streams, whose lifetime is over."""
+        self.agent.forget(streams)
+
     def learn(self) -> dict[str, float]:
         """Let the agent learn, then the source; return the metrics of both."""
         metrics = dict(self.agent.learn())

@@ -166,6 +166,8 @@ class Goaled(Wrapper):
 class GoaledPlayer(Player):
     """A player that pursues suggested goals."""
 
+    saved = ("player", "goals")
+
     def __init__(self, player: Player, goals: Goals) -> None:
         self.player, self.goals = player, goals
 
@@ -176,3 +178,11 @@ class GoaledPlayer(Player):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Let the player observe the transitions with the goals of their streams."""
         self.player.observe(self.goals.seen(transitions))
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Let the player forget these streams, whose lifetime is over."""
+        self.player.forget(streams)
+
+    def figures(self) -> dict[str, float]:
+        """Return the player's metrics."""
+        return self.player.figures()

@@ -58,7 +58,7 @@ class Goals(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         require_text("Goals", env)
         if not isinstance(source, GoalSource):
             source = Suggestions(loaded(source))
-            achievement = achievement or Similarity(loaded("bag-of-words"))
+            achievement = achievement or Similarity(loaded("bag-of-words"), of_task=False)
         self.in_words = InWords(env)
         self.source = source
         self.reward = reward

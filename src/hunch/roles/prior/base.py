@@ -131,9 +131,11 @@ class DistributionPrior:
                 require_distribution(p, state)  # says that the sizes differ
             try:
                 proposals.append(draw(p, k, rng))
-            except ValueError:  # a subclass that overrides `probabilities` returned something else
-                require_distribution(p, state)
-                raise
+            except ValueError:
+                # A subclass that overrides `probabilities` returned something else, or the sum of numbers
+                # of 32 bits is further from one than NumPy allows.
+                exact = np.asarray(require_distribution(p, state), dtype=np.float64)
+                proposals.append(draw(exact / exact.sum(), k, rng))
         return proposals
 
 

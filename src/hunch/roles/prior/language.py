@@ -18,7 +18,7 @@ from hunch.lm.scoring.choose import choose, decide, project
 from hunch.lm.ways import require_way
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
-from hunch.roles.prior.base import DistributionPrior, Proposal
+from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal
 
 ASKS: Final = AskConfig(temperature=1.0)
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
@@ -118,6 +118,8 @@ class DecisionPrior(DistributionPrior):
     wording = DECISION_WORDING
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
+        while len(self._answers) > KNOWN:  # as with the distributions, which came in the same order
+            del self._answers[next(iter(self._answers))]
         choices = [
             DecisionQuestion("choice", CHOICE, s.options, tuple(d or None for d in s.descriptions))
             for s in states
@@ -140,6 +142,7 @@ class DecisionPrior(DistributionPrior):
         if self.beside != tuple(questions):
             self.beside = tuple(questions)
             self._known.clear()
+            self._answers.clear()
 
     def answers(self, states: Sequence[State]) -> list[tuple[FloatArray, ...]]:
         """Return the probabilities of the answers to the further questions about each state.

@@ -162,15 +162,20 @@ class Comparer:
                 occurrences[question] += 1
 
         # The second attempt asks only where the first had no verdict, with a reminder.
+        last_answer: dict[int, str] = {}  # by the place of the question
         for attempt in (0, 1):
             due = [one for one in asked if verdicts[one.place] is None]
             answers = self._answers(due, REMINDER if attempt else "")
             for one, answer in zip(due, answers, strict=True):
                 verdicts[one.place] = read_preference(answer, last=self.last)
-            read = [verdicts[one.place] for one in due]
-            if attempt == 0:  # those of the second are shown when they are heard
-                show(self.lm, self.asking.role, answers, read)
-        self.asking.hear(answers, read, abstains=True)
+                last_answer[one.place] = answer
+            if attempt == 0:  # what is asked again is shown here, and all others when they are heard
+                unread = [last_answer[one.place] for one in due if verdicts[one.place] is None]
+                show(self.lm, self.asking.role, unread, [None] * len(unread))
+        # Answers with a verdict are heard, too: they end a series of useless ones.
+        places = [one.place for one in asked]
+        read = [verdicts[place] for place in places]
+        self.asking.hear([last_answer[place] for place in places], read, abstains=True)
         self.unread = sum(verdict is None for verdict in verdicts)
         return verdicts
 

@@ -196,7 +196,8 @@ class Judge(RewardSource):
             else:
                 self.verdicts["yes" if verdict >= 0.5 else "no"] += 1
             reward = verdict or 0.0
-            self.rewarded[reward] = self.rewarded.get(reward, 0) + 1
+            if len(self.rewarded) < 2:  # two rewards that differ are all that a warning asks for
+                self.rewarded[reward] = self.rewarded.get(reward, 0) + 1
         self._warn()
         return verdicts
 

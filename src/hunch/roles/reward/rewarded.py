@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pkgutil import resolve_name
 from typing import Any, ClassVar
@@ -287,6 +288,23 @@ class RecallingPlayer(Player):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Let the player observe the transitions, with such states."""
         self.player.observe(self.recalled.seen(transitions))
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Let the player forget these streams, whose lifetime is over."""
+        self.player.forget(streams)
+
+    def figures(self) -> dict[str, float]:
+        """Return the player's metrics."""
+        return self.player.figures()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the player's state and the events of its episodes; those that pay belong to the agent."""
+        return {"player": self.player.state_dict(), "past_events": deepcopy(self.recalled.past_events)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.player.load_state_dict(state["player"])
+        self.recalled.past_events = deepcopy(state["past_events"])
 
 
 class Running(Saved):

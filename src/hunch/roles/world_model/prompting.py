@@ -178,6 +178,8 @@ class Completer:
         if self.config.answers == "choose" and open_ and all(blanks[i].options for i in open_):
             for i, text in zip(open_, self._choose([blanks[i] for i in open_], degree, spare), strict=True):
                 answers[i] = read(text.removesuffix(stop))
+            self.counts.unread += sum(answers[i] is None for i in open_)
+            self.counts.failed += sum(answer is None for answer in answers)
             return answers
         sampling = self._sampling(min(self.answer, spare - SPECIAL), degree, stop)
         for attempt in range(self.config.resamples):
