@@ -156,6 +156,15 @@ def test_several_tasks_are_drawn_by_seed_and_scored_apart() -> None:
     assert seen == {"Say one.": 1.0, "Say two.": 0.0}
 
 
+def test_a_task_seed_fixes_the_task_over_episodes() -> None:
+    made = Tools([add], task=[f"Say {n}." for n in range(10)])
+    tasks = set()
+    for seed in range(10):
+        made.reset(seed=seed, options={"task_seed": 3})
+        tasks.add(made.asked)
+    assert len(tasks) == 1
+
+
 def test_it_keeps_the_contract_and_copies_are_apart() -> None:
     made = env()
     check(made)

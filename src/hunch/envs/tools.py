@@ -163,7 +163,7 @@ class Tools(TextEnv):
 
     Args:
         tools: Functions, or objects of :class:`Tool`.
-        task: The task in words; or several, of which an episode draws one.
+        task: The task in words; or several, of which an episode draws one; ``task_seed`` fixes it.
         score: The reward of a final answer. With several tasks: called with the task first.
         max_steps: Step limit of an episode.
         seconds: Time limit of a call. A function that goes on after it is left alone.
@@ -216,7 +216,7 @@ class Tools(TextEnv):
         if options:
             raise UsageError(f"Tools has no reset option {next(iter(options))!r}.")
         self.calls = []
-        self.asked = self.tasks[int(self.np_random.integers(len(self.tasks)))]
+        self.asked = self.tasks[int(self.task_random.integers(len(self.tasks)))]
         listed = "\n".join(json.dumps(tool.schema()["function"]) for tool in self.tools.values())
         self.task = (
             f"{self.asked}\n\nYou can call tools. A call is one JSON object and nothing else, such as "
