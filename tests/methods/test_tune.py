@@ -343,6 +343,13 @@ def test_prompts_of_ones_own_keep_the_contract(tmp_path):
     assert info["raw"]["answer"] == 5
 
 
+def test_demonstrations_are_those_of_the_lines_in_use(tmp_path):
+    file = tmp_path / "p.jsonl"
+    file.write_text("".join(json.dumps({"prompt": f"p{i}", "completion": f"c{i}"}) + "\n" for i in range(6)))
+    env = hunch.make("hunch/Prompts-v0", file=str(file), first=1, count=2)
+    assert env.unwrapped.examples == (("p1", ("c1",)), ("p2", ("c2",)))
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -46,9 +46,13 @@ class Prompts(TextEnv):
         rows = list(read(file, "prompt")) if file else sums
         self.rows = rows[first : None if count is None else first + count]
         if not self.rows:
-            raise UsageError(f"first and count leave none of the {len(rows)} prompts in {file}.")
+            place = f"in {file}" if file else "of the example"
+            raise UsageError(f"first and count leave none of the {len(rows)} prompts {place}.")
         self.row, self.over = self.rows[0], False
-        self.examples = tuple((shown(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
+        # Of these lines only: the others may be held out from training.
+        self.examples = tuple(
+            (shown(row["prompt"]), (row["completion"],)) for row in self.rows if "completion" in row
+        )
 
     @property
     def prompts(self) -> list[State]:
