@@ -19,6 +19,7 @@ from hunch.rl.rollout import Rollout
 from hunch.rl.world import world_of
 from hunch.roles import RewardSource
 from hunch.roles.prior.language import prompt
+from hunch.runs.data import read_data
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -358,6 +359,7 @@ def test_demonstrations_are_those_of_the_lines_in_use(tmp_path):
         ('{"prompt": ""}', "Line 2 of .* needs a prompt"),
         ('{"prompt": [{"role": "user"}]}', "Line 2 of .* needs a prompt"),
         ('{"prompt": [{"role": "robot", "content": "x"}]}', "Line 2 of .* needs a prompt"),
+        ('{"prompt": [{"role": ["user"], "content": "x"}]}', "Line 2 of .* needs a prompt"),
         ("[1]", "Line 2 of .* has no prompt"),
     ],
 )
@@ -366,6 +368,23 @@ def test_a_bad_line_is_named(tmp_path, line, said):
     file.write_text(f'{{"prompt": "go"}}\n{line}\n')
     with pytest.raises(UsageError, match=said):
         hunch.make("hunch/Prompts-v0", file=str(file))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "p", "completion": "c", "label": "good"},
+        {"prompt": "p", "completion": "c", "reward": None},
+        {"prompt": "p", "question": "q", "right": "yes"},
+        {"prompt": "p", "question": "q", "right": float("nan")},
+    ],
+)
+def test_a_reward_that_is_no_number_is_named_with_its_line(tmp_path, row):
+    file = tmp_path / "answers.jsonl"
+    sound = {name: 1 if name in ("label", "reward", "right") else value for name, value in row.items()}
+    file.write_text(json.dumps(sound) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(UsageError, match=r"Line 2 of .* needs a number as"):
+        read_data(file, "hunch/Prompts-v0", {})
 
 
 # ---- bad input --------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 from hunch.core import State, UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.numbers import number as as_number
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.text_files import read_lines
 
@@ -120,7 +121,10 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
 def _is_prompt(prompt: Any) -> bool:
     if not isinstance(prompt, list):
         return isinstance(prompt, str) and bool(prompt)
-    are_messages = all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in prompt)
+    are_messages = all(
+        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
+        for m in prompt
+    )
     return are_messages and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
 
 
@@ -128,7 +132,8 @@ def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str,
     """Return recorded results of prompts by question and prompt; repeated results are averaged.
 
     Raises:
-        UsageError: if questions are missing, there is one prompt only, or all results are equal.
+        UsageError: if questions are missing, a result is no number, there is one prompt only, or all results
+            are equal.
     """
     by_question: dict[str, dict[str, list[float]]] = {}
     prompts: set[str] = set()
@@ -138,7 +143,10 @@ def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str,
             raise UsageError(
                 f"Line {number} of {file} has no question, without which prompts cannot be chosen."
             )
-        question, prompt, result = str(row["question"]), shown(row["prompt"]), float(row["right"])
+        result = as_number(row.get("right"))
+        if result is None:
+            raise UsageError(f"Line {number} of {file} needs a number as right, such as 1 or 0.")
+        question, prompt = str(row["question"]), shown(row["prompt"])
         by_question.setdefault(question, {}).setdefault(prompt, []).append(result)
         prompts.add(prompt)
         different.add(result)

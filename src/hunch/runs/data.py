@@ -15,6 +15,7 @@ from typing import Any
 from hunch.core import Episode, Transition, UsageError
 from hunch.envs.prompts import read, results, shown
 from hunch.methods import Method
+from hunch.numbers import number
 from hunch.rl import dataset
 from hunch.rl.dataset import Dataset, Recorded, read_json_lines
 from hunch.rl.recording import Recording
@@ -106,9 +107,9 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     if '"right"' in first:
         return _dataset(file, env, env_options, _results(str(file)))
     episodes = list[Recording]()
-    for number, row in enumerate(read(str(file), "chosen", "completion"), 1):
-        texts = _texts(row, f"Line {number} of {file}")
-        group = number if len(texts) > 1 else None
+    for place, row in enumerate(read(str(file), "chosen", "completion"), 1):
+        texts = _texts(row, f"Line {place} of {file}")
+        group = place if len(texts) > 1 else None
         prompt = shown(row["prompt"])
         for text, reward in texts:
             episode = Recording(
@@ -143,7 +144,10 @@ def _results(file: str) -> list[Recording]:
 def _texts(row: Mapping[str, Any], where: str) -> list[tuple[str, float]]:
     """Return the texts of a line with their rewards."""
     if "chosen" not in row:
-        return [(row["completion"], float(row.get("label", row.get("reward", 0.0))))]
+        reward = number(row.get("label", row.get("reward", 0.0)))
+        if reward is None:
+            raise UsageError(f"{where} needs a number as label or reward, or true or false.")
+        return [(row["completion"], reward)]
     pair = row["chosen"], row.get("rejected")
     if not all(isinstance(text, str) for text in pair) or pair[0] == pair[1]:
         raise UsageError(f"{where} needs chosen and rejected as two different texts.")
