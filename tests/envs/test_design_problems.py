@@ -182,9 +182,29 @@ def test_no_program_packs_below_the_bound_or_with_odd_priorities():
 def test_instances_of_the_or_library_are_read(tmp_path):
     (tmp_path / "binpack.txt").write_text("1\n u4_00\n 10 4 2\n6\n5\n4\n5\n")
     assert read(str(tmp_path / "binpack.txt")) == (Instance(10, (6, 5, 4, 5)),)
-    (tmp_path / "short.txt").write_text("1\n u4_00\n 10 4 2\n6\n")
-    with pytest.raises(UsageError, match="OR-library"):
-        read(str(tmp_path / "short.txt"))
+    for wrong in (
+        "1\n u4_00\n 10 4 2\n6\n",
+        "0\n",
+        "1\nx\n10 0 0\n",
+        "1\nx\n10 1 1\n12\n",
+        "1\nx\n10 1 1\nnan\n",
+    ):
+        (tmp_path / "wrong.txt").write_text(wrong)
+        with pytest.raises(UsageError, match="OR-library"):
+            read(str(tmp_path / "wrong.txt"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_items_with_decimals_fill_bins_that_they_fill_exactly(seed):
+    """Triplets of the OR-library: three items fill a bin, so that the bound is a third of their number."""
+    rng = np.random.default_rng(seed)
+    items = []
+    for _ in range(40):
+        one, other = int(rng.integers(380, 490)), int(rng.integers(250, 300))
+        items += [one / 10, other / 10, (1000 - one - other) / 10]
+    instance = Instance(100.0, tuple(items))
+    assert instance.bound == 40
+    assert pack([instance], lambda calls: [-(bins - item) for item, bins in calls]) == [40]
 
 
 # ---- rewards and policies ---------------------------------------------------------------------------------
