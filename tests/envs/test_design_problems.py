@@ -233,6 +233,13 @@ def test_a_linear_policy_acts_in_either_kind_of_actions(base):
     assert len(scored[0]["action"]) == 40  # eight candidates of five steps, priced in one call
 
 
+@pytest.mark.parametrize("steps", [10, 49])
+def test_q_learning_takes_few_steps_as_well(steps):
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base="FrozenLake-v1", steps=steps, trials="")
+    reward = "import numpy as np\ndef reward(observation, action, next_observation):\n    return 0.0, {}"
+    assert tried(env, reward).error == ""
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
