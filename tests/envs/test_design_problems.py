@@ -159,6 +159,12 @@ def test_mutants_parse_keep_the_signature_and_vary():
     assert len({mutate([told], "priority", np.random.default_rng(i)) for i in range(40)}) > 30
 
 
+def test_a_parent_without_expressions_lends_nothing():
+    parents = ["def priority(item, bins):\n    pass\n", BEST_FIT]
+    assert all(mutate(parents, "priority", np.random.default_rng(i)) for i in range(60))
+    assert "pass" in mutate(parents[::-1], "priority", np.random.default_rng(0))
+
+
 # ---- bin packing and cap sets -----------------------------------------------------------------------------
 
 
