@@ -510,6 +510,12 @@ def test_where_there_is_nothing_to_ask_a_sentence_says_why(role, env, why):
     assert line.heard.why.startswith(why)
 
 
+def test_all_pictures_may_be_asked_about():
+    reader = role_named("reader")
+    drawn = reader.draw(reader.beds[0], 1600, 0)
+    assert 0 < reader.lexical(drawn, 0).ability < 1
+
+
 def test_without_a_frontier_a_policy_plays():
     """Its gain is the difference to an uninformed player; words find the way of this corridor, too."""
     found = hunch.audition(["scripted:overlap", "uniform"], ["policy"], env=Corridor(4), questions=20)
