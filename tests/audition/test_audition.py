@@ -469,6 +469,53 @@ def test_ones_own_environment_is_searched():
     assert "no solver" in by_role["judge"].why
 
 
+class Silent(TextEnv):
+    """Going leads to the goal without a word."""
+
+    offers = ("events",)
+    task = "go"
+    listed = ("go", "wait")
+
+    def _begin(self, options):
+        self.left = 3
+        return Outcome("start", self.listed)
+
+    def _move(self, action):
+        self.left -= action == "go"
+        over = self.left == 0
+        return Outcome(f"{self.left} left", self.listed, float(over), over, over)
+
+    def oracle(self):
+        return ("go",) * self.left
+
+
+class OneWay(Silent):
+    """There is no other action."""
+
+    listed = ("go",)
+
+
+@pytest.mark.parametrize(
+    ("role", "env", "why"),
+    [
+        ("prior", OneWay, "No state was seen in which some actions are right"),
+        ("preference", Silent, "No two captions of an episode differ"),
+        ("judge", OneWay, "Each episode that was played met the objective"),
+    ],
+)
+def test_where_there_is_nothing_to_ask_a_sentence_says_why(role, env, why):
+    found = hunch.audition("scripted:first", [role], env=env(max_steps=9), questions=6)
+    (line,) = found.lines
+    assert (line.verdict, line.heard.has_score) == ("not measured", False)
+    assert line.heard.why.startswith(why)
+
+
+def test_all_pictures_may_be_asked_about():
+    reader = role_named("reader")
+    drawn = reader.draw(reader.beds[0], 1600, 0)
+    assert 0 < reader.lexical(drawn, 0).ability < 1
+
+
 def test_without_a_frontier_a_policy_plays():
     """Its gain is the difference to an uninformed player; words find the way of this corridor, too."""
     found = hunch.audition(["scripted:overlap", "uniform"], ["policy"], env=Corridor(4), questions=20)
@@ -502,6 +549,8 @@ def test_recorded_successes_count_as_right():
         ({"lm": "uniform", "env": "hunch/FrozenLak-v0"}, "FrozenLake-v0"),
         ({"lm": [Says("Yes"), Says("No")]}, "the same name"),
         ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
+        ({"lm": "uniform", "seed": -1}, "seed must be at least 0"),
+        ({"lm": "uniform", "most": 0}, "most must be at least 1"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
         ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),
         ({"lm": "uniform", "data": []}, "Recorded episodes need their environment"),

@@ -1,6 +1,7 @@
 """Rows of an audition for others: written by the command, read by the ladder, checked both times."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,11 +9,10 @@ from hunch.audition import submission
 from hunch.cli.main import main
 from hunch.core import UsageError
 
-pytest.importorskip("model2vec")
-
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
+    pytest.importorskip("model2vec")
     path = tmp_path_factory.mktemp("submitted") / "rows.json"
     asked = ["--roles", "prior", "planner", "writer", "--questions", "20"]
     main(["audition", "--lm", "minilm", *asked, "--submit", str(path)])
@@ -52,6 +52,41 @@ def test_a_row_that_was_changed_is_refused(file, tmp_path, name, value, says):
     changed.write_text(json.dumps(lines))
     with pytest.raises(UsageError, match=says):
         submission.read(changed)
+
+
+ROW = submission.Row(
+    role="prior",
+    env="Kitchen",
+    way="",
+    questions=20,
+    ability=0.5,
+    low=0.3,
+    high=0.7,
+    uninformed=0.25,
+    words=None,
+    blank=None,
+    calibration_error=0.1,
+    unread=0.0,
+    tokens_read=0.0,
+    tokens_written=0.0,
+    seconds=0.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"calibration_error": 7.0}, "between 0 and 1"),
+        ({"questions": 0}, "at least one question"),
+        ({"questions": -5}, "at least one question"),
+    ],
+)
+def test_one_impossible_row_beside_a_good_one_is_refused(changes, says):
+    rows = (ROW, replace(ROW, env="Craft", **changes))
+    made = submission.Submission("a", "1", "L3", "0", seed=0, rows=(ROW,))
+    submission.check(made, "This file")
+    with pytest.raises(UsageError, match=says):
+        submission.check(replace(made, rows=rows), "This file")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"format": "hunch-audition-1"}', "[" * 100_000, "\0"])

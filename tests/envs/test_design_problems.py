@@ -159,6 +159,12 @@ def test_mutants_parse_keep_the_signature_and_vary():
     assert len({mutate([told], "priority", np.random.default_rng(i)) for i in range(40)}) > 30
 
 
+def test_a_parent_without_expressions_lends_nothing():
+    parents = ["def priority(item, bins):\n    pass\n", BEST_FIT]
+    assert all(mutate(parents, "priority", np.random.default_rng(i)) for i in range(60))
+    assert "pass" in mutate(parents[::-1], "priority", np.random.default_rng(0))
+
+
 # ---- bin packing and cap sets -----------------------------------------------------------------------------
 
 
@@ -182,9 +188,29 @@ def test_no_program_packs_below_the_bound_or_with_odd_priorities():
 def test_instances_of_the_or_library_are_read(tmp_path):
     (tmp_path / "binpack.txt").write_text("1\n u4_00\n 10 4 2\n6\n5\n4\n5\n")
     assert read(str(tmp_path / "binpack.txt")) == (Instance(10, (6, 5, 4, 5)),)
-    (tmp_path / "short.txt").write_text("1\n u4_00\n 10 4 2\n6\n")
-    with pytest.raises(UsageError, match="OR-library"):
-        read(str(tmp_path / "short.txt"))
+    for wrong in (
+        "1\n u4_00\n 10 4 2\n6\n",
+        "0\n",
+        "1\nx\n10 0 0\n",
+        "1\nx\n10 1 1\n12\n",
+        "1\nx\n10 1 1\nnan\n",
+    ):
+        (tmp_path / "wrong.txt").write_text(wrong)
+        with pytest.raises(UsageError, match="OR-library"):
+            read(str(tmp_path / "wrong.txt"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_items_with_decimals_fill_bins_that_they_fill_exactly(seed):
+    """Triplets of the OR-library: three items fill a bin, so that the bound is a third of their number."""
+    rng = np.random.default_rng(seed)
+    items = []
+    for _ in range(40):
+        one, other = int(rng.integers(380, 490)), int(rng.integers(250, 300))
+        items += [one / 10, other / 10, (1000 - one - other) / 10]
+    instance = Instance(100.0, tuple(items))
+    assert instance.bound == 40
+    assert pack([instance], lambda calls: [-(bins - item) for item, bins in calls]) == [40]
 
 
 # ---- rewards and policies ---------------------------------------------------------------------------------
@@ -211,6 +237,13 @@ def test_a_linear_policy_acts_in_either_kind_of_actions(base):
     assert env.action_space.contains(policies[-1](np.zeros(2)))
     assert len(scored) == inner.POINTS
     assert len(scored[0]["action"]) == 40  # eight candidates of five steps, priced in one call
+
+
+@pytest.mark.parametrize("steps", [10, 49])
+def test_q_learning_takes_few_steps_as_well(steps):
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base="FrozenLake-v1", steps=steps, trials="")
+    reward = "import numpy as np\ndef reward(observation, action, next_observation):\n    return 0.0, {}"
+    assert tried(env, reward).error == ""
 
 
 @pytest.mark.parametrize(

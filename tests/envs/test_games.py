@@ -57,3 +57,30 @@ def test_the_pool_is_split_by_the_rule(rule):
         assert all(kept >= got for kept, got in pool)
     wants = [wanted(rule, env.unwrapped.threshold, *split) for split in pool]
     assert {"accept", "reject"} == set(wants)
+
+
+@pytest.mark.parametrize("percent", range(1, 101))
+def test_a_split_at_the_threshold_is_not_below_it(percent):
+    for share in range(101):
+        split = round(10.0 - share / 10, 2), round(share / 10, 2)
+        assert wanted("percentage", percent / 100, *split) == ("reject" if share < percent else "accept")
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold", "says"),
+    [
+        ("percentage", 0.3, "less than 30% of"),
+        ("percentage", 0.305, "less than 30.5% of"),
+        ("percentage", 0.57, "less than 57% of"),
+        ("payoff", 100.0, "less than $100.00,"),
+        ("payoff", 0.3, "less than $0.30,"),
+        ("payoff", 0.001, "less than $0.001,"),
+    ],
+)
+def test_the_task_states_the_threshold_that_counts(rule, threshold, says):
+    assert says in hunch.make("hunch/Ultimatum-v0", rule=rule, threshold=threshold).unwrapped.task
+
+
+def test_a_percentage_is_a_share():
+    with pytest.raises(UsageError, match="share from 0 to 1, not 30"):
+        hunch.make("hunch/Ultimatum-v0", threshold=30.0)

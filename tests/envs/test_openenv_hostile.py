@@ -10,7 +10,7 @@ import time
 import pytest
 
 import hunch
-from hunch.core import HunchError
+from hunch.core import HunchError, UsageError
 
 pytest.importorskip("openenv", reason="needs the extra 'openenv'")
 
@@ -143,6 +143,21 @@ def test_a_schema_of_no_form_is_an_error(hostile, schema):
     hostile.schema = schema
     with pytest.raises(HunchError, match=r"No OpenEnv server answers|is not a single text"):
         hunch.make(f"openenv:{hostile.url}", seconds=5.0)
+
+
+def test_no_step_is_made_in_a_session_without_a_reset(hostile):
+    """After a failure the next step would go to a new session, in which no episode has begun."""
+    env = hunch.make(f"openenv:{hostile.url}", seconds=5.0)
+    env.reset(seed=0)
+    sound = hostile.answer
+    hostile.answer = "{"
+    with pytest.raises(HunchError, match="failed: "):
+        env.step("look")
+    hostile.answer = sound
+    with pytest.raises(UsageError, match="call reset before step"):
+        env.step("look")
+    env.reset(seed=0)
+    assert env.step("look")[0] == "You see."
 
 
 def test_a_silent_server_is_late_in_time(hostile):

@@ -107,6 +107,22 @@ def test_where_any_text_is_a_move_the_opponent_sees_its_own_conversation():
     assert len(model.model.prompts) == 2  # the same seed asks for the same sample, which is known
 
 
+def test_episodes_after_a_seeded_one_repeat_as_well():
+    def moves():
+        env = hunch.make(f"{__name__}:Sticks", max_steps=40, opponent="uniform")
+        chosen = []
+        for episode in range(8):
+            env.reset(seed=5 if episode == 0 else None)
+            over = False
+            while not over:
+                _, _, terminated, truncated, info = env.step("take 1")
+                over = terminated or truncated
+                chosen.append(info["event"])
+        return chosen
+
+    assert moves() == moves()
+
+
 def test_it_is_an_environment_of_one_player_that_copies_and_keeps_the_contract():
     env, _ = against(Sticks, "take 2")
     hunch.envs.check(env)

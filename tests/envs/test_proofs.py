@@ -7,6 +7,8 @@ import pytest
 
 from hunch.core import UsageError
 from hunch.envs.proofs import kernel, logic
+from hunch.envs.proofs.english import english
+from hunch.envs.proofs.formaliser import parsed
 from hunch.envs.proofs.logic import Formula, Goal, read
 
 
@@ -88,3 +90,11 @@ def test_a_formula_is_compared_by_its_parts():
     p = Formula("p")
     assert Goal.of([p, p], p).hypotheses == (p,)
     assert Goal.of([p], p).closed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a -> b |- ~a | b", "a, ~a |- false", "|- ~~a -> a", "it & a |- it", "p -> q, ~q |- ~p", "|- ~(a & b)"],
+)
+def test_the_scripted_formaliser_reads_the_english_of_any_atoms(text):
+    assert parsed(english(read(text))) == read(text)

@@ -86,6 +86,8 @@ def test_the_reward_is_the_share_of_constraints_that_are_met():
         Constraints(kinds="length,rhyme")
     with pytest.raises(UsageError, match="not 'nothing'"):
         Constraints(kinds=" ,")
+    with pytest.raises(UsageError, match="kinds names length twice"):
+        Constraints(kinds="length,word,length")
 
 
 def test_what_excludes_each_other_is_not_asked():

@@ -105,6 +105,19 @@ def test_a_wrong_call_is_an_invalid_move_that_says_why(action: str, says: str) -
     assert (reward, terminated, truncated, made.score) == (0.0, False, False, None)
 
 
+def test_a_whole_number_is_an_integer_and_true_is_no_number() -> None:
+    def repeat(text: str, times: int | None, unit: Literal[1, 2] = 1) -> str:
+        """Repeat a text."""
+        return text * (times or 0)
+
+    made = Tools([repeat], task="Repeat.")
+    made.reset(seed=0)
+    assert made.step(call("repeat", text="ab", times=2.0))[0] == "repeat returned: abab"
+    assert made.calls[0].arguments == {"text": "ab", "times": 2}
+    assert "does not fit" in made.step(call("repeat", text="ab", times=1.5))[0]
+    assert "does not fit" in made.step(call("repeat", text="ab", times=1, unit=True))[0]
+
+
 def test_a_tool_that_hangs_ends_the_call_and_not_the_run() -> None:
     made = env(endless, seconds=0.2)
     assert "no result within 0.2 seconds" in made.step(call("endless"))[0]
@@ -154,6 +167,15 @@ def test_several_tasks_are_drawn_by_seed_and_scored_apart() -> None:
         made.reset(seed=seed)
         seen[made.asked] = made.step("one")[1]
     assert seen == {"Say one.": 1.0, "Say two.": 0.0}
+
+
+def test_a_task_seed_fixes_the_task_over_episodes() -> None:
+    made = Tools([add], task=[f"Say {n}." for n in range(10)])
+    tasks = set()
+    for seed in range(10):
+        made.reset(seed=seed, options={"task_seed": 3})
+        tasks.add(made.asked)
+    assert len(tasks) == 1
 
 
 def test_it_keeps_the_contract_and_copies_are_apart() -> None:

@@ -1,9 +1,13 @@
+from typing import ClassVar
+
 import pytest
 
 import hunch.envs
 from hunch.core import InadmissibleActionError, State, UsageError
+from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.household.env import HouseholdPick
-from hunch.envs.wrappers import History
+from hunch.envs.wrappers import History, Written
+from hunch.rl.episodes import play
 
 
 def test_history_tells_pairs_beside_the_observation():
@@ -52,3 +56,33 @@ def test_no_history_is_none():
 def test_a_negative_history_is_refused():
     with pytest.raises(UsageError, match="-1"):
         hunch.envs.make("hunch/FrozenLake-v0", history=-1)
+
+
+class Paying(TextEnv):
+    """Two players by turns; each move pays who makes it, at the cost of the other."""
+
+    metadata: ClassVar = {"render_modes": ["ansi"], "players": 2}
+    offers = ()
+
+    def _begin(self, options):
+        self.mover, self.paid = 0, [0.0, 0.0]
+        return Outcome("Your move.", ("go", "stay"))
+
+    def _move(self, action):
+        self.paid = [1.0, -1.0] if self.mover == 0 else [-1.0, 1.0]
+        self.mover = 1 - self.mover
+        return Outcome("Your move.", ("go", "stay"), self.paid[0])
+
+    def _extras(self):
+        return {"player": self.mover, "rewards": self.paid}
+
+
+def test_a_refused_text_pays_no_player_again():
+    env = Written(Paying(max_steps=4))
+    env.reset(seed=0)
+    assert env.step("go")[4]["rewards"] == [1.0, -1.0]
+    assert "rewards" not in env.step("fly")[4]
+
+    texts = iter(["go", "fly", "fly", "fly"])
+    steps = list(play(Written(Paying(max_steps=4)), lambda state: next(texts), seed=0))
+    assert sum(step.reward for step in steps if step.stream == 0) == 1.0

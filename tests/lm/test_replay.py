@@ -216,6 +216,7 @@ def test_clear_all_by_model_and_by_age(file: Path) -> None:
     link.close()
     assert archive.count(older_than=1) == archive.clear(older_than=1) == 12
     assert archive.clear("scripted:overlap", older_than=1) == 0
+    assert archive.clear(older_than=1e6) == archive.clear(older_than=float("inf")) == 0
     assert archive.clear("scripted:first") == 1
     before = file.stat().st_size
     assert archive.clear() == 50

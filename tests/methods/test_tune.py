@@ -368,6 +368,13 @@ def test_conversations_are_learnt_as_the_policy_reads_them(tmp_path):
         assert all(transcript(each.state) == acting for each in learnt)
 
 
+def test_demonstrations_are_those_of_the_lines_in_use(tmp_path):
+    file = tmp_path / "p.jsonl"
+    file.write_text("".join(json.dumps({"prompt": f"p{i}", "completion": f"c{i}"}) + "\n" for i in range(6)))
+    env = hunch.make("hunch/Prompts-v0", file=str(file), first=1, count=2)
+    assert env.unwrapped.examples == (("p1", ("c1",)), ("p2", ("c2",)))
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -376,6 +383,7 @@ def test_conversations_are_learnt_as_the_policy_reads_them(tmp_path):
         ('{"prompt": ""}', "Line 2 of .* needs a prompt"),
         ('{"prompt": [{"role": "user"}]}', "Line 2 of .* needs a prompt"),
         ('{"prompt": [{"role": "robot", "content": "x"}]}', "Line 2 of .* needs a prompt"),
+        ('{"prompt": [{"role": ["user"], "content": "x"}]}', "Line 2 of .* needs a prompt"),
         ("[1]", "Line 2 of .* has no prompt"),
     ],
 )
@@ -384,6 +392,55 @@ def test_a_bad_line_is_named(tmp_path, line, said):
     file.write_text(f'{{"prompt": "go"}}\n{line}\n')
     with pytest.raises(UsageError, match=said):
         hunch.make("hunch/Prompts-v0", file=str(file))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "p", "completion": "c", "label": "good"},
+        {"prompt": "p", "completion": "c", "reward": None},
+        {"prompt": "p", "question": "q", "right": "yes"},
+        {"prompt": "p", "question": "q", "right": float("nan")},
+    ],
+)
+def test_a_reward_that_is_no_number_is_named_with_its_line(tmp_path, row):
+    file = tmp_path / "answers.jsonl"
+    sound = {name: 1 if name in ("label", "reward", "right") else value for name, value in row.items()}
+    file.write_text(json.dumps(sound) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(UsageError, match=r"Line 2 of .* needs a number as"):
+        read_data(file, "hunch/Prompts-v0", {})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "p", "completion": "c", "label": "good"},
+        {"prompt": "p", "chosen": "c", "rejected": 3},
+        {"prompt": "p", "question": "q", "right": "yes"},
+    ],
+)
+def test_empty_lines_of_a_file_of_answers_count_in_messages(tmp_path, row):
+    file = tmp_path / "answers.jsonl"
+    good = {name: {"good": 1, 3: "d", "yes": 1}.get(value, value) for name, value in row.items()}
+    file.write_text("\n" + json.dumps(good) + "\n\n" + json.dumps(row) + "\n")
+    with pytest.raises(UsageError, match=r"Line 4 of .* needs"):
+        read_data(file, "hunch/Prompts-v0", {})
+
+
+def test_an_answer_named_like_a_column_is_an_answer(tmp_path):
+    file = tmp_path / "data.jsonl"
+    sides = ("right", "left")
+    answers = [{"prompt": "Left or right?", "completion": text, "label": text == "right"} for text in sides]
+    file.write_text("".join(json.dumps(row) + "\n" for row in answers))
+    data = read_data(file, "hunch/Prompts-v0", {})
+    assert [(own.actions, own.rewards) for own in data.episodes] == [
+        (("right",), (1.0,)),
+        (("left",), (0.0,)),
+    ]
+    episode = {"observations": ["a", "b"], "admissible": [["prompt"], None], "actions": ["prompt"]}
+    episode |= {"rewards": [1.0], "terminated": True, "truncated": False}
+    file.write_text(json.dumps(episode) + "\n")
+    assert read_data(file, "hunch/Prompts-v0", {}).episodes[0].actions == ("prompt",)
 
 
 # ---- bad input --------------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ import json
 import pytest
 
 from hunch.cli.main import main
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, Memoryless, UsageError
 from hunch.envs import make
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.dataset import load
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_json, read_lines
+from hunch.runs.loading import load_agent
 from hunch.runs.record import DISCARDED, collect, parse_mix
 
 LAKE = "hunch/FrozenLake-v0"
@@ -87,6 +88,29 @@ def test_the_oracle_of_the_kitchen_serves_the_best_way(task):
     (episode,) = data.episodes
     assert episode.success
     assert sum(episode.rewards) == pytest.approx(1.110284 if task == "Tomato" else 1.338102, abs=1e-6)
+
+
+class Counting(Memoryless):
+    """Goes right until it has seen a step to the right, and down from then on."""
+
+    def __init__(self):
+        super().__init__(lambda states, rng: [])
+        self.seen = 0
+
+    def act(self, states):
+        return ["Go Down" if self.seen else "Go Right" for _ in states]
+
+    def observe(self, transitions):
+        self.seen += len(transitions)
+
+
+def test_an_agent_that_remembers_sees_the_steps_that_are_recorded(tmp_path, monkeypatch):
+    execute(RunConfig(method="zero-shot", env=LAKE, lm="uniform", steps=20), tmp_path / "r")
+    agent, config = load_agent(tmp_path / "r")
+    monkeypatch.setattr(agent, "player", lambda seed: Counting())
+    monkeypatch.setattr("hunch.runs.record.load_agent", lambda folder: (agent, config))
+    data = collect(LAKE, {}, parse_mix(f"agent:{tmp_path / 'r'}"), 3)
+    assert [action for episode in data.episodes for action in episode.actions][:2] == ["Go Right", "Go Down"]
 
 
 def test_by_the_command_with_a_run_as_behaviour(tmp_path, monkeypatch, capsys):

@@ -445,6 +445,13 @@ def lake_in_words(env=None, **options):
         (lambda: hunch.evaluate("dqn", LAKE), "'dqn' is a text, not an agent: train or load one first"),
         (lambda: hunch.evaluate(Rarest(), LAKE, "3"), "episodes must be a whole number, not '3'"),
         (lambda: hunch.evaluate(Rarest(), LAKE, 0), "episodes must be at least 1, not 0"),
+        (lambda: hunch.evaluate(Rarest(), LAKE, 1, seed=-1), "seed must be at least 0, not -1"),
+        (lambda: hunch.evaluate(Rarest(), LAKE, 1, threads=0), "threads must be from 1 to 1024, not 0"),
+        (
+            lambda: hunch.evaluate(Rarest(), LAKE, 1, episodes_per_player=1.5),
+            "episodes_per_player must be a whole number or none, not 1.5",
+        ),
+        (lambda: hunch.Trained(Rarest(), seed=-1), "seed must be at least 0, not -1"),
         (lambda: hunch.load("run", step="x"), "step must be a whole number, not 'x'"),
         (lambda: hunch.audition(None), "lm is a model, its spec such as 'minilm', or a list of these"),
         (lambda: hunch.audition("uniform", roles=[3]), "roles must be text, not 3"),

@@ -9,10 +9,10 @@ Algorithm (Ahmadian et al., "Back to Basics: Revisiting REINFORCE-Style Optimiza
 
 With one pass over one batch the ratio is 1, and PPO's clipped surrogate has this gradient.
 
-With ``confidence`` (ours) a model that chooses among answers learns how sure it may be. If the return is 1 for
-the right answer and 0 for others, the mean of  return - pi(answer)  is  p(answer is right) - pi(answer), so
-that the policy comes to rest where its probabilities are those of being right. A group's standard deviation,
-by which GRPO divides, would spoil that: where one answer is right, all differences would count alike.
+With ``confidence`` (ours) a model that chooses among answers learns how sure it may be. If the return is 1
+for the right answer and 0 for others, the mean of  return - pi(answer)  is  p(answer is right) - pi(answer),
+so that the policy comes to rest where its probabilities are those of being right. A group's standard
+deviation, by which GRPO divides, would spoil that: all differences would count alike.
 """
 
 from __future__ import annotations

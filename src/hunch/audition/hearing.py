@@ -24,7 +24,7 @@ from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.hearing import USELESS
 from hunch.lm.registry import load
 from hunch.lm.ways import WAYS, Way
-from hunch.ranges import PositiveInt, Share, check_value
+from hunch.ranges import NonNegativeInt, PositiveInt, Share, check_value
 from hunch.rl.calibration import Bin, calibration_error, error_by_chance, reliability
 from hunch.rl.rollout import TextEnvironment
 from hunch.rl.world import name_of
@@ -82,7 +82,9 @@ def audition(
         HunchError: if a model fails; earlier answers are kept, and the same call continues after them.
     """
     check_value("questions", questions, PositiveInt)
+    check_value("seed", seed, NonNegativeInt)
     check_value("worth", worth, Share)
+    check_value("most", most, PositiveInt | None)
     models_given = [lm] if isinstance(lm, str) or hasattr(lm, "verbs") else lm
     if not isinstance(models_given, (list, tuple)):
         raise UsageError(f"lm is a model, its spec such as 'minilm', or a list of these, not {lm!r}.")
@@ -120,8 +122,12 @@ def audition(
                 stand_ins: tuple[Heard | None, Heard | None] = (None, None)
                 if bed and not stopped:
                     key = role.draw, bed.env
-                    asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
-                    stand_ins = stand_ins_of(role, bed, asked, seed)
+                    try:
+                        asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
+                    except UsageError as error:  # there is no question to ask
+                        lacking = str(error).rstrip(".")
+                    else:
+                        stand_ins = stand_ins_of(role, bed, asked, seed)
                 for spec, model in models.items():
                     what = f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask"
                     progress(f"{what}{pace.left()}")

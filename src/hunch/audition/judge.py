@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
-from hunch.core import Transition, World
+from hunch.core import Transition, UsageError, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import one_way
@@ -117,6 +117,9 @@ def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
     """Play until there are n episodes, half of which met the objective, in an order drawn by the seed.
 
     The solver plays every other episode, with a tenth of its actions random; random play fills the rest.
+
+    Raises:
+        UsageError: if no episode met the objective, or each one did: then a judge has nothing to tell apart.
     """
     env, rng = bed.make(seed), np.random.default_rng(seed)
     wanted = {True: n // 2, False: n - n // 2}
@@ -127,6 +130,9 @@ def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
             kept.append(steps)
         if not any(wanted.values()):
             break
+    for met, lacking in wanted.items():
+        if lacking and not any(steps[-1].success == met for steps in kept):
+            raise UsageError(f"{'No' if met else 'Each'} episode that was played met the objective.")
     return [kept[i] for i in rng.permutation(len(kept))]
 
 

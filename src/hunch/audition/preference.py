@@ -44,7 +44,11 @@ class Compared(NamedTuple):
 
 
 def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
-    """Draw pairs of captions of one episode that differ in text and progress: n questions in two orders."""
+    """Draw pairs of captions of one episode that differ in text and progress: n questions in two orders.
+
+    Raises:
+        UsageError: if there are none.
+    """
     if bed is pictures.BED:
         return _drawn_pictures(-(-n // 2), seed)
     rng = np.random.default_rng(seed)
@@ -54,6 +58,8 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     possible: list[Compared] = []
     for episode in episodes.values():
         possible += _of_episode(episode, rng)
+    if not possible:
+        raise UsageError("No two captions of an episode differ in text and progress.")
     chosen = rng.permutation(len(possible))[: -(-n // 2)]
     return [possible[i] for i in sorted(chosen)]
 

@@ -113,7 +113,7 @@ class Scores:
 
 
 Draw: TypeAlias = Callable[[Bed, int, int], Any]
-"""Function that draws n questions of a bed by a seed."""
+"""Function that draws n questions of a bed by a seed; a UsageError says why there are none."""
 
 
 @dataclass(frozen=True)
@@ -217,12 +217,17 @@ def moments(bed: Bed, n: int, seed: int, *, skill: float = 0.5, each: int = 4) -
         seed: Seed of episodes and draws.
         skill: Share of the steps in which the player follows the solver.
         each: Maximum number of states per episode.
+
+    Raises:
+        UsageError: if no state has both right and wrong actions.
     """
     rng, drawn = np.random.default_rng(seed), list[Moment]()
     for seen in _episodes(bed, n, seed, rng, skill):
         drawn += [seen[i] for i in sorted(rng.permutation(len(seen))[:each])]
         if len(drawn) >= n:
             break
+    if not drawn:
+        raise UsageError("No state was seen in which some actions are right and others are wrong.")
     return drawn[:n]
 
 

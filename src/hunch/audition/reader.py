@@ -36,9 +36,13 @@ def readings(lm: LanguageModel, drawn: Sequence[Seen], seed: int, manner: Manner
 
 
 def by_frequency(drawn: Sequence[Seen], seed: int) -> Scores:
-    """Return the scores of the stand-in: the most frequent values of pictures that were not drawn."""
+    """Return the scores of the stand-in: the most frequent values of pictures that were not drawn.
+
+    If all were drawn, it takes those of all pictures.
+    """
     shown = {seen.picture for seen in drawn}
     others = [seen.facts for seen in stored().seen if seen.picture not in shown]
+    others = others or [seen.facts for seen in stored().seen]
     frequent = {}
     for name in stored().schema.fields:
         [(value, _)] = Counter(facts[name] for facts in others).most_common(1)

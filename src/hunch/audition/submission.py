@@ -101,7 +101,7 @@ def submission(model: LanguageModel, usual: Audition, blank: Audition) -> Submis
         UsageError: if there are too few questions, an audition ended early, or nothing could be asked.
     """
     if early := usual.stopped or blank.stopped:
-        raise UsageError(f"An audition that ended early makes no rows to submit: {early}.")
+        raise UsageError(f"An audition that ended early makes no rows to submit: {early.rstrip('.')}.")
     without_task = {(line.heard.role, line.heard.env): line.heard for line in blank.lines}
     rows: dict[tuple[str, str], Row] = {}
     for line in usual.lines:
@@ -154,11 +154,14 @@ def check(made: Submission, what: str) -> None:
             raise UsageError(f"{what} has a row for {row.role!r}, which is no role.")
         if row.way and row.way not in WAYS:
             raise UsageError(f"{where}: there is no way of asking {row.way!r}.")
-        shares = (row.ability, row.low, row.high, row.uninformed, row.words, row.blank, row.unread)
+        shares = [row.ability, row.low, row.high, row.uninformed, row.words, row.blank, row.unread]
+        shares.append(row.calibration_error)  # a mean difference of probabilities
         if not all(share is None or 0 <= share <= 1 for share in shares):
             raise UsageError(f"{where}: scores are between 0 and 1.")
         if not row.low <= row.ability <= row.high:
             raise UsageError(f"{where}: the ability {row.ability:g} is outside its interval.")
+        if row.questions < 1:
+            raise UsageError(f"{where}: a row needs at least one question, not {row.questions}.")
         if not all(isfinite(x) and x >= 0 for x in (row.tokens_read, row.tokens_written, row.seconds)):
             raise UsageError(f"{where}: tokens and seconds are numbers of at least 0.")
     for role in dict.fromkeys(row.role for row in made.rows):

@@ -124,7 +124,7 @@ class Constraints(TextEnv):
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if there is no such kind or part.
+        UsageError: if there is no such kind or part, or a kind is named twice.
     """
 
     offers = ("free_text", "events")
@@ -146,6 +146,8 @@ class Constraints(TextEnv):
         unknown = [kind for kind in self.kinds if kind not in KINDS] if self.kinds else ["nothing"]
         if unknown:
             raise UsageError(f"kinds takes {', '.join(KINDS)}, separated by commas, not {unknown[0]!r}.")
+        if twice := next((kind for kind in self.kinds if self.kinds.count(kind) > 1), ""):
+            raise UsageError(f"kinds names {twice} twice: a request has at most one constraint of a kind.")
         self.most = most
         self.part: Part = part
         self.held_out = held_out

@@ -47,12 +47,16 @@ def good_outcomes(payoffs: Payoffs, concept: Concept) -> list[int]:
     return [i for i, fits in enumerate(good[concept]) if fits]
 
 
+ROUNDING: Final = 1e-9
+"""Difference of two amounts of money that rounding explains: 0.28 * 10 is above 2.8."""
+
+
 def wanted(rule: Rule, threshold: float, proposer: float, responder: float) -> str:
     """Return the user's preferred answer to a proposal."""
     total = proposer + responder
     refused = {
-        "percentage": responder < threshold * total,
-        "payoff": responder < threshold,
+        "percentage": responder < threshold * total - ROUNDING,
+        "payoff": responder < threshold - ROUNDING,
         "equality": abs(proposer - responder) > 0.005,
     }
     return "reject" if refused[rule] else "accept"
@@ -150,6 +154,9 @@ class Ultimatum(OneMove):
         pool_seed: Seed of the pool.
         max_steps: Step limit of an episode, which always has one step.
         render_mode: ``"ansi"``.
+
+    Raises:
+        UsageError: if the threshold of ``percentage`` is above 1.
     """
 
     _choices = ("accept", "reject")
@@ -165,12 +172,15 @@ class Ultimatum(OneMove):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
+        if rule == "percentage" and threshold > 1:
+            raise UsageError(f"The threshold of a percentage is a share from 0 to 1, not {threshold:g}.")
         self.rule, self.threshold = rule, threshold
         rng = np.random.default_rng(pool_seed)
         self.pool = [_split(rule, rng) for _ in range(splits)]
+        is_in_cents = abs(round(threshold, 2) - threshold) < ROUNDING
         refused = {
-            "percentage": f"less than {threshold:.0%} of the money",
-            "payoff": f"less than ${threshold:.2f}",
+            "percentage": f"less than {100 * threshold:g}% of the money",
+            "payoff": f"less than ${threshold:.2f}" if is_in_cents else f"less than ${threshold:g}",
             "equality": "not half of the money",
         }
         self.task = f"reject a proposal if what you get is {refused[rule]}, and accept any other"

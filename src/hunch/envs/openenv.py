@@ -378,7 +378,8 @@ class OpenEnv(TextEnv):
         return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
     def close(self) -> None:
-        """End the session with the server."""
+        """End the session with the server, and with it the episode."""
+        self._running = False
         client, self._client = self._client, None
         if client is not None:
             client.close()

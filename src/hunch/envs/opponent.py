@@ -59,7 +59,8 @@ class Against(gymnasium.Wrapper[str, "str | int", str, "str | int"]):
             name = self.env.spec.id if self.env.spec else type(self.env.unwrapped).__name__
             raise UsageError(f"{name} is no game of several players: leave opponent out.")
         self.turns = {}
-        self.random = np.random.default_rng(seed)
+        if seed is not None:  # else it goes on, as the generator of the game does
+            self.random = np.random.default_rng(seed)
         observation, _, _, _, info = self._until_free(observation, 0.0, False, False, info)
         return observation, info
 

@@ -10,12 +10,13 @@ the line in ``next_state.raw``; no policy sees them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hunch.core import PlainPrompt, State, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
+from hunch.numbers import number as as_number
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.text_files import read_lines
 
@@ -49,14 +50,20 @@ class Prompts(TextEnv):
         rows = list(read(file, "prompt")) if file else sums
         self.rows = rows[first : None if count is None else first + count]
         if not self.rows:
-            raise UsageError(f"first and count leave none of the {len(rows)} prompts in {file}.")
+            place = f"in {file}" if file else "of the example"
+            raise UsageError(f"first and count leave none of the {len(rows)} prompts {place}.")
         with_options = sum("options" in row for row in rows)
         if with_options not in (0, len(rows)):
-            raise UsageError(f"{with_options} of the {len(rows)} prompts in {file} have options: all or none.")
+            raise UsageError(
+                f"{with_options} of the {len(rows)} prompts in {file} have options: all or none."
+            )
         if with_options:
             self.offers = ("raw",)  # actions are listed
         self.row, self.over = self.rows[0], False
-        self.examples = tuple((_hashable(r["prompt"]), (r["completion"],)) for r in rows if "completion" in r)
+        # Of these lines only: the others may be held out from training.
+        self.examples = tuple(
+            (_hashable(row["prompt"]), (row["completion"],)) for row in self.rows if "completion" in row
+        )
 
     @property
     def prompts(self) -> list[State]:
@@ -104,9 +111,15 @@ def _hashable(prompt: PlainPrompt) -> PlainPrompt:
 
 
 def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Read JSON lines as :func:`numbered` does, without their numbers."""
+    return (row for _, row in numbered(file, *columns))
+
+
+def numbered(file: str, *columns: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Read JSON lines that have one of these columns, and also a prompt unless the column is ``text``.
 
-    Messages become pairs of speaker and content.
+    Each comes with its number in the file, in which empty lines count. Messages become pairs of speaker and
+    content.
 
     Raises:
         UsageError: if a line lacks them; the message has its number.
@@ -117,7 +130,7 @@ def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
         raise UsageError(f"{file} cannot be read: name a file with lines of JSON.") from error
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield _row(line, f"Line {number} of {file}", columns)
+            yield number, _row(line, f"Line {number} of {file}", columns)
 
 
 def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
@@ -125,6 +138,8 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         row = json.loads(line)
     except ValueError:
         raise UsageError(f"{where} is not JSON.") from None
+    except RecursionError:
+        raise UsageError(f"{where} is nested too deep.") from None
     if not isinstance(row, dict) or not set(columns) & row.keys():
         raise UsageError(f"{where} has no {' or '.join(columns)}.")
     if "text" not in row and not _is_prompt(row.get("prompt")):
@@ -155,25 +170,36 @@ def _check_options(row: Mapping[str, Any], where: str) -> None:
 def _is_prompt(prompt: Any) -> bool:
     if not isinstance(prompt, list):
         return isinstance(prompt, str) and bool(prompt)
-    are_messages = all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in prompt)
+    are_messages = all(
+        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
+        for m in prompt
+    )
     return are_messages and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
 
 
-def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str, float]]:
+def results(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> dict[str, dict[str, float]]:
     """Return recorded results of prompts by question and prompt; repeated results are averaged.
 
+    Args:
+        rows: The lines of a file with their numbers.
+        file: Its name, for messages.
+
     Raises:
-        UsageError: if questions are missing, there is one prompt only, or all results are equal.
+        UsageError: if questions are missing, a result is no number, there is one prompt only, or all results
+            are equal.
     """
     by_question: dict[str, dict[str, list[float]]] = {}
     prompts: set[str] = set()
     different: set[float] = set()  # results
-    for number, row in enumerate(rows, 1):
+    for number, row in rows:
         if not str(row.get("question", "")).strip():
             raise UsageError(
                 f"Line {number} of {file} has no question, without which prompts cannot be chosen."
             )
-        question, prompt, result = str(row["question"]), shown(row["prompt"]), float(row["right"])
+        result = as_number(row.get("right"))
+        if result is None:
+            raise UsageError(f"Line {number} of {file} needs a number as right, such as 1 or 0.")
+        question, prompt = str(row["question"]), shown(row["prompt"])
         by_question.setdefault(question, {}).setdefault(prompt, []).append(result)
         prompts.add(prompt)
         different.add(result)

@@ -122,6 +122,14 @@ class Tool:
                 return f"{json.dumps(value)[:60]} does not fit {name}: {json.dumps(properties[name])[:200]}"
         return ""
 
+    def taken(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments as the tool takes them: a whole number as an integer where it asks for one.
+
+        JSON knows one kind of number, and 3.0 is no size of a list in Python.
+        """
+        properties = self.parameters.get("properties", {})
+        return {name: _whole(value, properties.get(name)) for name, value in arguments.items()}
+
 
 @dataclass(frozen=True)
 class Call:
@@ -163,7 +171,7 @@ class Tools(TextEnv):
 
     Args:
         tools: Functions, or objects of :class:`Tool`.
-        task: The task in words; or several, of which an episode draws one.
+        task: The task in words; or several, of which an episode draws one; ``task_seed`` fixes it.
         score: The reward of a final answer. With several tasks: called with the task first.
         max_steps: Step limit of an episode.
         seconds: Time limit of a call. A function that goes on after it is left alone.
@@ -216,7 +224,7 @@ class Tools(TextEnv):
         if options:
             raise UsageError(f"Tools has no reset option {next(iter(options))!r}.")
         self.calls = []
-        self.asked = self.tasks[int(self.np_random.integers(len(self.tasks)))]
+        self.asked = self.tasks[int(self.task_random.integers(len(self.tasks)))]
         listed = "\n".join(json.dumps(tool.schema()["function"]) for tool in self.tools.values())
         self.task = (
             f"{self.asked}\n\nYou can call tools. A call is one JSON object and nothing else, such as "
@@ -242,6 +250,7 @@ class Tools(TextEnv):
         problem = self._wrong(name, arguments, action)
         if problem:
             return self._refused(f"The call is refused: {problem}.")
+        arguments = self.tools[name].taken(arguments)
         result, error = self._called(self.tools[name], arguments)
         self.calls.append(Call(name, arguments, result, error))
         if error:
@@ -326,8 +335,10 @@ def _fits(value: Any, schema: Any) -> bool:
     """Return whether a value has the type that a schema names."""
     if not isinstance(schema, Mapping):
         return True
-    if "enum" in schema:
-        return value in schema["enum"]
+    if "enum" in schema:  # True equals 1 in Python, and is no number in JSON
+        return any(
+            value == one and isinstance(value, bool) == isinstance(one, bool) for one in schema["enum"]
+        )
     if "anyOf" in schema:
         return any(_fits(value, part) for part in schema["anyOf"])
     kinds = schema.get("type", ())
@@ -339,3 +350,20 @@ def _fits(value: Any, schema: Any) -> bool:
     if isinstance(value, float) and value.is_integer() and "integer" in kinds:
         return True  # as JSON schema has it, which knows one kind of number
     return any(isinstance(value, _PYTHON_TYPES.get(kind, (object,))) for kind in kinds)
+
+
+def _whole(value: Any, schema: Any) -> Any:
+    """Return a float without decimals as an integer, if its schema names integers and no other numbers."""
+    if not isinstance(value, float) or not value.is_integer():
+        return value
+    kinds = _kinds(schema)
+    return int(value) if "integer" in kinds and "number" not in kinds else value
+
+
+def _kinds(schema: Any) -> set[str]:
+    """Return the types that a schema names, in each of its alternatives."""
+    if not isinstance(schema, Mapping):
+        return set()
+    kinds = schema.get("type", ())
+    kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+    return kinds.union(*map(_kinds, schema.get("anyOf", ())))

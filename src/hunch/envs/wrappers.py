@@ -155,6 +155,7 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
             observation, reward, terminated, truncated, info = self.env.step(text)
         else:
             refused = {**self._info, "success": False, "event": REFUSED}
+            refused.pop("rewards", None)  # those of the step before; the common reward of this one is 0
             observation, reward, terminated, truncated, info = REFUSED, 0.0, False, False, refused
         truncated = truncated or not (self.left or terminated)
         self.left *= not (terminated or truncated)

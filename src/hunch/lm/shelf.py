@@ -83,7 +83,6 @@ class Shelved:
         licence: The licence of the weights.
         terms: Terms that a person has to accept first; empty if the licence has none.
         archive: The archive that the packages hold; None if they hold the file itself.
-        hub: Name of the model on the Hugging Face hub, in full precision; empty if unknown.
     """
 
     name: str
@@ -95,7 +94,6 @@ class Shelved:
     licence: str = "Apache-2.0"
     terms: str = ""
     archive: Archive | None = None
-    hub: str = ""
 
     @property
     def path(self) -> Path:
@@ -133,7 +131,6 @@ SHELF: Final = {
             "SmolLM2-135M-Instruct.Q4_1.gguf",
             98_362_432,
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         ),
         Shelved(
             "gemma3-270m",
@@ -144,7 +141,6 @@ SHELF: Final = {
             "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
             "Gemma",
             GEMMA,
-            hub="google/gemma-3-270m",
         ),
         Shelved(
             "qwen-coder-0.5b",
@@ -153,7 +149,6 @@ SHELF: Final = {
             "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
             491_400_064,
             "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            hub="Qwen/Qwen2.5-Coder-0.5B-Instruct",
         ),
         Shelved(
             "qwen-coder-1.5b",
@@ -162,7 +157,6 @@ SHELF: Final = {
             "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
             1_117_320_768,
             "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            hub="Qwen/Qwen2.5-Coder-1.5B-Instruct",
         ),
         Shelved(
             "mpnet",
@@ -183,7 +177,6 @@ SHELF: Final = {
                     "vocab.txt",
                 ),
             ),
-            hub="sentence-transformers/all-mpnet-base-v2",
         ),
     )
 }

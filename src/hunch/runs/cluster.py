@@ -27,8 +27,8 @@ from hunch.runs.processes import thread_limits
 
 RETRIES = 5
 """Number of times that a run is restarted after its worker or machine was lost."""
-FILES = ("config.json", *STREAMS, str(BEST), str(CHECKPOINT), "summary.json", "failure.txt")
-"""Files to copy, in the order of writing: lines precede the checkpoint that counts them."""
+LAST = (*STREAMS, str(BEST), str(CHECKPOINT), "summary.json", "failure.txt")
+"""Files to copy after all others, in the order of writing: lines precede the checkpoint that counts them."""
 
 
 class Home:
@@ -48,9 +48,12 @@ class Home:
 
 
 def pack(folder: Path) -> dict[str, bytes]:
-    """Read a run's files."""
-    kept = (str(file_of(step)) for step in kept_steps(folder))
-    return {name: (folder / name).read_bytes() for name in (*kept, *FILES) if (folder / name).exists()}
+    """Read a run's files, whatever the agent or a board keeps there, in the order in which to write them."""
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    # Hidden files belong to this machine, such as the lock, and partial ones to a process that was killed.
+    names = [str(file) for file in files if not file.name.startswith(".") and file.suffix != ".tmp"]
+    order = [*(name for name in names if name not in LAST), *(name for name in LAST if name in names)]
+    return {name: (folder / name).read_bytes() for name in order}
 
 
 def unpack(folder: Path, files: dict[str, bytes]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hunch.core import HunchError, UsageError
 from hunch.lm.backends.folders import MODEL
-from hunch.lm.shelf import SHELF, Shelved
+from hunch.lm.shelf import SHELF
 from hunch.printable import printable
 from hunch.runs.files import read_json
 from hunch.runs.stored import read_record
@@ -141,19 +141,14 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
     lines += ["", "One run, one seed: no claim about the method.", "", "## Settings of the method", ""]
     lines += ["| setting | value |", "|---|---|"]
     lines += [f"| `{key}` | {printable(str(value))} |" for key, value in run["options"].items()]
-    lines += ["", "## Load it in Python, in this folder", "", "```python", *_loading(folder, shelved), "```"]
+    lines += ["", "## Load it in Python, in this folder", "", "```python", *_loading(folder), "```"]
     if not (folder / GGUF_FILE).is_file():
         lines += ["", "For llama.cpp, convert `transformers/` with its convert_hf_to_gguf.py."]
     return "\n".join(lines) + "\n"
 
 
-def _loading(folder: Path, shelved: Shelved | None) -> list[str]:
-    """Return lines of Python that load the forms of an exported model.
-
-    Args:
-        folder: The folder of the exported model.
-        shelved: The model at the start, if it is one of the shelf.
-    """
+def _loading(folder: Path) -> list[str]:
+    """Return lines of Python that load the forms of an exported model."""
     lines = [
         "from transformers import AutoModelForCausalLM, AutoTokenizer",
         "",
@@ -163,8 +158,6 @@ def _loading(folder: Path, shelved: Shelved | None) -> list[str]:
     if not (folder / ADAPTER).is_dir():
         return lines
     base = str(_json(folder / ADAPTER / "adapter_config.json").get("base_model_name_or_path", ""))
-    if shelved is not None:
-        base = shelved.file  # which was trained; the adapter names the same model in full precision
     lines += ["", "# or the adapter, beside the model at the start:"]
     if not base.endswith(".gguf"):
         loaded = f'model = AutoPeftModelForCausalLM.from_pretrained("{ADAPTER}")'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import Episode, HunchError, State, Transition, UsageError
+from hunch.core import Episode, HunchError, Player, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.offers import CountsEpisodes, HasExamples, HasOracle
 from hunch.envs.prompts import shown
@@ -22,7 +23,8 @@ from hunch.ranges import PositiveInt, Share, check_value
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
 from hunch.rl.recording import Recording
-from hunch.rl.rollout import TextEnvironment
+from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.rl.world import advance
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
@@ -161,14 +163,26 @@ def _episodes(
         yield from _replayed(Path(argument), env, env_id, behaviour)
         return
     rng = np.random.default_rng(seeds)
+    played: Callable[[int], Iterator[Transition]]
     if kind == "agent":
         _same_environment(Path(argument), env_id)
-    act = _writer(argument, rng, group) if kind == "write" else _policy(kind, argument, env, rng)
+        agent, _ = load_agent(argument)
+        played = partial(_lived, env, agent.player(int(rng.integers(2**31))))
+    else:
+        act = _writer(argument, rng, group) if kind == "write" else _policy(kind, argument, env, rng)
+        played = partial(play, env, act)
     for number in count():
         seed = int(rng.integers(2**31))
         for _ in range(group):
-            for recording in record(env, play(env, act, seed), behaviour, seed):
+            for recording in record(env, played(seed), behaviour, seed):
                 yield recording if group == 1 else replace(recording, group=number)
+
+
+def _lived(env: TextEnvironment, player: Player, seed: int) -> Iterator[Transition]:
+    """Play an episode with a player, which observes its steps and may remember them."""
+    rollout = Rollout([env], seeds=[seed])
+    while rollout.states:
+        yield from advance(rollout, player)
 
 
 def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
@@ -189,10 +203,6 @@ def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
 def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Generator) -> Act:
     if kind == "random":
         return lambda state: state.options[int(rng.integers(len(state.options)))]
-    if kind == "agent":
-        agent, _ = load_agent(argument)
-        player = agent.player(int(rng.integers(2**31)))
-        return lambda state: player.act([state])[0]
     if kind == "examples":
         return _shown(env, rng)
     if kind not in ("oracle", "noisy"):

@@ -15,12 +15,12 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.base import threads as limited
 from hunch.lm.budget import Budget
 from hunch.methods.settings import configure
-from hunch.ranges import PositiveInt, check_settings, check_value
+from hunch.ranges import NonNegativeInt, PositiveInt, check_settings, check_value
 from hunch.rl import episodes as whole
 from hunch.rl.dataset import Dataset, Recorded, load
 from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.runs.callbacks import Watch
-from hunch.runs.config import RunConfig, Saving, Streams, group_of
+from hunch.runs.config import RunConfig, Saving, Streams, Threads, group_of
 from hunch.runs.describe import can_be_loaded, describe
 from hunch.runs.environments import Place, identify, places
 from hunch.runs.evaluations import Evaluation
@@ -164,6 +164,9 @@ def evaluate(
             trained.
     """
     check_value("episodes", episodes, PositiveInt)
+    check_value("seed", seed, NonNegativeInt)
+    check_value("episodes_per_player", episodes_per_player, PositiveInt | None)
+    check_value("threads", threads, Threads)
     trained = _agent(agent)
     with limited(threads), begun(trained):
         return whole.evaluate(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hunch.core import Agent, Explanation, State, UsageError
-from hunch.ranges import PositiveInt, check_value
+from hunch.ranges import NonNegativeInt, PositiveInt, check_value
 from hunch.rl.rollout import TextEnvironment
 from hunch.runs.checkpoints import CHECKPOINT, settings_identity, write_checkpoint
 from hunch.runs.config import RunConfig
@@ -38,7 +38,8 @@ class Trained:
         seed: Seed of the random choices.
 
     Raises:
-        UsageError: if ``agent`` is not an agent, or was never trained and cannot act untrained.
+        UsageError: if ``agent`` is not an agent, or was never trained and cannot act untrained, or if the
+            seed is negative.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Trained:
         config: RunConfig | None = None,
     ) -> None:
         self.agent = require_agent(agent)
+        check_value("seed", seed, NonNegativeInt)
         self._env = env
         self._config = config
         with begun(agent):

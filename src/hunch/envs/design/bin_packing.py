@@ -37,6 +37,10 @@ import numpy as np
 {BEST_FIT}```"""
 
 
+ROUNDING = 1e-9
+"""Amount of room that rounding explains: three items may fill a bin of 100, and their sum be above it."""
+
+
 @dataclass(frozen=True)
 class Instance:
     """Items in the order of arrival, and the size of a bin."""
@@ -47,7 +51,7 @@ class Instance:
     @property
     def bound(self) -> int:
         """A lower bound of the number of bins: the total size of all items, divided by the size of a bin."""
-        return int(np.ceil(sum(self.items) / self.capacity))
+        return int(np.ceil((sum(self.items) - ROUNDING) / self.capacity))
 
 
 class BinPacking(DesignProblem):
@@ -135,7 +139,7 @@ def pack(instances: Sequence[Instance], priorities: Priorities) -> list[int]:
         calls, fits = [], []
         for i in live:
             item = instances[i].items[step]
-            fit = [b for b, room in enumerate(rooms[i]) if room >= item]
+            fit = [b for b, room in enumerate(rooms[i]) if room >= item - ROUNDING]
             fits.append(fit)
             calls.append((item, np.array([*(rooms[i][b] for b in fit), instances[i].capacity], dtype=float)))
         for i, fit, (item, bins), bin_priorities in zip(live, fits, calls, priorities(calls), strict=True):
@@ -180,7 +184,12 @@ def read(path: str) -> tuple[Instance, ...]:
         for _ in range(int(next(words))):
             next(words)
             capacity, n, _ = float(next(words)), int(next(words)), next(words)
-            instances.append(Instance(capacity, tuple([float(next(words)) for _ in range(n)])))
+            items = tuple([float(next(words)) for _ in range(n)])
+            if not items or not all(0 < item <= capacity for item in items):
+                raise ValueError(f"an instance needs items from 0 to its capacity of {capacity:g}")
+            instances.append(Instance(capacity, items))
+        if not instances:
+            raise ValueError("there is no instance")
     except (OSError, ValueError, StopIteration) as error:
         raise UsageError(f"{path} holds no bins in the format of the OR-library: {error!r}.") from None
     return tuple(instances)

@@ -137,9 +137,10 @@ def q_learning(
     def exploring(observation: Any) -> int:
         return actions[int(rng.integers(len(actions)))] if rng.random() < 0.1 else greedy(observation)
 
+    steps_of_batch = max(1, steps // BATCHES)
     for batch in range(1, BATCHES + 1):
         episodes: list[Steps] = []
-        while sum(len(steps["action"]) for steps in episodes) < steps // BATCHES:
+        while sum(len(episode["action"]) for episode in episodes) < steps_of_batch:
             episodes.append(play(env, exploring, int(rng.integers(2**31)))[0])
         for episode, rewards in zip(episodes, _split(price, episodes), strict=True):
             _learn(table, episode, rewards, actions)

@@ -67,7 +67,8 @@ def mutate(programs: Sequence[str], function: str, rng: np.random.Generator) -> 
     trees = [tree for program in programs if (tree := _tree(program, function)) is not None]
     if not trees:
         return ""
-    lenders = [_function(tree, function) for tree in trees]
+    functions = [_function(tree, function) for tree in trees]
+    lenders = [lender for lender in functions if any(True for _ in _expressions(lender))]
     source = ast.unparse(trees[-1])
     for _ in range(20):
         tree = ast.parse(source)

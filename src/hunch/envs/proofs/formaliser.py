@@ -41,14 +41,17 @@ def _clause(words: Iterator[str]) -> Formula:
         if next(words, "") != middle:
             raise UsageError(f"There is no {middle!r} for {word!r}.")
         return Formula(op, (left, _clause(words)))
-    if word == "it":  # is not the case that
-        for _ in range(5):
+    following = next(words, "")
+    if word == "it" and following == "is":  # not the case that
+        for _ in range(4):
             next(words, "")
         return Formula("->", (_clause(words), FALSE))
-    name = f"{word} {next(words, '')}" if word == "a" else word
-    if next(words, "") != "holds":
-        raise UsageError(f"{name!r} is no clause.")
-    return FALSE if name == "a contradiction" else Formula(name)
+    is_false = word == "a" and following == "contradiction"  # but "a holds" is the atom a
+    if is_false:
+        following = next(words, "")
+    if following != "holds":
+        raise UsageError(f"{word!r} is no clause.")
+    return FALSE if is_false else Formula(word)
 
 
 def damaged(formula: Formula, error: float, rng: np.random.Generator) -> Formula:

@@ -166,8 +166,11 @@ class Archive:
         if older_than is not None:
             if not older_than >= 0:
                 raise UsageError(f"The number of days must be at least 0, not {older_than}.")
-            before = datetime.now(UTC) - timedelta(days=older_than)
-            parts["created < ?"] = before.isoformat(timespec="seconds")
+            try:
+                before = (datetime.now(UTC) - timedelta(days=older_than)).isoformat(timespec="seconds")
+            except OverflowError:  # before the first date that there is; no answer is as old
+                before = ""
+            parts["created < ?"] = before
         return (" WHERE " + " AND ".join(parts) if parts else ""), list(parts.values())
 
     @contextmanager

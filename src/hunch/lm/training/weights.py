@@ -20,7 +20,6 @@ from hunch.lm.backends import folders
 from hunch.lm.backends import weights as files
 from hunch.lm.backends.folders import GGUF, READ_BY_MODELS
 from hunch.lm.backends.huggingface import CausalModel
-from hunch.lm.shelf import SHELF
 from hunch.lm.training import gguf_export
 from hunch.lm.training.adapters import Adapters
 
@@ -123,8 +122,7 @@ class Weights:
     def save_adapters(self, folder: str | Path) -> Path:
         """Save only the adapters, as a folder that ``peft.PeftModel.from_pretrained`` loads.
 
-        It names the model that they belong to: on the hub, if it came from there or the shelf knows its name,
-        otherwise by folder or file.
+        It names the model that they belong to: on the hub, if it came from there, otherwise by folder or file.
 
         Raises:
             UsageError: if all weights are trained, so that there are no adapters.
@@ -169,9 +167,6 @@ def public_name(source: str) -> str:
     path = Path(source)
     if path.parent.name == "snapshots" and path.parent.parent.name.startswith(HUB_FOLDER):
         return path.parent.parent.name.removeprefix(HUB_FOLDER).replace("--", "/")
-    for shelved in SHELF.values():
-        if shelved.hub and shelved.path.resolve() == path:
-            return shelved.hub
     return source
 
 
