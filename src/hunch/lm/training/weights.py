@@ -122,7 +122,7 @@ class Weights:
     def save_adapters(self, folder: str | Path) -> Path:
         """Save only the adapters, as a folder that ``peft.PeftModel.from_pretrained`` loads.
 
-        It names the model that they belong to: on the hub, if it came from there, otherwise by folder or file.
+        It names the model that they belong to: on the hub, if it came from there, else by folder or file.
 
         Raises:
             UsageError: if all weights are trained, so that there are no adapters.
