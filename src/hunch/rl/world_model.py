@@ -141,8 +141,8 @@ def alike(value: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
     if value is None or other is None:
         return value is other
     one, two = number(value), number(other)
-    if one is None or two is None:  # too large to be compared but exactly
-        return isinstance(value, int) and bool(value == other)
+    if one is None or two is None:  # infinite, or too large to be compared but exactly
+        return isinstance(value, int | float) and bool(value == other)
     return abs(one - two) <= tolerance * max(1.0, abs(two))
 
 
