@@ -355,6 +355,7 @@ def test_demonstrations_are_those_of_the_lines_in_use(tmp_path):
     ("line", "said"),
     [
         ("{", "Line 2 of .* is not JSON"),
+        pytest.param("[" * 100_000, "Line 2 of .* is nested too deep", id="deep"),
         ('{"question": "?"}', "Line 2 of .* has no prompt"),
         ('{"prompt": ""}', "Line 2 of .* needs a prompt"),
         ('{"prompt": [{"role": "user"}]}', "Line 2 of .* needs a prompt"),
@@ -385,6 +386,38 @@ def test_a_reward_that_is_no_number_is_named_with_its_line(tmp_path, row):
     file.write_text(json.dumps(sound) + "\n" + json.dumps(row) + "\n")
     with pytest.raises(UsageError, match=r"Line 2 of .* needs a number as"):
         read_data(file, "hunch/Prompts-v0", {})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "p", "completion": "c", "label": "good"},
+        {"prompt": "p", "chosen": "c", "rejected": 3},
+        {"prompt": "p", "question": "q", "right": "yes"},
+    ],
+)
+def test_empty_lines_of_a_file_of_answers_count_in_messages(tmp_path, row):
+    file = tmp_path / "answers.jsonl"
+    good = {name: {"good": 1, 3: "d", "yes": 1}.get(value, value) for name, value in row.items()}
+    file.write_text("\n" + json.dumps(good) + "\n\n" + json.dumps(row) + "\n")
+    with pytest.raises(UsageError, match=r"Line 4 of .* needs"):
+        read_data(file, "hunch/Prompts-v0", {})
+
+
+def test_an_answer_named_like_a_column_is_an_answer(tmp_path):
+    file = tmp_path / "data.jsonl"
+    sides = ("right", "left")
+    answers = [{"prompt": "Left or right?", "completion": text, "label": text == "right"} for text in sides]
+    file.write_text("".join(json.dumps(row) + "\n" for row in answers))
+    data = read_data(file, "hunch/Prompts-v0", {})
+    assert [(own.actions, own.rewards) for own in data.episodes] == [
+        (("right",), (1.0,)),
+        (("left",), (0.0,)),
+    ]
+    episode = {"observations": ["a", "b"], "admissible": [["prompt"], None], "actions": ["prompt"]}
+    episode |= {"rewards": [1.0], "terminated": True, "truncated": False}
+    file.write_text(json.dumps(episode) + "\n")
+    assert read_data(file, "hunch/Prompts-v0", {}).episodes[0].actions == ("prompt",)
 
 
 # ---- bad input --------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ for a reward source, which gets the line in ``next_state.raw``; no policy sees t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hunch.core import State, UsageError
@@ -86,9 +86,15 @@ def shown(prompt: str | list[tuple[str, str]]) -> str:
 
 
 def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Read JSON lines as :func:`numbered` does, without their numbers."""
+    return (row for _, row in numbered(file, *columns))
+
+
+def numbered(file: str, *columns: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Read JSON lines that have one of these columns, and also a prompt unless the column is ``text``.
 
-    Messages become pairs of speaker and content.
+    Each comes with its number in the file, in which empty lines count. Messages become pairs of speaker and
+    content.
 
     Raises:
         UsageError: if a line lacks them; the message has its number.
@@ -99,7 +105,7 @@ def read(file: str, *columns: str) -> Iterator[dict[str, Any]]:
         raise UsageError(f"{file} cannot be read: name a file with lines of JSON.") from error
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield _row(line, f"Line {number} of {file}", columns)
+            yield number, _row(line, f"Line {number} of {file}", columns)
 
 
 def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
@@ -107,6 +113,8 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         row = json.loads(line)
     except ValueError:
         raise UsageError(f"{where} is not JSON.") from None
+    except RecursionError:
+        raise UsageError(f"{where} is nested too deep.") from None
     if not isinstance(row, dict) or not set(columns) & row.keys():
         raise UsageError(f"{where} has no {' or '.join(columns)}.")
     if "text" not in row and not _is_prompt(row.get("prompt")):
@@ -128,8 +136,12 @@ def _is_prompt(prompt: Any) -> bool:
     return are_messages and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
 
 
-def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str, float]]:
+def results(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> dict[str, dict[str, float]]:
     """Return recorded results of prompts by question and prompt; repeated results are averaged.
+
+    Args:
+        rows: The lines of a file with their numbers.
+        file: Its name, for messages.
 
     Raises:
         UsageError: if questions are missing, a result is no number, there is one prompt only, or all results
@@ -138,7 +150,7 @@ def results(rows: Sequence[Mapping[str, Any]], file: str) -> dict[str, dict[str,
     by_question: dict[str, dict[str, list[float]]] = {}
     prompts: set[str] = set()
     different: set[float] = set()  # results
-    for number, row in enumerate(rows, 1):
+    for number, row in rows:
         if not str(row.get("question", "")).strip():
             raise UsageError(
                 f"Line {number} of {file} has no question, without which prompts cannot be chosen."

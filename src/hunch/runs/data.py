@@ -8,19 +8,20 @@ those of held-out questions are left out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hunch.core import Episode, Transition, UsageError
-from hunch.envs.prompts import read, results, shown
+from hunch.envs.prompts import numbered, results, shown
 from hunch.methods import Method
 from hunch.numbers import number
 from hunch.rl import dataset
 from hunch.rl.dataset import Dataset, Recorded, read_json_lines
 from hunch.rl.recording import Recording
 from hunch.runs.config import RunConfig
-from hunch.text_files import read_text
+from hunch.text_files import read_lines
 
 READS = {
     "events": "events (what happened, in words)",
@@ -101,13 +102,13 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     Raises:
         UsageError: if a line is neither an answer nor an episode; the message names the line.
     """
-    first = read_text(file).partition("\n")[0]
-    if '"prompt"' not in first:
+    columns = _columns(file)
+    if "prompt" not in columns:
         return read_json_lines(file, env, env_options)
-    if '"right"' in first:
+    if "right" in columns:
         return _dataset(file, env, env_options, _results(str(file)))
     episodes = list[Recording]()
-    for place, row in enumerate(read(str(file), "chosen", "completion"), 1):
+    for place, row in numbered(str(file), "chosen", "completion"):
         texts = _texts(row, f"Line {place} of {file}")
         group = place if len(texts) > 1 else None
         prompt = shown(row["prompt"])
@@ -125,6 +126,16 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     return _dataset(file, env, env_options, episodes)
 
 
+def _columns(file: Path) -> set[str]:
+    """Return the names in the first line of a file; none if it is no JSON object."""
+    first = next((line for line in read_lines(file) if line.strip()), "")
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):  # whoever reads the lines says so
+        return set()
+    return set(row) if isinstance(row, dict) else set()
+
+
 def _dataset(file: Path, env: str, env_options: Mapping[str, Any], episodes: Sequence[Recording]) -> Dataset:
     data = Dataset(env, dict(env_options), tuple(episodes), {"imported_from": file.name})
     dataset.check(data)
@@ -133,7 +144,7 @@ def _dataset(file: Path, env: str, env_options: Mapping[str, Any], episodes: Seq
 
 def _results(file: str) -> list[Recording]:
     """Return the results of prompts for the questions of the training, each an episode of one step."""
-    every = list(results(list(read(file, "right")), file).items())
+    every = list(results(numbered(file, "right"), file).items())
     return [
         Recording((text, ""), (tuple(by_prompt), ()), (prompt,), (right,), True, False, success=right > 0.5)
         for text, by_prompt in every[::2]

@@ -23,7 +23,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
-from hunch.envs.prompts import read, results, shown
+from hunch.envs.prompts import numbered, results, shown
 from hunch.envs.reading import shared
 from hunch.lm import choose
 from hunch.ranges import NonNegativeInt, PositiveInt
@@ -297,15 +297,16 @@ def read_questions(file: str) -> list[Question]:
     Raises:
         UsageError: naming the line that is neither.
     """
-    rows = list(read(file, "answer", "right"))
+    lines = list(numbered(file, "answer", "right"))
+    rows = [row for _, row in lines]
     if rows and "right" in rows[0]:
-        return recorded(rows, file)
+        return recorded(lines, file)
     options = tuple(dict.fromkeys(str(row["answer"]) for row in rows if "answer" in row))
     if len(options) < 2:
         raise UsageError(f"All answers in {file} are equal: a prompt has nothing to change.")
     return [Question(shown(row["prompt"]), str(row["answer"]), options) for row in rows]
 
 
-def recorded(rows: Sequence[Mapping[str, Any]], file: str) -> list[Question]:
+def recorded(rows: Sequence[tuple[int, Mapping[str, Any]]], file: str) -> list[Question]:
     """Return recorded results as questions; a UsageError if nothing can be learned from them."""
     return [Question(text, "", (), own) for text, own in results(rows, file).items()]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from hunch.core import EvidenceLevel, State, Transition, UsageError
-from hunch.envs.prompts import read, shown
+from hunch.envs.prompts import numbered, shown
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.roles.reward.comparer import Comparer, CompareWay
@@ -168,7 +168,7 @@ def read_pairs(file: str) -> list[Compared]:
         UsageError: if there are none, or a line has other columns.
     """
     pairs = list[Compared]()
-    for number, row in enumerate(read(file, "chosen"), 1):
+    for number, row in numbered(file, "chosen"):
         both = row["chosen"], row.get("rejected")
         if not all(isinstance(text, str) for text in both):
             raise UsageError(f"Line {number} of {file} needs chosen and rejected, two texts.")
