@@ -157,7 +157,16 @@ def test_bad_options(
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_tokens": 0}, {"temperature": -1}, {"temperature": float("nan")}, {"top_p": 0}, {"stop": ("",)}],
+    [
+        {"max_tokens": 0},
+        {"max_tokens": 1.9},
+        {"max_tokens": float("nan")},
+        {"max_tokens": float("inf")},
+        {"temperature": -1},
+        {"temperature": float("nan")},
+        {"top_p": 0},
+        {"stop": ("",)},
+    ],
 )
 def test_bad_sampling(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="Sampling needs"):
@@ -166,6 +175,8 @@ def test_bad_sampling(wrong: dict[str, float]) -> None:
 
 def test_equal_sampling_is_one_request() -> None:
     assert repr(Sampling(temperature=1, stop="END")) == repr(Sampling(temperature=1.0, stop=("END",)))
+    assert Sampling(max_tokens=np.float64(5)) == Sampling(max_tokens=5)
+    assert Sampling(choices="left", tools="{}") == Sampling(choices=("left",), tools=("{}",))
 
 
 def test_normalised() -> None:

@@ -379,6 +379,7 @@ def test_demonstrations_are_those_of_the_lines_in_use(tmp_path):
     ("line", "said"),
     [
         ("{", "Line 2 of .* is not JSON"),
+        pytest.param("[" * 100_000, "Line 2 of .* is nested too deep", id="deep"),
         ('{"question": "?"}', "Line 2 of .* has no prompt"),
         ('{"prompt": ""}', "Line 2 of .* needs a prompt"),
         ('{"prompt": [{"role": "user"}]}', "Line 2 of .* needs a prompt"),

@@ -116,6 +116,7 @@ def test_recorded_results_are_the_rewards_and_the_data_of_the_training_questions
         (results((1, 0), (0, 1)), {}, "set play to choose"),
         ([{"prompt": "p"}], {}, "Line 1 of .* has no answer or right"),
         ([{"prompt": "p", "answer": "a"}, {"prompt": "q"}], {}, "Line 2"),
+        ([{"prompt": "p", "answer": "a"}, {"prompt": "q", "right": 1}], {}, "Line 2 .* has no answer"),
     ],
 )
 def test_bad_files_are_refused_in_a_sentence(rows, options, told, lines):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -44,17 +44,18 @@ class Sampling:
 
     def __post_init__(self) -> None:
         # 1 and 1.0 must be one request: they are equal in memory, but not as JSON.
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
-        object.__setattr__(self, "max_tokens", int(self.max_tokens))
+        stop = _texts(self.stop)
+        whole = self.max_tokens >= 1 and self.max_tokens % 1 == 0
+        object.__setattr__(self, "max_tokens", int(self.max_tokens) if whole else self.max_tokens)
         object.__setattr__(self, "temperature", float(self.temperature))
         object.__setattr__(self, "top_p", float(self.top_p))
         object.__setattr__(self, "stop", stop)
-        object.__setattr__(self, "choices", tuple(self.choices))
-        object.__setattr__(self, "tools", tuple(self.tools))
-        if self.max_tokens < 1 or not self.temperature >= 0 or not 0 < self.top_p <= 1 or "" in stop:
+        object.__setattr__(self, "choices", _texts(self.choices))
+        object.__setattr__(self, "tools", _texts(self.tools))
+        if not whole or not self.temperature >= 0 or not 0 < self.top_p <= 1 or "" in stop:
             raise UsageError(
-                "Sampling needs max_tokens >= 1, temperature >= 0, 0 < top_p <= 1 and no empty stop string, "
-                f"but got {self}."
+                "Sampling needs a whole max_tokens >= 1, temperature >= 0, 0 < top_p <= 1 and no empty stop "
+                f"string, but got {self}."
             )
 
     def key(self) -> tuple[Any, ...]:
@@ -67,6 +68,11 @@ class Sampling:
     def named(self) -> dict[str, Any]:
         """Return the same settings by name, for the seed of a sample."""
         return dict(zip(self.__slots__, self.key(), strict=False))
+
+
+def _texts(texts: str | Iterable[str]) -> tuple[str, ...]:
+    """Return texts as a tuple; a single text is one, not its letters."""
+    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 ONE_LINE = Sampling()

@@ -301,7 +301,10 @@ def read_questions(file: str) -> list[Question]:
     rows = [row for _, row in lines]
     if rows and "right" in rows[0]:
         return recorded(lines, file)
-    options = tuple(dict.fromkeys(str(row["answer"]) for row in rows if "answer" in row))
+    for number, row in lines:
+        if "answer" not in row:
+            raise UsageError(f"Line {number} of {file} has no answer, as the first line has.")
+    options = tuple(dict.fromkeys(str(row["answer"]) for row in rows))
     if len(options) < 2:
         raise UsageError(f"All answers in {file} are equal: a prompt has nothing to change.")
     return [Question(shown(row["prompt"]), str(row["answer"]), options) for row in rows]
