@@ -15,7 +15,7 @@ from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard,
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.placing import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
-from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
@@ -124,7 +124,7 @@ def audition(
                     key = role.draw, bed.env
                     try:
                         asked = drawn[key] = drawn[key] if key in drawn else role.draw(bed, n, seed)
-                    except UsageError as error:  # there is no question to ask
+                    except NoQuestionError as error:
                         lacking = str(error).rstrip(".")
                     else:
                         stand_ins = stand_ins_of(role, bed, asked, seed)

@@ -13,8 +13,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
-from hunch.core import Transition, UsageError, World
+from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores
+from hunch.core import Transition, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import one_way
@@ -119,7 +119,8 @@ def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
     The solver plays every other episode, with a tenth of its actions random; random play fills the rest.
 
     Raises:
-        UsageError: if no episode met the objective, or each one did: then a judge has nothing to tell apart.
+        NoQuestionError: if no episode met the objective, or each one did: then a judge has nothing to tell
+            apart.
     """
     env, rng = bed.make(seed), np.random.default_rng(seed)
     wanted = {True: n // 2, False: n - n // 2}
@@ -132,7 +133,7 @@ def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
             break
     for met, lacking in wanted.items():
         if lacking and not any(steps[-1].success == met for steps in kept):
-            raise UsageError(f"{'No' if met else 'Each'} episode that was played met the objective.")
+            raise NoQuestionError(f"{'No' if met else 'Each'} episode that was played met the objective.")
     return [kept[i] for i in rng.permutation(len(kept))]
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hunch.audition import pictures
-from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments
+from hunch.audition.question import USUAL, Bed, Manner, Moment, NoQuestionError, Role, Scores, moments
 from hunch.core import FloatArray, UsageError, World
 from hunch.lm import load
 from hunch.lm.backends.bag_of_words import words
@@ -47,7 +47,7 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     """Draw pairs of captions of one episode that differ in text and progress: n questions in two orders.
 
     Raises:
-        UsageError: if there are none.
+        NoQuestionError: if there are none.
     """
     if bed is pictures.BED:
         return _drawn_pictures(-(-n // 2), seed)
@@ -59,7 +59,7 @@ def pairs(bed: Bed, n: int, seed: int) -> list[Compared]:
     for episode in episodes.values():
         possible += _of_episode(episode, rng)
     if not possible:
-        raise UsageError("No two captions of an episode differ in text and progress.")
+        raise NoQuestionError("No two captions of an episode differ in text and progress.")
     chosen = rng.permutation(len(possible))[: -(-n // 2)]
     return [possible[i] for i in sorted(chosen)]
 

@@ -113,7 +113,11 @@ class Scores:
 
 
 Draw: TypeAlias = Callable[[Bed, int, int], Any]
-"""Function that draws n questions of a bed by a seed; a UsageError says why there are none."""
+"""Function that draws n questions of a bed by a seed; a :class:`NoQuestionError` says why there are none."""
+
+
+class NoQuestionError(UsageError):
+    """An environment shows nothing about which a role could be asked."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +223,7 @@ def moments(bed: Bed, n: int, seed: int, *, skill: float = 0.5, each: int = 4) -
         each: Maximum number of states per episode.
 
     Raises:
-        UsageError: if no state has both right and wrong actions.
+        NoQuestionError: if no state has both right and wrong actions.
     """
     rng, drawn = np.random.default_rng(seed), list[Moment]()
     for seen in _episodes(bed, n, seed, rng, skill):
@@ -227,7 +231,7 @@ def moments(bed: Bed, n: int, seed: int, *, skill: float = 0.5, each: int = 4) -
         if len(drawn) >= n:
             break
     if not drawn:
-        raise UsageError("No state was seen in which some actions are right and others are wrong.")
+        raise NoQuestionError("No state was seen in which some actions are right and others are wrong.")
     return drawn[:n]
 
 

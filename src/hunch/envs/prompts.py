@@ -22,7 +22,7 @@ from hunch.text_files import read_lines
 
 
 class Prompts(TextEnv):
-    """Write texts after the user's prompts, or choose one of the ``options`` that each line has.
+    """Write a text after each prompt of the user, or choose one of its options.
 
     Args:
         file: The prompts, as lines of JSON. Default: eight sums, as an example.
