@@ -15,6 +15,7 @@ from hunch import lm
 from hunch.core import State
 from hunch.envs.frozen_lake_rule import frozenlake
 from hunch.lm import rules
+from hunch.lm.backends import scripted  # noqa: F401 (it registers the rules that know no environment)
 from hunch.lm.rules import NamedRule
 from hunch.roles.prior.language import prompt
 
