@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.core import FloatArray, IntArray, State
+from hunch.rl.calibration import calibration_error, reliability
 from hunch.rl.policy import cut
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm
@@ -36,7 +37,6 @@ STREAMS: Final = 256
 UPDATES: Final = 40
 GROUP: Final = 8
 """Choices after each question: an update has 32 questions."""
-BINS: Final = 10
 NEVER: Final = 10**9
 UNTRAINED: Final = "untrained"
 PLAIN: Final = "correctness"
@@ -145,15 +145,11 @@ def fit(probs: FloatArray, places: IntArray) -> dict[str, float]:
     """
     right = probs.argmax(axis=1) == places  # (questions,)
     sure = probs.max(axis=1)  # (questions,)
-    bins = np.minimum((sure * BINS).astype(int), BINS - 1)  # (questions,)
-    distances = [
-        (bins == i).mean() * abs(right[bins == i].mean() - sure[bins == i].mean()) for i in np.unique(bins)
-    ]
     errors = ((probs - np.eye(probs.shape[1])[places]) ** 2).sum(axis=1)  # (questions,)
     return {
         "right": float(right.mean()),
         "sure": float(sure.mean()),
-        "calibration": float(sum(distances)),
+        "calibration": calibration_error(reliability(sure, right)),
         "brier": float(errors.mean()),
     }
 

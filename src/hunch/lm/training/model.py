@@ -369,7 +369,7 @@ class Trainable(Weights, Metered, ABC):
         else:
             # What is kept is larger here than in all layers together: several copies of the vocabulary.
             outputs_of_few = [
-                checkpoint(_log_probs_and_entropy, *few, self.ends, limited, use_reentrant=False)
+                _computed_again(_log_probs_and_entropy, *few, self.ends, limited)
                 for few in zip(torch.split(token_logits, FEW), torch.split(tokens, FEW), strict=True)
             ]
             log_probs = torch.cat([log_probs for log_probs, _ in outputs_of_few])
@@ -511,11 +511,12 @@ def _layers_to_recompute(model: TransformerModel) -> list[GradientCheckpointingL
     if not layers:
         raise UsageError(f"recompute: the layers of {model.name} cannot be computed again.")
     for layer in layers:
-        # No dropout is applied, so no random state has to be restored.
-        layer._gradient_checkpointing_func = partial(
-            checkpoint, use_reentrant=False, preserve_rng_state=False
-        )
+        layer._gradient_checkpointing_func = _computed_again
     return layers
+
+
+# No dropout is applied, so no random state has to be restored.
+_computed_again = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 
 
 def _tokens_in(rows: Sequence[Row]) -> int:
