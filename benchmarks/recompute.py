@@ -4,7 +4,7 @@
 
 By default 32 texts of 64 tokens, after a prompt of a few tokens, adapters of rank 16, float32, one thread.
 Each side in a process of its own: peak memory of the first step beyond that of the loaded model, and CPU
-seconds of the better of two steps. A line before the table says whether both sides computed the same gradient.
+seconds of the better of two steps. A line before the table says whether both computed the same gradient.
 """
 
 from __future__ import annotations
