@@ -1,6 +1,7 @@
 """World models as code by small real writers, on the Code World Models Benchmark.
 
-hunch study cwmb --lm qwen-coder-1.5b
+    hunch study cwmb --lm qwen-coder-1.5b
+    hunch study cwmb --part "10 calls"
 
 The transitions are those of the authors (folder ``cwmb``, Apache-2.0). Accuracy is the fitness that the
 authors use. The last fifth of the episodes is held out from the search; the accuracy of a row is that of the
@@ -30,6 +31,8 @@ FOLDER: Final = Path(__file__).with_name("cwmb")
 MODEL: Final = "qwen-coder-1.5b"
 CALLS: Final = 50
 """Programs of a run, as in the paper with the smaller model."""
+FEW: Final = 10
+"""Programs of a short run, as in the paper with GPT-4 Turbo."""
 STREAMS: Final = 1
 """The tree search of the paper asks for one program at a time."""
 BASES: Final[Mapping[str, str]] = {
@@ -119,13 +122,14 @@ def table(name: str, model: str, seeds: int, calls: int, folder: Path) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    calls = max(4, round(CALLS * scale.share))
     parts = []
     for model in scale.lms or (MODEL,):
         for name in BASES:
             title = name if len(scale.lms) < 2 else f"{name}, {model}"
-            beside = partial(table, name, model, scale.seeds, calls)
-            parts.append(Part(title, arms(name, model, calls), beside=beside, apart=True))
+            for full, title_of in ((CALLS, title), (FEW, f"{title}, {FEW} calls")):
+                calls = max(4, round(full * scale.share))
+                beside = partial(table, name, model, scale.seeds, calls)
+                parts.append(Part(title_of, arms(name, model, calls), beside=beside, apart=True))
     return parts
 
 

@@ -5,9 +5,10 @@
     python -m hunch_studies.frontiers prior src/hunch/audition/frontiers.json # a role, asked anew
 
 The models are rules with a dial for errors. Their ability is measured by the audition's own questions.
-Errors that last are the same wrong answer in every state of a class, which every seed draws anew. Errors of a
-judge to the first or last answer last as well, and are all Yes or all No, as those of small models often are
-(``hunch_studies.ladder_errors``).
+Errors that last are the same wrong answer in every state of a class, which every seed draws anew. Errors to
+the first or last answer last as well, and all name what is listed there, as those of small models often do: a
+judge's are all Yes or all No, a planner takes the first skill. Prose in place of a choice cannot be read, and
+comes and goes (``hunch_studies.ladder_errors``).
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ DIALS: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8)
 FILE: Final = "frontier.json"
 PLACES: Final[Mapping[Errors, int]] = {"first": 1, "last": -1}
 """The place in the list of the option that errors name."""
+NOISE: Final = ("independent", "unread")
+"""Kinds of errors that are drawn anew for each answer."""
 DRAW: Final = "&draw={}"
 """Draws the states in which a model with lasting errors is wrong."""
 
@@ -106,12 +109,14 @@ class Dialled:
         control: Spec of the uninformed model.
         one_sided: Its spec with errors in fixed states that name the option at the place ``{place}`` of the
             list; empty if no frontier of this kind is made.
+        unread: Its spec with answers that cannot be read; empty if no frontier of this kind is made.
     """
 
     noise: str
     lasts: str = ""
     control: str = "uniform"
     one_sided: str = ""
+    unread: str = ""
 
     def form(self, errors: Errors) -> str:
         """Return its spec with errors of a kind; empty if it has none of this kind."""
@@ -120,6 +125,7 @@ class Dialled:
             "lasting": self.lasts,
             "first": self.one_sided,
             "last": self.one_sided,
+            "unread": self.unread,
         }
         return forms[errors]
 
@@ -162,7 +168,11 @@ class Bed:
 
     def title(self, errors: Errors) -> str:
         """Name of the part."""
-        kinds = {"first": "errors to the first option", "last": "errors to the last option"}
+        kinds = {
+            "first": "errors to the first option",
+            "last": "errors to the last option",
+            "unread": "answers that cannot be read",
+        }
         return f"{self.method} in {self.env.removeprefix('hunch/')}, {kinds.get(errors, f'{errors} errors')}"
 
     def arms(self, errors: Errors, scale: Scale) -> tuple[Arm, ...]:
@@ -176,7 +186,7 @@ class Bed:
         models = self.model.specs(errors)
         made = [
             Arm(spec, replace(config, **self.cast(spec)))
-            if errors == "independent"
+            if errors in NOISE
             else Seeded(spec, replace(config, **self.cast(spec)), partial(_own_draw, self, spec))
             for spec in models
         ]
@@ -209,8 +219,15 @@ def _rule(name: str) -> Dialled:
     return Dialled(f"scripted:{name}?error={{error}}", f"scripted:{name}?systematic=1&error={{error}}")
 
 
-_JUDGE = replace(_rule("judge"), one_sided="scripted:judge?systematic=1&error={error}&place={place}")
-"""Of the roles, only the judge's audition tells whether all errors give one answer."""
+def _chooses(name: str) -> Dialled:
+    """Return a rule of a role whose audition tells errors to one answer, and prose, from others."""
+    return replace(
+        _rule(name),
+        one_sided=f"scripted:{name}?systematic=1&error={{error}}&place={{place}}",
+        unread=f"scripted:{name}?malformed={{error}}",
+    )
+
+
 _SPEAKER = Dialled("scripted:errands?speaks=1&error={error}")
 """Asked for one answer at a time: the best of its probabilities would be right at any rate of errors."""
 _TABLE = QLearningConfig(epsilon=(1.0, 0.05, 2_500))
@@ -218,7 +235,7 @@ _EXPLORE = QLearningConfig(epsilon=(1.0, 0.1, 3_000))
 _JUDGED: dict[str, Any] = {
     "method": "kwon",
     "role": "judge",
-    "model": _JUDGE,
+    "model": _chooses("judge"),
     "steps": 5_000,
     "options": KwonConfig(table=_TABLE, judge=JudgeConfig(temperature=1.0)),
     "measure": tried,
@@ -241,15 +258,15 @@ _CODER = replace(_WRITER, control="scripted:modeller?malformed=1")
 BEDS: Final = (
     Bed(env="hunch/MatrixGame-v0", **_JUDGED),
     Bed(env="hunch/Ultimatum-v0", **_JUDGED),
-    Bed("zero-shot", "policy", _LAKE, _rule("frozenlake"), 2_000, ZeroShotConfig()),
-    Bed("zero-shot", "policy", _SALAD, _rule("kitchen"), 2_000, ZeroShotConfig()),
+    Bed("zero-shot", "policy", _LAKE, _chooses("frozenlake"), 2_000, ZeroShotConfig()),
+    Bed("zero-shot", "policy", _SALAD, _chooses("kitchen"), 2_000, ZeroShotConfig()),
     Bed("likelihood-value", "policy", _LAKE, _rule("frozenlake"), 500, _WEIGHED),
     Bed("instruct-q", "policy", _LAKE, _rule("frozenlake"), 500, _LEANS),
     Bed(
         "dqn-prior",
         "prior",
         _LAKE,
-        _rule("frozenlake"),
+        _chooses("frozenlake"),
         800,
         DQNPriorConfig(encoder="phrases", update_every=1),
     ),
@@ -292,7 +309,7 @@ BEDS: Final = (
     Bed("saycan", "planner", KITCHEN, _SPEAKER, 2_000, SayCanConfig()),
     Bed("inner-monologue", "planner", KITCHEN, _SPEAKER, 2_000, InnerMonologueConfig()),
 )
-ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting", "first", "last")
+ERRORS: Final[tuple[Errors, ...]] = ("independent", "lasting", "first", "last", "unread")
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -330,7 +347,7 @@ def _measured(bed: Bed, errors: Errors, listed: Sequence[Arm], seeds: int, folde
     lines += [
         f"| `{p.model}` | {p.ability:.2f} | {p.gain:.2f} [{p.low:.2f}, {p.high:.2f}] |" for p in found.points
     ]
-    spread = "Student's 95 % interval" if errors == "independent" else "the range over the draws"
+    spread = "Student's 95 % interval" if errors in NOISE else "the range over the draws"
     return f"Gain in {bed.what}, paired by seed, with {spread}.\n\n" + "\n".join(lines)
 
 
@@ -377,9 +394,7 @@ def _spread(gains: Sequence[float], errors: Errors) -> tuple[float, float, float
     A model has one draw of the states in which it is always wrong, so the interval of their mean says little.
     """
     lead = over_pairs(gains)
-    return (
-        (lead.value, lead.low, lead.high) if errors == "independent" else (lead.value, min(gains), max(gains))
-    )
+    return (lead.value, lead.low, lead.high) if errors in NOISE else (lead.value, min(gains), max(gains))
 
 
 def _questions(bed: Bed, errors: Errors) -> Any:
@@ -387,7 +402,7 @@ def _questions(bed: Bed, errors: Errors) -> Any:
     role = role_named(bed.role)
     place = next(own for own in role.beds if own.env == (bed.asked or bed.env))
     n = ASKED if bed.role != "writer" else ASKED // 4
-    return role.draw(place, n if errors == "independent" else n // 4, QUESTIONS)
+    return role.draw(place, n if errors in NOISE else n // 4, QUESTIONS)
 
 
 def _ability(bed: Bed, questions: Any, models: Sequence[str]) -> float:
@@ -408,7 +423,7 @@ def asked_again(row: Mapping[str, Any]) -> dict[str, Any]:
     questions, points = _questions(bed, row["errors"]), []
     for point in row["points"]:
         drawn = [point["model"]]
-        if row["errors"] != "independent" and point["model"] != bed.model.control:
+        if row["errors"] not in NOISE and point["model"] != bed.model.control:
             drawn = [point["model"] + DRAW.format(seed) for seed in range(row["seeds"])]
         points.append({**point, "ability": _ability(bed, questions, drawn)})
     return {**row, "points": sorted(points, key=lambda point: point["ability"])}
@@ -433,8 +448,8 @@ STUDIES = {
         question="How good must the model in a role be before the loop pays?",
         published="Nothing: these curves are ours. They are what `hunch audition` holds a model against.",
         deviations="Scripted models err at random, or always in the same states, there also always with the "
-        "first or the last answer; real models do all of this. Errors that last are in other states for "
-        "every seed.",
+        "first or the last answer, or answer in prose; real models do all of this. Errors that last are in "
+        "other states for every seed.",
         parts=_parts,
         seeds=SEEDS,
     )

@@ -241,20 +241,20 @@ def put_to(model: LanguageModel, cell: Cell, role: Role, bed: Bed, asked: Any) -
     manner = Manner(way_named(cell.way), cell.blank, TOKENS.get(cell.role))
     answered = put(role, bed, model, asked, SEEDS[cell.stage], manner)
     told = {"why": answered.why, "unread": answered.unread, "usage": dict(answered.usage)}
-    return {"env": bed.env, **told, **_plain(answered.scores)}
+    return {"env": bed.env, **told, **plain(answered.scores)}
 
 
 def stand_in(cell: Cell, role: Role, bed: Bed, asked: Any) -> dict[str, Any]:
     """Return the scores of a stand-in in one environment as plain values."""
     seed = SEEDS[cell.stage]
     if cell.rung == WORDS and not isinstance(role.lexical, str):
-        return {"env": bed.env, "why": "", "unread": 0.0, "usage": {}, **_plain(role.lexical(asked, seed))}
+        return {"env": bed.env, "why": "", "unread": 0.0, "usage": {}, **plain(role.lexical(asked, seed))}
     spec = UNINFORMED if cell.rung == UNINFORMED else str(role.lexical)
     answered = put(role, bed, load(spec, cache=None), asked, seed)
-    return {"env": bed.env, "why": answered.why, "unread": 0.0, "usage": {}, **_plain(answered.scores)}
+    return {"env": bed.env, "why": answered.why, "unread": 0.0, "usage": {}, **plain(answered.scores)}
 
 
-def _plain(scores: Scores | None) -> dict[str, Any]:
+def plain(scores: Scores | None) -> dict[str, Any]:
     """Return scores as plain values; none where there are none."""
     if scores is None:
         return {"values": []}
@@ -381,8 +381,10 @@ def climb(options: LadderOptions) -> None:
     """Ask all cells that are missing: of the stand-ins, then model by model.
 
     Raises:
+        UsageError: if the name of a model is unknown and has no spec; nothing was asked then.
         HunchError: if cells failed; the same call retries them.
     """
+    rungs = rungs_of(options)
     roles = [role for role in ASKED if not options.roles or role.name in options.roles]
     failed: list[str] = []
     with executor(options.workers) as pool:
@@ -394,7 +396,7 @@ def climb(options: LadderOptions) -> None:
             if beds_of(role)
         ]
         failed += _all(pool, stand_ins, "", options)
-        for rung, spec in rungs_of(options).items():
+        for rung, spec in rungs.items():
             ways = pool.submit(offered, spec).result()
             chosen = {
                 role.name: [way for way in ways[role.name] if not options.ways or way in options.ways]

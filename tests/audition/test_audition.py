@@ -307,24 +307,58 @@ def test_the_difference_of_gains_is_as_wide_as_both():
 
 
 def test_lasting_errors_choose_their_own_frontier():
-    lasting, yes, no = (replace(CURVE, errors=errors) for errors in ("lasting", "first", "last"))
-    known = [CURVE, lasting, yes, no]
+    lasting, yes, no, prose = (
+        replace(CURVE, errors=errors) for errors in ("lasting", "first", "last", "unread")
+    )
+    known = [CURVE, lasting, yes, no, prose]
     unknown = float("nan")
-    assert frontiers.likeliest(known, frontiers.kind(0.1, 1.0)) == [CURVE]
-    assert frontiers.likeliest(known, frontiers.kind(0.9, unknown)) == [lasting]
-    assert frontiers.likeliest(known, frontiers.kind(0.9, 0.5)) == [lasting]
-    assert frontiers.likeliest(known, frontiers.kind(0.9, 1.0)) == [yes]
-    assert frontiers.likeliest(known, frontiers.kind(0.9, 0.0)) == [no]
-    assert frontiers.kind(unknown, 1.0) is None
+
+    def chosen(recurring, **shares):
+        named = {f"errors: {kind}": share for kind, share in shares.items()}
+        return frontiers.likeliest(known, frontiers.kind({"lasting errors": recurring, **named}))
+
+    assert chosen(0.1, first=1.0) == [CURVE]
+    assert chosen(0.9) == [lasting]
+    assert chosen(0.9, first=unknown, last=unknown, unread=unknown) == [lasting]
+    assert chosen(0.9, first=0.5, last=0.5) == [lasting]
+    assert chosen(0.9, first=1.0) == [yes]
+    assert chosen(0.9, last=1.0) == [no]
+    assert chosen(0.1, unread=1.0) == [prose]
+    assert frontiers.kind({"lasting errors": unknown, "errors: first": 1.0}) is None
+    assert frontiers.kind({}) is None
     assert frontiers.likeliest([CURVE, lasting], "last") == [lasting]
     assert frontiers.likeliest([CURVE], "last") == [CURVE]
+    assert frontiers.likeliest([CURVE, lasting], "unread") == [CURVE]
 
 
 def test_a_judge_that_always_says_no_leans_to_it():
     no = heard("judge", "scripted:judge?systematic=1&error=0.8&place=-1", n=40).columns
-    assert (no["errors: yes"], no["lasting errors"]) == (0.0, 1.0)
+    assert (no["errors: first"], no["errors: last"], no["lasting errors"]) == (0.0, 1.0, 1.0)
     yes = heard("judge", "scripted:judge?systematic=1&error=0.8&place=1", n=40).columns
-    assert yes["errors: yes"] == 1.0
+    assert (yes["errors: first"], yes["errors: last"]) == (1.0, 0.0)
+    prose = heard("judge", "scripted:judge?malformed=0.5", n=40).columns
+    assert (prose["errors: unread"], prose["no verdict"]) == (1.0, pytest.approx(0.5, abs=0.3))
+
+
+IN_THE_LAKE = [bed.env for bed in PRIOR.beds].index("hunch/FrozenLake-v0")
+
+
+@pytest.mark.parametrize(
+    ("dials", "share", "errors"),
+    [
+        ("systematic=1&error=0.5&place=1", "errors: first", "first"),
+        ("systematic=1&error=0.5&place=-1", "errors: last", "last"),
+        ("malformed=0.5", "errors: unread", "unread"),
+    ],
+)
+def test_a_policy_that_errs_in_one_way_is_held_against_models_that_do(dials, share, errors):
+    columns = heard("policy", f"scripted:frozenlake?{dials}", n=40, bed=IN_THE_LAKE).columns
+    assert columns[share] >= 0.9  # the rule itself is now and then wrong
+    assert frontiers.kind(columns) == errors
+    mixed = heard("policy", "scripted:frozenlake?systematic=1&error=0.5", n=40, bed=IN_THE_LAKE)
+    assert frontiers.kind(mixed.columns) == "lasting"
+    rare = heard("policy", f"scripted:frozenlake?{dials}", n=4, bed=IN_THE_LAKE).columns
+    assert np.isnan(rare[share])
 
 
 def test_stored_frontiers_fit_the_roles():

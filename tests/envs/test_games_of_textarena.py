@@ -113,6 +113,16 @@ def test_a_game_that_loops_for_ever_is_cut_off(monkeypatch):
     env.step("[E]")  # another episode begins
 
 
+def test_a_fixed_task_is_the_same_start_in_each_episode():
+    env = hunch.make("textarena:FrozenLake-v0")
+    free = {env.reset(seed=seed)[0] for seed in range(4)}
+    fixed = {env.reset(seed=seed, options={"task_seed": 7})[0] for seed in range(4)}
+    other, _ = env.reset(seed=0, options={"task_seed": 8})
+    assert len(free) > 1
+    assert len(fixed) == 1
+    assert {other} != fixed
+
+
 def test_a_game_that_always_fails_is_said():
     env = hunch.make("textarena:CharacterConclave-v0")
     for _ in range(2):

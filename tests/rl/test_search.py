@@ -108,6 +108,7 @@ class Walk:
 def test_values_that_do_not_settle_are_said():
     table = tabulate(Walk(), [0], lambda state: (1, -1), np.random.default_rng(0))
     assert value_iteration(table, 0.5) == pytest.approx(np.full((5, 2), 2.0))
+    assert value_iteration(table, 0.999) == pytest.approx(np.full((5, 2), 1000.0))
     with pytest.raises(UsageError, match="does not converge"):
         value_iteration(table, 1.0)
 

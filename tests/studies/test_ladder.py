@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hunch.core import HunchError, UsageError
 from hunch_studies import ladder
 from hunch_studies.ladder import Cell, LadderOptions, climb, command, lead, rows, scores_of
 
+ROOT = Path(__file__).parents[2]
 SMALL = ("--pilot", "6", "--full", "9", "--no-cache")
 JUDGE = ("--rung", "rule=scripted:judge", "--roles", "judge", "--ways", "text", *SMALL)
 
@@ -60,6 +62,14 @@ def test_recorded_answers_give_the_same_scores_without_a_model(climbed, tmp_path
     command(["--out", str(other), "--unpack", *map(str, archives)])
     assert (other / "ladder.json").read_text() == (climbed / "ladder.json").read_text()
     assert (other / "ladder.png").is_file()
+
+
+def test_the_published_controls_score_as_todays_code_says(tmp_path):
+    """Every lead of the page is over these cells, so a change of what one reads must be seen."""
+    archive = ROOT / "docs/assets/studies/ladder/ladder-stand-ins.tar.xz"
+    ladder.unpack([archive], tmp_path)
+    assert len(list((tmp_path / "cells").glob("*.json"))) > 20
+    ladder.repeat(tmp_path)
 
 
 def test_a_changed_score_is_found(climbed, tmp_path):
@@ -126,6 +136,7 @@ def test_folders_of_a_machine_do_not_reach_a_recording():
 def test_a_wrong_rung_is_refused_in_one_sentence(rung, tmp_path):
     with pytest.raises(UsageError):
         climb(LadderOptions(rung=(rung,), out=tmp_path))
+    assert not list(tmp_path.iterdir())  # neither were the controls asked
 
 
 def test_every_role_that_reads_texts_has_questions():

@@ -1,23 +1,24 @@
 """Frontiers: a method's gain over its uninformed control, as a function of the model's ability in its role.
 
-A frontier belongs to a method and an environment, and to errors of one kind: independent, recurring, or
-recurring with one answer, the first or the last that is listed. Its points are scripted models with a given
-error rate. Their ability is measured by this package's questions, not taken from this rate. The rows are made
-by ``hunch study frontiers``.
+A frontier belongs to a method and an environment, and to errors of one kind: independent, recurring,
+recurring with one answer (the first or the last that is listed), or answers that cannot be read. Its points
+are scripted models with a given error rate. Their ability is measured by this package's questions, not taken
+from this rate. The rows are made by ``hunch study frontiers``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import isnan, nan
 from typing import Final, Literal
 
 import numpy as np
 
-Errors = Literal["independent", "lasting", "first", "last"]
+Errors = Literal["independent", "lasting", "first", "last", "unread"]
 Verdict = Literal["pays", "does not pay", "may pay", "could not be asked", "not measured"]
 Interval = tuple[float, float]
 
@@ -52,7 +53,8 @@ class Frontier:
         env: Id of the environment of the runs.
         bed: Id of the environment in which the ability was measured.
         errors: Whether the scripted models err independently, or always in the same states; there with
-            any other answer, or with the one that is listed first or last (a judge's Yes or No).
+            any other answer, or with the one that is listed first or last (a judge's Yes or No). ``unread``
+            models now and then give an answer that cannot be read, and are right otherwise.
         measure: The measure of the gain, in words.
         steps: Steps of each run.
         seeds: Runs per point.
@@ -138,23 +140,45 @@ def elsewhere(role: str) -> str:
 
 
 ONE_SIDED: Final = 0.9
-"""Share of a model's errors that give one answer, from which on they are said to be of this kind."""
+"""Share of a model's errors that give one answer, or cannot be read, from which on they are of this kind."""
+FEW: Final = 5
+"""Fewer errors do not show whether they are all of one kind."""
 
 
-def kind(lasting: float, yes: float) -> Errors | None:
+def shares(first: float, last: float, unread: float, wrong: float, questions: int) -> dict[str, float]:
+    """Return which shares of a model's errors are all of one kind, as columns of a role.
+
+    Args:
+        first: Weight of the errors that name the option listed first.
+        last: Weight of those that name the one listed last.
+        unread: Weight of the answers that cannot be read.
+        wrong: Weight of all errors, those that cannot be read among them.
+        questions: Number of questions with an error; of fewer than five every share is nan.
+    """
+    known = wrong > 0 and questions >= FEW
+    parts = {"errors: first": first, "errors: last": last, "errors: unread": unread}
+    return {name: part / wrong if known else nan for name, part in parts.items()}
+
+
+def kind(columns: Mapping[str, float]) -> Errors | None:
     """Return the kind of a model's errors; None if it is unknown.
 
     Args:
-        lasting: Share of its errors that recur; nan if unknown.
-        yes: Share of its errors that give the first of two answers, a judge's Yes; nan if unknown.
+        columns: What a role measures beside the ability. ``lasting errors`` is the share of the errors that
+            recur; ``errors: first``, ``errors: last`` and ``errors: unread`` are the shares that name the
+            option listed first or last, or cannot be read. Shares that are unknown are nan or missing.
     """
-    if np.isnan(lasting):
+    if columns.get("errors: unread", nan) >= ONE_SIDED:
+        return "unread"
+    lasting = columns.get("lasting errors", nan)
+    if isnan(lasting):
         return None
     if lasting <= 0.5:
         return "independent"
-    if yes >= ONE_SIDED:
+    # Nothing compares with nan, so an unknown share is not a large one.
+    if columns.get("errors: first", nan) >= ONE_SIDED:
         return "first"
-    if yes <= 1 - ONE_SIDED:
+    if columns.get("errors: last", nan) >= ONE_SIDED:
         return "last"
     return "lasting"
 
@@ -162,11 +186,15 @@ def kind(lasting: float, yes: float) -> Errors | None:
 def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Frontier]:
     """Return one frontier per method: the one with errors of the model's kind.
 
-    Errors to one answer recur, so without a frontier of their own theirs is the one with errors that recur.
-    If there is none of either, or the kind is unknown, it is that with the lower gain of the best model, of
-    independent errors and those that recur.
+    Without a frontier of their own, errors to one answer have the one of errors that recur, and answers that
+    cannot be read that of independent errors. If there is none of either, or the kind is unknown, it is that
+    with the lower gain of the best model, of independent errors and those that recur.
     """
-    kinds = (errors, "lasting") if errors in ("first", "last") else (errors,)
+    kinds: tuple[Errors | None, ...] = (errors,)
+    if errors in ("first", "last"):
+        kinds = (errors, "lasting")
+    elif errors == "unread":
+        kinds = (errors, "independent")
     by_method: dict[tuple[str, str], list[Frontier]] = {}
     for frontier in frontiers:
         by_method.setdefault((frontier.method, frontier.env), []).append(frontier)

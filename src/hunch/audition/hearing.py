@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from math import nan
 from typing import Any, Literal
 
 from hunch.audition import frontier as frontiers
@@ -349,8 +348,8 @@ def _judged(role: Role, line: Line, worth: float) -> list[Line]:
     known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
     if not known:
         return [replace(line, verdict="may pay", why=frontiers.elsewhere(heard.role))]
-    errors = frontiers.kind(heard.columns.get("lasting errors", nan), heard.columns.get("errors: yes", nan))
-    return [_held(role, line, frontier, worth) for frontier in frontiers.likeliest(known, errors)]
+    chosen = frontiers.likeliest(known, frontiers.kind(heard.columns))
+    return [_held(role, line, frontier, worth) for frontier in chosen]
 
 
 def _difference(line: Line) -> Frontier:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hunch.audition import frontier
 from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores
 from hunch.core import Transition, World
 from hunch.lm.backends.bag_of_words import words
@@ -25,8 +26,6 @@ from hunch.roles.reward.judge import JUDGING, Judge, JudgeConfig, JudgeWay
 BEDS = (Bed("hunch/MatrixGame-v0"), Bed("hunch/Ultimatum-v0", {}, "pool_seed"))
 AGAIN = 12
 """Maximum number of wrong verdicts that are asked for again."""
-FEW = 5
-"""Minimum number of wrong verdicts from which it is told whether they are all the same."""
 ATTEMPTS = 50
 """Maximum number of episodes played per question, until there are enough with both outcomes."""
 
@@ -61,7 +60,14 @@ def verdicts(
             "false positives": _share(first[~truth] == 1),
             "no verdict": float(np.mean(first < 0)),
             "lasting errors": _lasting(again, 1 - float(right.mean())),
-            "errors: yes": _share(first[wrong] == 1) if len(wrong) >= FEW else float("nan"),
+            # A judge's Yes is listed first.
+            **frontier.shares(
+                first=float(np.sum(first[wrong] == 1)),
+                last=float(np.sum(first[wrong] == 0)),
+                unread=float(np.sum(first < 0)),
+                wrong=float(np.sum(~right)),
+                questions=int(np.sum(~right)),
+            ),
         },
         stated=np.array([verdict for verdict in given if verdict is not None]) if states else None,
         came=truth[first >= 0].astype(float) if states else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from hunch.methods.planner.saycan import SayCanConfig
 from hunch.roles.prior.base import DistributionPrior
 
 BEDS = (Bed("hunch/Kitchen-v0"),)
-SHOWN = 12
-"""Examples of plans that a model which writes or scores reads first (``--examples`` of SayCan; paper: 17)."""
+SHOWN: Final = 12
+"""Examples of plans that a model reads first (``--examples`` of SayCan; paper: 17): each costs tokens. An
+encoder, and the words that a model is compared with, have all, because to compare costs next to nothing."""
+ALL: Final = 0
 SKILLS = (*(task.name for verb in VERBS for task in subtasks(verb)), DONE)
 
 
@@ -37,12 +39,30 @@ class Due(NamedTuple):
     errand: int
 
 
-def skills(lm: LanguageModel, drawn: Sequence[Due], seed: int, manner: Manner = USUAL) -> Scores:
-    """Return for each transcript whether the most likely skill is right; without a skill it is wrong."""
+def skills(
+    lm: LanguageModel,
+    drawn: Sequence[Due],
+    seed: int,
+    manner: Manner = USUAL,
+    *,
+    examples: int | None = None,
+) -> Scores:
+    """Return for each transcript whether the most likely skill is right; without a skill it is wrong.
+
+    Args:
+        lm: The model.
+        drawn: The transcripts.
+        seed: Seed of what the model draws.
+        manner: How it is asked.
+        examples: Examples of plans that it reads or, by similarity, compares with. Default: :data:`SHOWN` to
+            read, all to compare.
+    """
     config = replace(SayCanConfig().prior, way=manner.way, max_tokens=manner.max_tokens, patience=None)
     # By similarity, an encoder compares the errand with the examples, as it does by default.
     prior = ExamplePrior(lm) if manner.way == "similarity" else build_scorer(config, lm)
-    states = shown_to(prior, [due.state for due in drawn], examples=SHOWN, blank=manner.blank)
+    if examples is None:
+        examples = ALL if isinstance(prior, ExamplePrior) else SHOWN
+    states = shown_to(prior, [due.state for due in drawn], examples=examples, blank=manner.blank)
     k = None if isinstance(prior, DistributionPrior) else 1
     proposals = prior.propose(states, k, np.random.default_rng(seed))
     named = ["" if p.fallbacks == 1 else SKILLS[p.indices[p.weights.argmax()]] for p in proposals]

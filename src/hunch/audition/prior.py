@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hunch.audition import frontier
 from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments
 from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import VERBS, WAYS
-from hunch.roles.prior.base import DistributionPrior, Proposal
+from hunch.roles.prior.base import ROUNDING, DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 K = 5
@@ -56,6 +57,7 @@ def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL
     stated, came = _stated((lm, manner), drawn)
     episodes = [m.episode for m in drawn.moments]
     columns = _columns(proposals, right)
+    columns |= _kinds(proposals, drawn.moments)
     unread = columns.get("unread", 0.0)
     return Scores(weight, episodes, columns, stated=stated, came=came, unread=unread)
 
@@ -122,6 +124,22 @@ def _columns(proposals: list[Proposal], right: list[FloatArray]) -> dict[str, fl
         "lasting errors": lasting(1 - np.array([shares.sum() for shares in right])),
         **({"unread": float(np.mean(unread))} if unread else {}),
     }
+
+
+def _kinds(proposals: list[Proposal], drawn: list[Moment]) -> dict[str, float]:
+    """Return the shares of the errors that name the action listed first or last, or cannot be read."""
+    first = last = unread = wrong = 0.0
+    questions = 0
+    for proposal, moment in zip(proposals, drawn, strict=True):
+        named = proposal.named(len(moment.state.options))  # 0 for the draws that cannot be read
+        right = np.array([option in moment.good for option in moment.state.options])
+        errors = np.where(right, 0.0, named)
+        first += float(errors[0])
+        last += float(errors[-1])
+        unread += 1 - float(named.sum())
+        wrong += 1 - float(named[right].sum())
+        questions += named[right].sum() < 1 - ROUNDING
+    return frontier.shares(first, last, unread, wrong, questions)
 
 
 def lasting(wrong: FloatArray) -> float:

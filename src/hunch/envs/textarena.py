@@ -158,13 +158,17 @@ class TextArena(TextEnv):
         raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
-        seed = int(self.np_random.integers(2**31))
+        seed = int(self.task_random.integers(2**31))
         self.chance.seed(seed)
         with self.chance.drawn():
             self.moved = False
             self.game = self.fresh()
             self.game.reset(num_players=self.players, seed=seed)
-            return self._seen(False)
+            begun = self._seen(False)
+        if self.task_random is not self.np_random:
+            # A fixed task is the same start in each episode; what the game draws later is drawn anew.
+            self.chance.seed(int(self.np_random.integers(2**31)))
+        return begun
 
     def _move(self, action: str) -> Outcome:
         mover = self.mover

@@ -237,7 +237,7 @@ class PolicyGradient:
             # r <- r - confidence pi_old(action), at the last token of a text. If r is 1 for a right action,
             # its mean is p(right) - pi(action): no action is better than another where the two are equal.
             probability = (old.logprobs * old.mask).sum(1).exp()  # (n, T) -> (n,)
-            last_action = old.mask.sum(1).cumsum(0).cpu().numpy() - 1  # (n,)
+            last_action = last_actions(old.mask)  # (n,)
             rewards = actions.rewards.copy()
             rewards[last_action] -= c.confidence * probability.double().cpu().numpy()
             actions = actions._replace(rewards=rewards)
@@ -312,7 +312,7 @@ class PolicyGradient:
         transitions = [step.transition for stream in streams for step in stream]  # n
         last_of_stream = [step is stream[-1] for stream in streams for step in stream]  # n
         flat_values = values[mask].double().cpu().numpy()  # (m,)
-        last_action = mask.sum(1).cumsum(0).cpu().numpy() - 1  # (n,): the place of each step's last action
+        last_action = last_actions(mask)  # (n,)
 
         rewards = np.zeros(len(flat_values))
         rewards[last_action] = [c.scale * t.reward for t in transitions]
@@ -587,6 +587,16 @@ _INFINITE = (
 
 def _states_and_decisions(steps: Sequence[Step]) -> tuple[list[State], list[Decision]]:
     return [step.transition.state for step in steps], [step.decision for step in steps]
+
+
+def last_actions(mask: Tensor) -> IntArray:
+    """Return the place of each step's last action among the actions of all steps, shape (n,).
+
+    Args:
+        mask: Which actions of a step are real, shape (n, longest); each step has at least one.
+    """
+    places: IntArray = mask.sum(1).cumsum(0).cpu().numpy() - 1
+    return places
 
 
 def mean_metrics(several: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -133,7 +134,7 @@ def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> Floa
     """
     values = np.zeros(len(table.states))  # (S,): V
     exists = table.share.sum(axis=2) > 0  # (S, A)
-    for _ in range(10_000):
+    for _ in range(_sweeps(table, gamma, tolerance)):
         # Q(s, a) = sum over the draws of share (r + gamma V(s')), and V(s') = 0 after the end
         next_values = np.where(table.after >= 0, values[table.after], 0.0)  # (S, A, draws)
         expected = (table.share * (table.reward + gamma * next_values)).sum(axis=2)  # (S, A)
@@ -145,3 +146,16 @@ def value_iteration(table: Table, gamma: float, tolerance: float = 1e-9) -> Floa
             return q
         values = new_values
     raise UsageError(f"Value iteration does not converge with a discount of {gamma}: lower it.")
+
+
+def _sweeps(table: Table, gamma: float, tolerance: float) -> int:
+    """Return after how many sweeps the change of V is below the tolerance, at least 10,000.
+
+    A sweep shrinks the change by the discount, and the first one is at most the largest reward; with a
+    discount of 1 no number is known.
+    """
+    least = 10_000
+    largest = float(np.abs(table.reward).max(initial=0.0))
+    if not 0 < gamma < 1 or largest <= tolerance:
+        return least
+    return max(least, 2 + math.ceil(math.log(tolerance / largest) / math.log(gamma)))
