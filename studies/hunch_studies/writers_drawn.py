@@ -23,7 +23,7 @@ from hunch.core import UsageError
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept
-from hunch_studies.writers import AFTER, BEST_OF_N, PROGRAMS, RANDOM, tried
+from hunch_studies.writers import AFTER, BEST_OF_N, OPENEVOLVE, PROGRAMS, RANDOM, tried
 from hunch_studies.writers_beds import BEDS, Bed
 
 RECORDED: Final = "writers-drawn.programs.jsonl.gz"
@@ -103,30 +103,73 @@ def winner(bed: Bed, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def drawn(name: str, data: Path, folder: Path) -> str:
-    """Return the table of a bed: best programs, winners on unseen inputs, and their leads."""
+    """Return the tables of a bed: best programs, winners on unseen inputs, and their leads."""
     bed = BEDS[name]
     runs: dict[str, dict[int, list[Row]]] = {}
     for (where, arm, seed), rows in recorded(data).items():
         if where == name:
             runs.setdefault(arm, {})[seed] = rows
+    evolved = runs.pop(OPENEVOLVE, None)
+    tables = [all_programs(bed, runs, folder)]
+    if evolved is not None:
+        tables.append(beside_openevolve(bed, {**runs, OPENEVOLVE: evolved}, folder))
+    return "\n\n".join(tables)
+
+
+class Winners:
+    """The winners of a bed after so many programs, each evaluated again.
+
+    Args:
+        bed: The bed.
+        programs: The programs that are compared, by arm and seed.
+        budgets: Tokens that the programs of a run may have taken, by seed, for :meth:`lead` at equal tokens.
+        folder: Folder in which evaluations are kept.
+    """
+
+    def __init__(
+        self,
+        bed: Bed,
+        programs: dict[str, dict[int, list[Row]]],
+        budgets: dict[int, int],
+        folder: Path,
+    ) -> None:
+        self.programs = programs
+        most = max(len(rows) for by_seed in programs.values() for rows in by_seed.values())
+        keys = [(arm, seed, "programs", most) for arm, by_seed in programs.items() for seed in by_seed]
+        if budgets:
+            keys += [
+                (arm, seed, "tokens", most) for arm, seed, _, _ in keys if arm not in (BEST_OF_N, RANDOM)
+            ]
+
+        def won(arm: str, seed: int, how: str, _: int) -> dict[str, Any]:
+            rows = programs[arm][seed]
+            return winner(bed, affordable(rows, budgets[seed]) if how == "tokens" else rows)
+
+        rows = kept(folder / "winners.jsonl", keys, won)
+        self.of = {(arm, seed, how): row for (arm, seed, how, _), row in zip(keys, rows, strict=True)}
+
+    def unseen(self, arm: str) -> str:
+        """Return the fitness of an arm's winners on unseen inputs."""
+        return over_seeds([self.of[arm, seed, "programs"]["unseen"] for seed in self.programs[arm]]).short()
+
+    def lead(self, arm: str, how: str, other: str) -> str:
+        """Return by how much the winners of an arm are ahead of another's, paired by seed; or nothing."""
+        if (arm, next(iter(self.programs[arm])), how) not in self.of or arm == other:
+            return ""
+        both = [seed for seed in self.programs[arm] if seed in self.programs[other]]
+        gaps = [
+            self.of[arm, seed, how]["unseen"] - self.of[other, seed, "programs"]["unseen"] for seed in both
+        ]
+        return over_pairs(gaps).short()
+
+
+def all_programs(bed: Bed, runs: dict[str, dict[int, list[Row]]], folder: Path) -> str:
+    """Return the table of a bed at all programs that its runs have."""
     n = compared(runs)
     # The programs that are compared: of each arm and seed n, and those that the tokens of best of n pay for.
     programs = {arm: {s: rows[:n] for s, rows in own.items() if len(rows) >= n} for arm, own in runs.items()}
-    budget = {seed: _tokens(rows) for seed, rows in programs[BEST_OF_N].items()}
-
-    def won(arm: str, seed: int, how: str) -> dict[str, Any]:
-        rows = programs[arm][seed]
-        return winner(bed, affordable(rows, budget[seed]) if how == "tokens" else rows)
-
-    keys = [(arm, seed, "programs") for arm, own in programs.items() for seed in own]
-    keys += [(arm, seed, "tokens") for arm, seed, _ in keys if arm not in (BEST_OF_N, RANDOM)]
-    of = dict(zip(keys, kept(folder / "winners.jsonl", keys, won), strict=True))
-
-    def lead(arm: str, how: str, other: str) -> str:
-        if (arm, next(iter(programs[arm])), how) not in of or arm == other:
-            return ""
-        pairs = [(of[arm, s, how], of[other, s, "programs"]) for s in programs[arm] if s in programs[other]]
-        return over_pairs([mine["unseen"] - theirs["unseen"] for mine, theirs in pairs]).short()
+    budgets = {seed: _tokens(rows) for seed, rows in programs[BEST_OF_N].items()}
+    winners = Winners(bed, programs, budgets, folder)
 
     shown = [m for m in AFTER if m <= n]
     lines = []
@@ -134,25 +177,44 @@ def drawn(name: str, data: Path, folder: Path) -> str:
         cells: list[Any] = [
             over_seeds([max(bed.floor, *map(fitness, rows[:m])) for rows in own.values()]) for m in shown
         ]
-        cells.append(over_seeds([of[arm, seed, "programs"]["unseen"] for seed in own]))
-        every = [row for rows in own.values() for row in rows]
-        cells.append(f"{np.mean([row['fitness'] is None for row in every]):.0%}")
-        cells.append(f"{np.mean([row['copy_of'] is not None for row in every]):.0%}")
+        cells += [winners.unseen(arm), *_shares(own)]
         tokens = float(np.mean([_tokens(rows) for rows in own.values()]))
         cells.append(f"{tokens:,.0f}" if tokens else "")
-        cells += [lead(arm, how, BEST_OF_N) for how in ("programs", "tokens")]
-        lines.append((arm, len(own), *cells, lead(arm, "programs", RANDOM)))
-    same = sum(of[key]["again"] == _best(programs, key) for key in keys if key[2] == "programs")
+        cells += [winners.lead(arm, how, BEST_OF_N) for how in ("programs", "tokens")]
+        lines.append((arm, len(own), *cells, winners.lead(arm, "programs", RANDOM)))
+    keys = [key for key in winners.of if key[2] == "programs"]
+    same = sum(winners.of[key]["again"] == _best(programs, key) for key in keys)
     after = " | ".join(f"best of {m}" for m in shown)
     head = (
         f"arm | seeds | {after} | winner of {n}, unseen | failed | copies | tokens | ahead of best of n, "
         "equal programs | equal tokens | ahead of random changes"
     )
-    count = sum(key[2] == "programs" for key in keys)
     return (
-        f"{n} programs each. Of {count} winners, {same} have the recorded fitness when they are evaluated "
-        f"again.\n\n{table_of(head, lines)}"
+        f"{n} programs each. Of {len(keys)} winners, {same} have the recorded fitness when they are "
+        f"evaluated again.\n\n{table_of(head, lines)}"
     )
+
+
+def beside_openevolve(bed: Bed, runs: dict[str, dict[int, list[Row]]], folder: Path) -> str:
+    """Return the table of a bed with openevolve beside the arms, at as many programs as it has written."""
+    n = min(len(rows) for rows in runs[OPENEVOLVE].values())
+    programs = {arm: {s: rows[:n] for s, rows in own.items() if len(rows) >= n} for arm, own in runs.items()}
+    winners = Winners(bed, programs, {}, folder)
+    lines = [
+        (arm, len(own), winners.unseen(arm), *_shares(own), winners.lead(arm, "programs", OPENEVOLVE))
+        for arm, own in programs.items()
+    ]
+    head = f"arm | seeds | winner of {n}, unseen | failed | copies | ahead of openevolve"
+    return f"{n} programs each, openevolve beside them.\n\n{table_of(head, lines)}"
+
+
+def _shares(by_seed: dict[int, list[Row]]) -> list[str]:
+    """Return the shares of an arm's programs that failed and that are copies."""
+    every = [row for rows in by_seed.values() for row in rows]
+    return [
+        f"{np.mean([row['fitness'] is None for row in every]):.0%}",
+        f"{np.mean([row['copy_of'] is not None for row in every]):.0%}",
+    ]
 
 
 def _tokens(rows: Sequence[Row]) -> int:
