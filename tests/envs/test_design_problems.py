@@ -285,6 +285,60 @@ def test_a_policy_that_knows_the_pole_beats_the_first_one():
         assert tried(env, f"def act(o, memory):\n    return {odd}").fitness is None
 
 
+BOX, NUMBER = gym.spaces.Box(-1.0, 1.0, (2,)), gym.spaces.Discrete(3, start=-1)
+
+
+class Spaces(gym.Env):
+    """An environment of any spaces, which ends after a step."""
+
+    def __init__(self, seen, done):
+        self.observation_space, self.action_space = seen, done
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(0)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return self.observation_space.sample(), 0.0, True, False, {}
+
+
+def policy_of(seen, done):
+    base = f"tests/Spaces{len(gym.registry)}-v0"  # trials are kept by the id
+    gym.register(base, lambda: Spaces(seen, done), disable_env_checker=True)
+    return hunch.make("hunch/PolicyCode-v0", base=base, episodes=1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "done"),
+    [
+        (BOX, BOX),
+        (BOX, gym.spaces.Box(-1.0, 1.0, ())),
+        (gym.spaces.Box(-1.0, 1.0, ()), NUMBER),
+        (gym.spaces.Box(0, 255, (4, 4, 3), np.uint8), NUMBER),
+        (gym.spaces.MultiDiscrete([3, 4]), NUMBER),
+        (gym.spaces.Tuple((BOX, NUMBER)), BOX),
+        (NUMBER, NUMBER),
+    ],
+)
+def test_the_first_policy_runs_in_all_spaces(seen, done):
+    env = policy_of(seen, done)
+    env.reset(seed=0)
+    env.step(env.unwrapped.problem.start)
+    assert env.unwrapped.trial.error == ""
+
+
+def test_observations_that_cannot_be_shown_are_refused_before_a_program_is_written():
+    for space in (
+        gym.spaces.Dict({"x": BOX}),
+        gym.spaces.Text(3),
+        gym.spaces.Tuple((gym.spaces.Dict(x=BOX),)),
+    ):
+        with pytest.raises(UsageError, match="flatten them first"):
+            policy_of(space, NUMBER)
+
+
 def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
     env = hunch.make("hunch/PolicyCode-v0", base="Pendulum-v1", episodes=1, max_steps=2)
     for odd, said in (

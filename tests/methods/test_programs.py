@@ -14,8 +14,10 @@ from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
+from hunch.envs.design.code import flaw
 from hunch.envs.design.mutator import programs, wanted
 from hunch.lm.answers.store import Store
+from hunch.methods.program.again import try_again
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
@@ -134,6 +136,44 @@ def test_the_best_program_scores_itself(tmp_path):
     assert said.startswith(f"fitness {top:g} in hunch/Heuristic-BinPacking-v0")
     assert "bins used" in said
     assert "carried out" not in said
+
+
+class Always:
+    """A writer of one program."""
+
+    evidence = None
+
+    def __init__(self, program):
+        self.program = program
+
+    def write(self, problem, parents, feedback, n, first=0, kind=""):
+        return [self.program] * n
+
+
+LATE = "from __future__ import annotations\n\ndef priority(item: Later, bins):\n    return -bins\n"
+
+
+def test_a_program_with_a_future_import_is_tried_again(tmp_path, capsys):
+    env = hunch.make("hunch/Heuristic-BinPacking-v0", items=10, instances=2)
+    result = hunch.train(CodePolicy(Always(LATE)), env, 1, out=tmp_path)
+    best = tmp_path / "best.py"
+    compile(best.read_text(), best, "exec")
+    assert not flaw(best.read_text(), "priority", ("item", "bins"))
+    try_again(str(best))
+    assert capsys.readouterr().out.startswith(f"fitness {result.episodes[0].episode_return:g} in hunch/")
+
+
+def test_a_problem_made_in_python_cannot_be_made_again_and_a_sentence_says_so(tmp_path):
+    hunch.train(made(CodePolicy), problem(), 2, out=tmp_path)
+    with pytest.raises(SystemExit, match=r"best\.py cannot be tried again: the problem .* made in Python"):
+        try_again(str(tmp_path / "best.py"))
+
+
+def test_a_best_text_that_is_no_python_is_kept_as_a_text(tmp_path):
+    env = DesignProblem(lambda text: float(text.count("a")), task="many a's")
+    hunch.train(CodePolicy(Always("it isn't a program")), env, 1, out=tmp_path)
+    assert (tmp_path / "best.txt").read_text() == "it isn't a program"
+    assert not (tmp_path / "best.py").exists()
 
 
 def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path):
@@ -258,6 +298,13 @@ def test_versions_stand_in_order_and_the_next_is_asked_for():
         < prompt.index("def f_v2")
     )
     assert [p.count("return") for p in programs(prompt, "f")[-2:]] == [1, 1]
+
+
+@pytest.mark.parametrize("value", ["0x" + "f" * 5000, "-" * 400 + "1", "'\0'"])
+def test_a_program_that_cannot_be_written_again_is_shown_as_it_is(value):
+    """A repair begins with it: taking it apart would end the run."""
+    broken = Attempt(1, f"def f(x):\n    return {value}", None, error="SyntaxError: too deep")
+    assert broken.program in FunSearch.prompt(PROBLEM, [broken], "SyntaxError: too deep")
 
 
 def test_funsearch_refuses_a_problem_without_a_function():

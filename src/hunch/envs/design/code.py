@@ -105,6 +105,22 @@ def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> st
     return _signature_flaw(defined[-1], parameters)
 
 
+def split_future(program: str) -> tuple[str, str]:
+    """Return the ``from __future__`` lines of a program, which have to stand first in a file, and the rest.
+
+    A program without such lines is returned as it is; the rest of another one loses its comments.
+
+    Args:
+        program: A program without a :func:`flaw`.
+    """
+    tree = _tree(program)
+    first = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    if not first:
+        return "", program
+    rest = [node for node in tree.body if node not in first]
+    return "".join(f"{ast.unparse(node)}\n" for node in first), ast.unparse(ast.Module(rest, []))
+
+
 def _signature_flaw(written: ast.FunctionDef, parameters: Sequence[str]) -> str:
     args = written.args
     most = len(args.posonlyargs) + len(args.args)

@@ -19,6 +19,8 @@ SHOWN = 3
 """Number of steps of the worst episode in the feedback, from its beginning and from its end."""
 SHORT = 100
 """Maximum number of entries of an array that is shown in full."""
+IMPORTS = "import numpy as np\n\n"
+"""Begins a first policy whose actions are vectors."""
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
 
 
@@ -65,7 +67,7 @@ class PolicyCode(DesignProblem):
             interface=_interface(env),
             function="act",
             parameters=("observation", "memory"),
-            start=_start(env),
+            start=_start(env) if isinstance(env.action_space, gym.spaces.Discrete) else IMPORTS + _start(env),
             plain=plain_policy(base, inspect.getdoc(type(env.unwrapped)) or "", env, about),
             target=np.inf if threshold is None else threshold,
             trials=trials,
@@ -80,6 +82,12 @@ class PolicyCode(DesignProblem):
             raise UsageError(f"There is no environment {self.base!r} for a policy: {error}") from None
         if not isinstance(env.action_space, (gym.spaces.Discrete, gym.spaces.Box)):
             raise UsageError(f"The actions of {self.base} are neither discrete nor vectors.")
+        if not _is_shown(env.observation_space):
+            raise UsageError(
+                f"A policy cannot be shown the observations of {self.base}, which are of "
+                f"{env.observation_space}: flatten them first, such as with "
+                "gymnasium.wrappers.FlattenObservation."
+            )
         return env
 
     def identity(self) -> str:
@@ -174,6 +182,8 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
     assert isinstance(space, gym.spaces.Box)
     numbers = isinstance(action, (int, float, list, tuple, np.ndarray))
     row = np.atleast_1d(np.asarray(action)) if numbers else None
+    if row is not None and space.shape == () and row.shape == (1,):
+        row = row.reshape(())
     if row is None or row.dtype.kind not in "iufb" or row.shape != space.shape:
         raise ValueError(f"the action {_short(action)} is no array of shape {space.shape}")
     return np.clip(row, space.low, space.high).astype(space.dtype)
@@ -190,6 +200,14 @@ def _plain(observation: Any) -> Any:
     raise HunchError(f"A policy cannot be shown an observation of type {type(observation).__name__}.")
 
 
+def _is_shown(space: gym.Space[Any]) -> bool:
+    """Return whether the observations of a space can be passed to a program."""
+    if isinstance(space, gym.spaces.Tuple):
+        return all(map(_is_shown, space))
+    kinds = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
+    return isinstance(space, kinds)
+
+
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         value = np.round(value, 3).tolist() if 0 < value.size <= SHORT else f"array of shape {value.shape}"
@@ -202,7 +220,7 @@ def _interface(env: gym.Env[Any, Any]) -> str:
         "- memory: what act returned as memory one step before; None at the beginning of an episode.",
         f"- Returns (action, memory): action is of {env.action_space}, memory any plain value.",
         described(inspect.getdoc(type(env.unwrapped)) or ""),
-        f"```python\nimport numpy as np\n\n{_start(env)}```",
+        f"```python\n{IMPORTS}{_start(env)}```",
     ]
     return "\n\n".join(line for line in lines if line)
 
@@ -216,15 +234,17 @@ def described(doc: str, without: tuple[str, ...] = ()) -> str:
 
 def _start(env: gym.Env[Any, Any]) -> str:
     """Return a first policy, which uses one number of the observation."""
-    space, seen = (
-        env.action_space,
-        "observation[0]" if isinstance(env.observation_space, gym.spaces.Box) else "observation",
-    )
-    if isinstance(env.observation_space, gym.spaces.Tuple):
-        seen = "observation[0]"
+    space, seen = env.action_space, _one_number("observation", env.observation_space)
     if isinstance(space, gym.spaces.Discrete):
         high = int(space.start + space.n - 1)
         answer = f"{high} if score > 0.0 else {int(space.start)}"
     else:
         answer = f"np.full({space.shape}, score)"
     return f"def act(observation, memory):\n    score = 1.0 * {seen}\n    return ({answer}), memory\n"
+
+
+def _one_number(name: str, space: gym.Space[Any]) -> str:
+    """Return the expression for the first number of an observation."""
+    if isinstance(space, gym.spaces.Tuple):
+        return _one_number(f"{name}[0]", space[0])
+    return name + "[0]" * len(space.shape or ())

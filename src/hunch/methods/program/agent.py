@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from hunch.core import Explanation, Memoryless, Player, State, Transition, UsageError, World
-from hunch.envs.design.code import structure
+from hunch.envs.design.code import flaw, split_future, structure
 from hunch.envs.design.problem import Problem, Trial
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
@@ -40,23 +40,11 @@ from hunch.roles.writer.search import RepairFirst
 
 PLAIN_WORDING: Final = "plain-1"
 """Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
-SCORES_ITSELF: Final = r"""# "python best.py" tries it again in its problem, in the sandbox.
+SCORES_ITSELF: Final = """# "python best.py" tries it again in its problem, in the sandbox.
 if __name__ == "__main__":
-    import json
-    import pathlib
-    import sys
+    from hunch.methods.program.again import try_again
 
-    import hunch
-
-    sys.path.insert(0, "")  # where a problem of your own may lie
-    here = pathlib.Path(__file__)
-    run = json.loads(here.with_name("config.json").read_text())["run"]
-    problem = hunch.make(run["env"], **run["env_options"])
-    problem.reset(seed=run["seed"])
-    program = here.read_text().partition("raise SystemExit\n")[2]
-    _, fitness, _, _, info = problem.step(program)
-    print(f"fitness {fitness:g} in {run['env']}, tried again with seed {run['seed']}")
-    print(info["raw"].error or info.get("event", ""))
+    try_again(__file__)
     raise SystemExit
 
 """
@@ -290,12 +278,18 @@ class ProgramAgent(WritingAgent):
         return [attempt.line() for attempt in self.attempts]
 
     def files(self) -> dict[str, str]:
-        """Return the best program so far, as ``best.py``, which scores itself when it is run."""
+        """Return the best program so far, as ``best.py``, which scores itself when it is run.
+
+        A best text that is no Python, where any text may be a program, is ``best.txt``.
+        """
         top = best(self.attempts)
         if top is None:
             return {}
-        head = f"# Program {top.number}, fitness {top.fitness}\n"
-        return {"best.py": f"{head}{SCORES_ITSELF}{top.program}"}
+        if flaw(top.program):
+            return {"best.txt": top.program}
+        ahead, program = split_future(top.program)
+        head = f"# Program {top.number}, fitness {top.fitness}\n{ahead}"
+        return {"best.py": f"{head}{SCORES_ITSELF}{program}"}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the attempts, from which the search is rebuilt."""

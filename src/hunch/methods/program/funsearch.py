@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.core import UsageError, World
+from hunch.envs.design.code import flaw
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, BanditConfig, ProgramAgent
@@ -85,12 +86,9 @@ class FunSearch(ProgramAgent):
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
         """Return the prompt: the parents as versions in ascending order, and the header of the next one.
 
-        Programs of which one does not parse, which a repair begins with, are shown as they are.
+        Programs of which one cannot be taken apart, which a repair begins with, are shown as they are.
         """
-        try:
-            for parent in parents:
-                ast.parse(parent.program)
-        except SyntaxError:
+        if any(flaw(parent.program) for parent in parents):
             return chat_prompt(problem, parents, feedback)
         programs = [parent.program for parent in parents] or [problem.start]
         comments = "".join(f"# {line}\n" for line in feedback.splitlines())
