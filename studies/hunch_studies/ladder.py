@@ -67,6 +67,8 @@ RUNGS: Final[Mapping[str, str]] = {
 are not published."""
 WORDS: Final = "words"
 STAND_INS: Final = (UNINFORMED, WORDS)
+ARCHIVE_OF_STAND_INS: Final = "stand-ins"
+"""Ends the name of the archive of both."""
 ASKED: Final = tuple(role for role in ROLES if role.name != "policy")
 """A policy is asked what a prior is asked, and has the same answers."""
 TOKENS: Final[Mapping[str, int]] = {
@@ -198,10 +200,27 @@ def model_of(spec: str) -> Loaded:
     return _loaded[spec]
 
 
-def offered(spec: str) -> dict[str, tuple[Way, ...]]:
-    """Return the ways in which each role can ask a model."""
+def offered(spec: str) -> tuple[dict[str, tuple[Way, ...]], str]:
+    """Return the ways in which each role can ask a model, and the model's revision."""
     model = model_of(spec).model
-    return {role.name: role.ways_of(model) if set(role.verbs) & model.verbs else () for role in ASKED}
+    ways = {role.name: role.ways_of(model) if set(role.verbs) & model.verbs else () for role in ASKED}
+    return ways, model.revision
+
+
+def of_another_model(folder: Path, rung: str, revision: str) -> str:
+    """Return a sentence if cells of a rung are of another model than its spec names; empty if none are."""
+    others = [
+        result
+        for file in sorted((folder / CELLS).glob(f"*--{rung}--*.json"))
+        if (result := json.loads(file.read_text(encoding="utf-8")))["rung"] == rung
+        and result["model"]["revision"] != revision
+    ]
+    if not others:
+        return ""
+    return (
+        f"{rung}: {len(others)} cells in {folder} are of another model, {others[0]['spec']} (revision "
+        f"{others[0]['model']['revision']}), and are not asked again: another name keeps the two apart."
+    )
 
 
 def ask(cell: Cell, spec: str, n: int, folder: Path, cache: bool) -> str:
@@ -397,7 +416,9 @@ def climb(options: LadderOptions) -> None:
         ]
         failed += _all(pool, stand_ins, "", options)
         for rung, spec in rungs.items():
-            ways = pool.submit(offered, spec).result()
+            ways, revision = pool.submit(offered, spec).result()
+            if note := of_another_model(options.out, rung, revision):
+                print(note, flush=True)
             chosen = {
                 role.name: [way for way in ways[role.name] if not options.ways or way in options.ways]
                 for role in roles
@@ -437,8 +458,10 @@ def rungs_of(options: LadderOptions) -> dict[str, str]:
         name, equals, spec = text.partition("=")
         if not equals and name not in RUNGS:
             raise UsageError(f"There is no rung {name!r}; name its model, as in --rung {name}=SPEC.")
-        if not name or not set(name) <= NAMES or "--" in name:
+        if not name or not set(name) <= NAMES or "--" in f"-{name}-":
             raise UsageError(f"A rung is named by letters, digits, dots and hyphens, not {name!r}.")
+        if name in (*STAND_INS, ARCHIVE_OF_STAND_INS):
+            raise UsageError(f"{name!r} is the name of a stand-in: give the rung another one.")
         found[name] = spec or RUNGS[name]
         check_spec(found[name])
     return found
@@ -810,7 +833,10 @@ def write(folder: Path, submissions: Sequence[Submission] = ()) -> str:
     """
     found = rows(folder)
     if not found:
-        raise HunchError(f"{folder} holds no cells of a model yet.")
+        raise HunchError(
+            f"{folder} holds no cells of a model yet: none of these models was asked in these roles and "
+            "ways. Recorded ones are added with --unpack ARCHIVE."
+        )
     plain = [_finite(asdict(row) | {"verdict": row.verdict}) for row in found]
     write_atomically(folder / "ladder.json", (json.dumps(plain, indent=1) + "\n").encode())
     picture(found, folder / "ladder.png")
@@ -863,7 +889,7 @@ def pack(folder: Path, target: Path) -> list[Path]:
     for name in names:
         rung = name.split("--")[2]
         if not rung.startswith(PRIVATE):
-            by_rung.setdefault("stand-ins" if rung in STAND_INS else rung, []).append(name)
+            by_rung.setdefault(ARCHIVE_OF_STAND_INS if rung in STAND_INS else rung, []).append(name)
     found = []
     for rung, own in by_rung.items():
         archive = target / f"ladder-{rung}.tar.xz"
@@ -891,7 +917,7 @@ def unpack(archives: Iterable[Path], folder: Path) -> int:
             with tarfile.open(archive, "r:xz") as tar:
                 tar.extractall(folder, filter="data")
                 number += sum(name.startswith(CELLS) for name in tar.getnames())
-        except (OSError, tarfile.TarError, LZMAError) as error:
+        except (OSError, EOFError, tarfile.TarError, LZMAError) as error:
             raise UsageError(f"{archive} is no archive of a ladder: {error}.") from error
     return number
 
@@ -936,7 +962,8 @@ def command(arguments: Sequence[str]) -> None:
     options = read(LadderOptions, prog="hunch study ladder", description=__doc__, args=list(arguments))
     check_settings(options)
     for name in options.roles:
-        role_named(name)
+        if role_named(name) not in ASKED:
+            raise UsageError(f"A {name} is asked what a prior is asked: take --roles prior.")
     submissions = [submission.read(file) for file in options.add]
     if options.unpack:
         print(f"{unpack(options.unpack, options.out):,} cells added to {options.out}.")

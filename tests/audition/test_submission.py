@@ -3,9 +3,12 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hunch.audition import submission
+from hunch.audition.answer import Audition, Heard, Line
+from hunch.audition.question import Scores
 from hunch.cli.main import main
 from hunch.core import UsageError
 
@@ -56,7 +59,7 @@ def test_a_row_that_was_changed_is_refused(file, tmp_path, name, value, says):
 
 ROW = submission.Row(
     role="prior",
-    env="Kitchen",
+    env="hunch/FrozenLake-v0",
     way="",
     questions=20,
     ability=0.5,
@@ -79,14 +82,49 @@ ROW = submission.Row(
         ({"calibration_error": 7.0}, "between 0 and 1"),
         ({"questions": 0}, "at least one question"),
         ({"questions": -5}, "at least one question"),
+        ({"env": "Lake | 1.00"}, "where it is not asked"),
+        ({"env": "hunch/Kitchen-v0"}, "where it is not asked"),
     ],
 )
 def test_one_impossible_row_beside_a_good_one_is_refused(changes, says):
-    rows = (ROW, replace(ROW, env="Craft", **changes))
+    rows = (ROW, replace(ROW, **{"env": "hunch/Blocksworld-v0", **changes}))
     made = submission.Submission("a", "1", "L3", "0", seed=0, rows=(ROW,))
     submission.check(made, "This file")
     with pytest.raises(UsageError, match=says):
         submission.check(replace(made, rows=rows), "This file")
+
+
+HEARD = Heard(
+    "prior",
+    "hunch/FrozenLake-v0",
+    "served",
+    "L3",
+    ability=float(np.mean([0.2] * 20)),
+    interval=Scores(np.full(20, 0.2), [i // 4 for i in range(20)]).interval,
+    questions=20,
+)
+
+
+class Served:
+    """What a submission reads of a model behind a server."""
+
+    name, revision, evidence = "openai:mine", "http://10.0.0.5:8000/v1 chat-1", "L3"
+
+
+def audition_of(heard):
+    return Audition((Line(heard, heard, None),), 0.05, 0, {})
+
+
+def test_equal_scores_are_within_their_interval():
+    assert HEARD.ability > HEARD.interval[1], "by rounding"
+    [row] = submission.submission(Served(), audition_of(HEARD), audition_of(HEARD)).rows
+    assert row.low <= row.ability <= row.high
+
+
+def test_the_address_of_a_server_stays_here():
+    made = submission.submission(Served(), audition_of(HEARD), audition_of(HEARD))
+    assert made.revision == "chat-1"
+    assert "10.0.0.5" not in str(made)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"format": "hunch-audition-1"}', "[" * 100_000, "\0"])

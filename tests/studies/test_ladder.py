@@ -132,11 +132,35 @@ def test_folders_of_a_machine_do_not_reach_a_recording():
     assert ladder.public("smollm2") == "smollm2"
 
 
-@pytest.mark.parametrize("rung", ["unknown", "a/b=minilm", "=minilm", "a--b=minilm"])
-def test_a_wrong_rung_is_refused_in_one_sentence(rung, tmp_path):
+@pytest.mark.parametrize(
+    "rung",
+    ["unknown", "a/b=minilm", "=minilm", "a--b=minilm", "a-=minilm", "words=minilm", "stand-ins=minilm"],
+)
+def test_a_wrong_rung_is_refused_in_one_sentence_before_anything_is_asked(rung, tmp_path):
     with pytest.raises(UsageError):
-        climb(LadderOptions(rung=(rung,), out=tmp_path))
-    assert not list(tmp_path.iterdir())  # neither were the controls asked
+        climb(LadderOptions(rung=(rung,), out=tmp_path, roles=("judge",), pilot=4, full=0))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_policy_is_asked_as_a_prior_and_a_sentence_says_so(tmp_path):
+    with pytest.raises(UsageError, match="--roles prior"):
+        command([*JUDGE[:2], "--roles", "policy", "--out", str(tmp_path)])
+
+
+def test_another_model_under_the_name_of_a_rung_is_told_apart(climbed, capsys):
+    other = ("--rung", "rule=scripted:judge?error=0.5", *JUDGE[2:])
+    command([*other, "--out", str(climbed), "--no-table"])
+    said = capsys.readouterr().out
+    assert "rule: 4 cells in" in said
+    assert "are of another model, scripted:judge (revision" in said
+
+
+def test_an_archive_that_was_cut_is_refused_in_one_sentence(climbed, tmp_path):
+    command(["--out", str(climbed), "--pack", str(tmp_path), "--no-table"])
+    cut = tmp_path / "cut.tar.xz"
+    cut.write_bytes((tmp_path / "ladder-rule.tar.xz").read_bytes()[:200])
+    with pytest.raises(UsageError, match=r"cut\.tar\.xz is no archive"):
+        ladder.unpack([cut], tmp_path / "out")
 
 
 def test_every_role_that_reads_texts_has_questions():

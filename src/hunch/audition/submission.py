@@ -8,6 +8,7 @@ be compared), and holds the scores with the usual and with the blank prompt.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hunch.audition.answer import CALIBRATION_ERROR, Audition, Heard
-from hunch.audition.roles import ROLES
+from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.ways import WAYS
@@ -27,6 +28,8 @@ FEWEST: Final = 20
 """Questions per role below which a row says too little (ours; the number of the ladder's pilot)."""
 LONGEST: Final = 200
 """Maximum characters of a name in the file."""
+ADDRESS: Final = re.compile(r"\bhttps?://\S*")
+"""The address of a server, which the revision of a model behind it begins with."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Submission:
 
     Attributes:
         model: Its name, without folders and addresses.
-        revision: Its revision.
+        revision: Its revision, without addresses.
         evidence: Its evidence level.
         version: Version of this library.
         seed: Seed of the questions.
@@ -111,7 +114,9 @@ def submission(model: LanguageModel, usual: Audition, blank: Audition) -> Submis
         place = heard.role, heard.env
         rows[place] = Row(
             *(heard.role, heard.env, heard.way, heard.questions),
-            *(heard.ability, *heard.interval),
+            heard.ability,
+            # Of equal scores, mean and interval differ by rounding.
+            *(min(heard.ability, heard.interval[0]), max(heard.ability, heard.interval[1])),
             uninformed=line.uninformed.ability,
             words=_score(line.words),
             blank=_score(without_task.get(place)),
@@ -123,7 +128,8 @@ def submission(model: LanguageModel, usual: Audition, blank: Audition) -> Submis
         )
     name = model.name.partition("?")[0].rpartition("/")[2]
     library = version("hunch-rl")
-    made = Submission(name, model.revision, model.evidence, library, usual.seed, tuple(rows.values()))
+    revision = ADDRESS.sub("", model.revision).strip() or "unknown"
+    made = Submission(name, revision, model.evidence, library, usual.seed, tuple(rows.values()))
     check(made, "This audition")
     return made
 
@@ -143,7 +149,7 @@ def check(made: Submission, what: str) -> None:
     if made.evidence not in ("L1", "L2", "L3"):
         raise UsageError(f"{what} is of a scripted model (evidence level {made.evidence}).")
     for name in (made.model, made.revision):
-        if not name.isprintable() or not 0 < len(name) <= LONGEST:
+        if not name.isprintable() or "|" in name or not 0 < len(name) <= LONGEST:
             raise UsageError(f"{what} names its model with odd or too many characters.")
     places = [(row.role, row.env) for row in made.rows]
     if len(set(places)) < len(places):
@@ -152,6 +158,8 @@ def check(made: Submission, what: str) -> None:
         where = f"{what}, {row.role} in {row.env}"
         if row.role not in {role.name for role in ROLES}:
             raise UsageError(f"{what} has a row for {row.role!r}, which is no role.")
+        if row.env not in {bed.env for bed in role_named(row.role).beds}:
+            raise UsageError(f"{what} has a row for {row.role} in {row.env!r}, where it is not asked.")
         if row.way and row.way not in WAYS:
             raise UsageError(f"{where}: there is no way of asking {row.way!r}.")
         shares = [row.ability, row.low, row.high, row.uninformed, row.words, row.blank, row.unread]
