@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 peft = pytest.importorskip("peft")
 
+from hunch.lm.training import Learner  # noqa: E402
 from hunch.lm.training import model as trained_model  # noqa: E402
 from hunch.lm.training.weights import public_name  # noqa: E402
 
@@ -119,6 +120,23 @@ def test_transformers_and_peft_load_the_saved_adapters_and_score_alike(
                 logits = theirs(torch.tensor([head + tokens])).logits[0, len(head) - 1 : -1]
         own = logits.log_softmax(-1)[range(len(tokens)), tokens]
         torch.testing.assert_close(after[row, : len(tokens)], own, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_adapters_of_a_model_in_16_bits_learn_at_small_rates(folders: dict[str, Path], dtype: str) -> None:
+    """They are 32-bit floats, as peft makes them: in 16 bits most steps of Adam would be rounded away."""
+    model = lm.trainable(f"hf:{folders['llama']}?train=lora&dtype={dtype}")
+    assert str(model.network.dtype) == f"torch.{dtype}"
+    before = model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs
+    plain = lm.trainable(f"hf:{folders['llama']}?train=all&dtype={dtype}")
+    assert torch.equal(before, plain.evaluate(PROMPTS, plain.as_written(PROMPTS, TEXTS)).logprobs)
+    first = {name: weight.clone() for name, weight in model.state_dict().items()}
+    learner = Learner.adam(model.parameters())
+    for _ in range(2):  # B is 0 before the first step, so that A has a gradient from the second on
+        learner.update(-model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs.sum(), 1e-5)
+    weights = model.state_dict()
+    assert all(weight.isfinite().all() for weight in weights.values())
+    assert min(float((weight != first[name]).float().mean()) for name, weight in weights.items()) > 0.9
 
 
 def test_a_saved_model_holds_its_adapters_beside_the_merged_weights(

@@ -210,13 +210,19 @@ def test_a_proposal_has_weights_that_sum_to_one(weights):
         Proposal(np.arange(2), np.array(weights))
 
 
-@pytest.mark.parametrize("found", [float("nan"), float("inf"), "1"])
+@pytest.mark.parametrize(
+    "found", [[float("nan")], [float("inf")], ["1"], [None], [[1.0]], [10**400], None, 1.0, [1.0, None], []]
+)
 def test_a_source_gives_finite_rewards(found):
-    source = type(
-        "Mine", (RewardSource,), {"evidence": None, "rewards": lambda self, ts: [found for _ in ts]}
-    )()
-    with pytest.raises(UsageError, match="Mine has to give 1 finite rewards"):
+    source = type("Mine", (RewardSource,), {"evidence": None, "rewards": lambda self, ts: found})()
+    with pytest.raises(UsageError, match="Mine has to give 1 finite rewards for 1 transitions, not"):
         hunch.train(Rewarded(Plain(), source), LAKE, 10)
+
+
+@pytest.mark.parametrize("found", [[1], [True], np.ones(1, np.float32), (0.5,)])
+def test_a_source_gives_any_sequence_of_numbers(found):
+    source = type("Mine", (RewardSource,), {"evidence": None, "rewards": lambda self, ts: found})()
+    hunch.train(Rewarded(Plain(), source), LAKE, 10)
 
 
 @pytest.mark.parametrize("error", [KeyError("oops"), SystemExit(0)])

@@ -1,7 +1,9 @@
 """Low-rank adapters from the peft library: a small trained term for each frozen linear layer.
 
 Source: Hu et al., LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022. The term is
-(alpha / rank) B A x, with random A and B = 0 at first, so that an untrained adapter changes nothing.
+(alpha / rank) B A x, with random A and B = 0 at first, so that an untrained adapter changes nothing. A and B
+are 32-bit floats in models of 16 bits too, as in peft's own models: most steps of Adam are smaller than the
+distance of two neighbouring numbers of 16 bits, and would be lost.
 
 This module imports torch and transformers, so import it only where a model is made.
 """
@@ -51,11 +53,18 @@ class Adapters:
         config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear", fan_in_fan_out=turned)
         self._tuner = peft.LoraModel(network, config, NAME)  # puts the names of the layers into the config
         self._config = config
+        for weight in self._weights().values():
+            weight.data = weight.data.float()
         chance = torch.Generator().manual_seed(seed)
         for layer in network.modules():
             if hasattr(layer, "lora_A"):  # the paper's Gaussian, from a generator of our own
                 a = layer.lora_A[NAME].weight
                 a.data.copy_(torch.randn(a.shape, generator=chance) / a.shape[1] ** 0.5)
+
+    def _weights(self) -> dict[str, torch.nn.Parameter]:
+        """Return the weights of the adapters by their names in the network."""
+        named = self._tuner.model.named_parameters()
+        return {name: weight for name, weight in named if f".{NAME}." in name}
 
     def merged(self) -> Any:
         """Return a copy of the network with the adapters added to its weights."""
@@ -79,8 +88,7 @@ class Adapters:
         config.save_pretrained(str(folder))
         weights = {
             PREFIX + name.replace(f".{NAME}.", "."): weight.detach().contiguous()
-            for name, weight in self._tuner.model.named_parameters()
-            if f".{NAME}." in name
+            for name, weight in self._weights().items()
         }
         save_file(weights, str(folder / WEIGHTS), {"format": "pt"})
         return folder

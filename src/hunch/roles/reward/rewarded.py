@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -174,11 +175,18 @@ class Rewarded(Wrapper):
         """
         rewards = self.source.rewards(transitions)
         n = len(transitions)
-        bad = [i for i, reward in enumerate(rewards) if isinstance(reward, str) or not np.isfinite(reward)]
-        if len(rewards) != n or bad:
+        problem = ""
+        try:
+            bad = [i for i, reward in enumerate(rewards) if not _is_finite(reward)]
+            if bad and bad[0] < n:
+                problem = f"{rewards[bad[0]]!r} for {transitions[bad[0]].action!r}"
+            elif len(rewards) != n:
+                problem = repr(rewards)
+        except TypeError:  # no sequence, such as the None of a method without a return
+            problem = repr(rewards)
+        if problem:
             name = type(self.source).__name__
-            what = f"{rewards[bad[0]]!r} for {transitions[bad[0]].action!r}" if bad else repr(rewards)
-            raise UsageError(f"{name} has to give {n} finite rewards for {n} transitions, not {what}.")
+            raise UsageError(f"{name} has to give {n} finite rewards for {n} transitions, not {problem}.")
         return rewards
 
     def paid(self, t: Transition, reward: float) -> Transition:
@@ -239,6 +247,14 @@ class Rewarded(Wrapper):
         if recent:
             metrics = {**metrics, "intrinsic": sum(recent) / len(recent)}
         return metrics
+
+
+def _is_finite(reward: Any) -> bool:
+    """Return whether a source's reward is a finite number; a tensor or array of one number is one."""
+    try:
+        return not isinstance(reward, str) and math.isfinite(reward)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 class Recalled(Saved):
