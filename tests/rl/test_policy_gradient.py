@@ -285,6 +285,14 @@ def test_returns_and_advantages_of_groups():
         assert not ADVANTAGES[name](equal, 1.0, 1.0).any(), "equal up to rounding"
 
 
+def test_rounding_errors_around_returns_of_zero_are_not_scaled_up():
+    """Nothing was paid; what the divergence from a reference that is the policy itself takes is rounding."""
+    ends, groups = [1, 1, 1], [0, 0, 0]
+    assert not ADVANTAGES["group"](rows([2e-8, -1e-8, 0.0], ends, groups), 1.0, 1.0).any()
+    small = ADVANTAGES["group"](rows([2e-4, 1e-4, 0.0], ends, groups), 1.0, 1.0)
+    np.testing.assert_allclose(small, [1, 0, -1], atol=1e-6)
+
+
 def test_a_text_as_one_action():
     """Its log-probabilities are summed, and so are divergence and entropy; a choice from a list stays one."""
     policy = Letters(seed=1)

@@ -22,7 +22,9 @@ from hunch.rl.settings import GROUPED as GROUPED
 from hunch.rl.settings import Kind
 
 ROUNDING: Final = 1e-6
-"""Relative difference of returns or advantages below which they count as equal."""
+"""Relative difference of returns or advantages below which they count as equal. Where returns are divided by
+their deviation, that of returns near 0 is relative to 1: with the KL divergence in the reward, returns of 0
+differ by the rounding errors of log-probabilities."""
 
 
 class Actions(NamedTuple):
@@ -218,7 +220,7 @@ def _standardised_in_groups(scores: FloatArray, groups: IntArray) -> FloatArray:
             continue
         group_scores = scores[members]
         deviation = group_scores.std(ddof=1)
-        if deviation > ROUNDING * np.abs(group_scores).max():
+        if deviation > ROUNDING * max(1.0, np.abs(group_scores).max()):
             scaled[members] = (group_scores - group_scores.mean()) / deviation
     return scaled
 
