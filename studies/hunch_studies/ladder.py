@@ -9,6 +9,7 @@ questions.
     hunch study ladder                                    # all cells that are missing, then table and picture
     hunch study ladder --rung smollm2="hf:FILE.gguf?chat=true&batch=64" --workers 8 --no-table
     hunch study ladder --repeat                           # reads the recorded answers again, without a model
+    hunch study ladder --repeat --renew                   # and keeps what today's code makes of them
 
 A cell is a file of its own, written once it is complete, and a file of the answers beside it. So cells can be
 made by several processes and on several machines, and put together by copying the files. How answers are read
@@ -141,6 +142,8 @@ class LadderOptions:
     """Write the table and the picture."""
     repeat: bool = False
     """Read the recorded answers again, without a model, and compare the scores."""
+    renew: bool = False
+    """With --repeat: store the scores of today's code."""
     pack: Path | None = None
     """Folder in which to write an archive of the cells and answers of each model."""
     unpack: tuple[Path, ...] = ()
@@ -922,11 +925,15 @@ def unpack(archives: Iterable[Path], folder: Path) -> int:
     return number
 
 
-def repeat(folder: Path) -> None:
+def repeat(folder: Path, *, renew: bool = False) -> None:
     """Read all recorded answers again, and compare the scores with the stored ones.
 
+    Args:
+        folder: Folder of the cells.
+        renew: Store the new scores where they differ: how a role is scored was changed on purpose.
+
     Raises:
-        HunchError: if a score differs.
+        HunchError: if a score differs, unless it is renewed.
     """
     same = 0
     apart: list[str] = []
@@ -950,10 +957,19 @@ def repeat(folder: Path) -> None:
             same += 1
         else:
             apart.append(cell.file)
+            if renew:
+                # What the answers cost is known from when they were given.
+                beds = [
+                    {**bed, "usage": stored["usage"]}
+                    for bed, stored in zip(again, result["beds"], strict=True)
+                ]
+                write_atomically(file, json.dumps({**result, "beds": beds}).encode())
     print(
         f"{same:,} cells have the scores that are stored; {left_out:,} are of embeddings, which are not kept."
     )
-    if apart:
+    if apart and renew:
+        print(f"{len(apart)} cells have new scores: {', '.join(apart)}.")
+    elif apart:
         raise HunchError(f"{len(apart)} cells have other scores than stored, such as {apart[0]}.")
 
 
@@ -968,7 +984,7 @@ def command(arguments: Sequence[str]) -> None:
     if options.unpack:
         print(f"{unpack(options.unpack, options.out):,} cells added to {options.out}.")
     if options.repeat:
-        return repeat(options.out)
+        return repeat(options.out, renew=options.renew)
     reads_only = (options.unpack or options.add) and not options.rung
     if options.pack is None and not reads_only:
         with stoppable(f"stopped; finished cells are kept in {options.out}, and the same command goes on."):

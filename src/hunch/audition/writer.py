@@ -2,8 +2,10 @@
 
 The prompt is the plain one of program searches (:func:`hunch.roles.writer.programs.chat_prompt`). A third of
 the questions asks for a first program, a third shows a broken one with its error, and a third shows a
-working one with its fitness. An answer is right if it runs; if a program was shown, it must also be no worse
-than the original or shown one. Programs run in the sandbox.
+working one with its fitness. An answer is right if it runs and is no copy of a program in the request, which
+begins with the problem's first one; if another was shown, it must also be no worse than the original or shown
+one. A search refuses copies, too, and a writer that repeats the request would else be right in two of three
+questions. Programs run in the sandbox.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ import numpy as np
 
 from hunch.audition.question import USUAL, Bed, Manner, Role, Scores, in_words
 from hunch.core import FloatArray
+from hunch.envs.design.code import flaw, structure
 from hunch.envs.design.mutation import mutate
-from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.envs.design.problem import DesignProblem, Problem, Trial
 from hunch.lm.asking import AskConfig, room
 from hunch.lm.base import LanguageModel
 from hunch.roles.writer.programs import Attempt, ModelWriter
@@ -71,17 +74,32 @@ def by_chance(drawn: Tasks, seed: int) -> Scores:
 
 
 def _scored(written: Sequence[str], drawn: Tasks) -> Scores:
-    trials = [_tried(drawn.env, program) for program in written]
-    right: FloatArray = np.array(
-        [
-            float(trial.fitness is not None and trial.fitness >= least)
-            for trial, (_, _, least) in zip(trials, drawn.requests, strict=True)
-        ]
-    )
+    problem = drawn.env.problem
+    right: FloatArray = np.zeros(len(written))
+    copies: FloatArray = np.zeros(len(written))
+    for i, (program, (_, shown, least)) in enumerate(zip(written, drawn.requests, strict=True)):
+        fitness = _tried(drawn.env, program).fitness
+        in_request = [problem.start, *(attempt.program for attempt in shown)]
+        copies[i] = _says(program, problem) in {_says(text, problem) for text in in_request}
+        right[i] = fitness is not None and fitness >= least and not copies[i]
     kinds = [kind for kind, _, _ in drawn.requests]
     rates = {kind: float(right[[k == kind for k in kinds]].mean()) for kind in dict.fromkeys(kinds)}
+    rates["copies"] = float(copies.mean())
     unread = float(np.mean([not program.strip() for program in written]))
     return Scores(right, list(range(len(right))), rates, unread=unread)
+
+
+def _says(program: str, problem: Problem) -> str:
+    """Return what tells a program from copies of it: its structure without imports.
+
+    The request shows the first program with an import that it does not need. A text that is no program in
+    Python is told by itself.
+    """
+    if flaw(program):
+        return program.strip()
+    tree = ast.parse(program)
+    tree.body = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    return structure(ast.unparse(tree), problem.function)
 
 
 def _shown(env: DesignProblem, kind: str, rng: np.random.Generator) -> tuple[list[Attempt], float]:
@@ -126,7 +144,7 @@ def _tried(env: DesignProblem, program: str) -> Trial:
 
 WRITER = Role(
     "writer",
-    "share of requests answered with a program that runs and is no worse than what was shown",
+    "share of requests answered with a program that runs, is no copy, and no worse than what was shown",
     ("generate",),
     BEDS,
     tasks,
