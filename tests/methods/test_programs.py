@@ -204,6 +204,13 @@ def test_when_all_fail_the_run_says_why_and_can_be_taken_up(tmp_path):
         assert [line["number"] for line in lines] == list(range(tried)), "it goes on with new programs"
 
 
+def test_a_line_of_a_program_reaches_the_terminal_without_control_characters(tmp_path):
+    line = "def f(x): return '\x1b[31m' + "
+    with pytest.raises(HunchError, match="3 times SyntaxError") as error:
+        hunch.train(made(CodePolicy, Always(line), give_up=3), problem(), 9)
+    assert str(error.value).isprintable()
+
+
 # ---- searches ---------------------------------------------------------------------------------------------
 
 

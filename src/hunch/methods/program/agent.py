@@ -37,6 +37,7 @@ from hunch.roles.writer.programs import (
     shown,
 )
 from hunch.roles.writer.search import RepairFirst
+from hunch.sandbox.errors import printable
 
 PLAIN_WORDING: Final = "plain-1"
 """Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
@@ -247,7 +248,7 @@ class ProgramAgent(WritingAgent):
         new, self.seen = self.attempts[self.seen :], len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
             reasons = Counter(attempt.error for attempt in self.attempts[-self.failing :]).most_common(3)
-            why_failed = "; ".join(f"{n} times {why[:200]}" for why, n in reasons)
+            why_failed = "; ".join(f"{n} times {printable(why, 200)}" for why, n in reasons)
             raise StoppedError(f"The last {self.failing} programs all failed: {why_failed}.")
         if not new:
             return {}
