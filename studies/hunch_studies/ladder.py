@@ -510,14 +510,18 @@ def _all(pool: Executor, cells: Sequence[Cell], spec: str, options: LadderOption
 
 
 def best_ways(folder: Path, role: str, rung: str) -> list[Way]:
-    """Return the two ways with the highest scores in the pilot, the best first."""
-    scores: dict[Way, float] = {}
+    """Return the two ways with the highest scores in the pilot, the best first.
+
+    Ways that could be asked in more environments come before those of fewer: their scores are not of the same
+    questions.
+    """
+    scores: dict[Way, tuple[int, float]] = {}
     for way in WAYS:
         result = _read(folder, Cell("pilot", role, rung, way))
         known = None if result is None else scores_of(result)
         if known is not None:
-            scores[way] = known.ability
-    return sorted(scores, key=lambda way: -scores[way])[:BEST]
+            scores[way] = len(known.values), known.ability
+    return sorted(scores, key=lambda way: scores[way], reverse=True)[:BEST]
 
 
 # ---- scores -----------------------------------------------------------------------------------------------
@@ -690,6 +694,8 @@ def _row(cell: Cell, cells: Mapping[Cell, Mapping[str, Any]], best: Sequence[Way
     stated = scores is not None and scores.stated is not None and scores.came is not None
     usage = [bed["usage"] for bed in result["beds"] if bed["usage"]]
     asked = [bed for bed in result["beds"] if bed["values"] or bed["usage"]]
+    # The stand-ins are shown on the same questions; on all where the model could be asked none.
+    answered = [bed["env"] for bed in result["beds"] if bed["values"]] or None
     n = len(scores.values) if scores else 0
     reasons = dict.fromkeys(bed["why"] for bed in result["beds"] if bed["why"])
     share = sum(bed["unread"] for bed in asked) / len(asked) if asked else 0.0
@@ -703,8 +709,8 @@ def _row(cell: Cell, cells: Mapping[Cell, Mapping[str, Any]], best: Sequence[Way
         questions=n,
         ability=scores.ability if scores else nan,
         interval=scores.interval if scores else (nan, nan),
-        uninformed=_ability(stand_ins[UNINFORMED]),
-        words=_ability(stand_ins[WORDS]),
+        uninformed=_ability(stand_ins[UNINFORMED], answered),
+        words=_ability(stand_ins[WORDS], answered),
         blank=_ability(blank),
         over_words=lead(result, stand_ins[WORDS]),
         over_blank=lead(result, blank),
@@ -720,8 +726,8 @@ def _row(cell: Cell, cells: Mapping[Cell, Mapping[str, Any]], best: Sequence[Way
     )
 
 
-def _ability(result: Mapping[str, Any] | None) -> float:
-    scores = None if result is None else scores_of(result)
+def _ability(result: Mapping[str, Any] | None, envs: Collection[str] | None = None) -> float:
+    scores = None if result is None else scores_of(result, envs)
     return nan if scores is None else scores.ability
 
 

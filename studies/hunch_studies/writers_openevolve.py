@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import gymnasium as gym
 
@@ -40,6 +40,9 @@ def evaluate(path):
     return evaluated(path, {log!r}, {env!r}, {options!r}, {floor!r})
 """
 """The file that openevolve imports."""
+SECONDS: Final = 3_600
+"""Seconds after which openevolve gives up an answer or an iteration, which then counts as a failed program.
+It asks four at a time, and on a busy processor each may take minutes; the sandbox has its own limits."""
 
 
 def evolved_by_openevolve(
@@ -99,7 +102,7 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
             api_key=account("openai", address, None, address).own_key or "none",
             temperature=0.9,
             max_tokens=500,
-            timeout=600,
+            timeout=SECONDS,
             retries=1,
             retry_delay=1,
             random_seed=seed,
@@ -117,7 +120,7 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
                 include_artifacts=True,
             ),
             database=DatabaseConfig(num_islands=2, random_seed=seed),
-            evaluator=EvaluatorConfig(timeout=600, cascade_evaluation=False, parallel_evaluations=4),
+            evaluator=EvaluatorConfig(timeout=SECONDS, cascade_evaluation=False, parallel_evaluations=4),
             diff_based_evolution=False,
         )
         search = OpenEvolve(

@@ -232,6 +232,30 @@ class Says(Model):
         return [[self.text] * k for _ in prompts]
 
 
+class Repeats(Model):
+    """A writer that repeats the last program of the request, with a comment and another import."""
+
+    name, revision, verbs = "repeats", "1", frozenset({"generate"})
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        shown = [re.findall(r"```python\n(.*?)```", prompt, re.DOTALL)[-1] for prompt in prompts]
+        return [[f"```python\nimport math\n{program}# new\n```"] * k for program in shown]
+
+
+@pytest.mark.parametrize("bed", [0, 1, 2])
+def test_a_writer_that_repeats_what_it_reads_writes_nothing(bed):
+    role = role_named("writer")
+    drawn = role.draw(role.beds[bed], 6, 0)
+    scores = role.ask(Cached(Repeats()), drawn, 0)
+    assert scores.ability == 0.0
+    assert scores.columns["copies"] == 1.0
+
+
+def test_a_writer_that_knows_the_problem_has_every_program_right():
+    found = heard("writer", "scripted:modeller?bugs=0&repair=1", n=6, bed=2)
+    assert (found.ability, found.columns["copies"]) == (1.0, 0.0)
+
+
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
 def test_a_planner_that_names_no_skill_is_wrong():
     """A plan ends at an answer that cannot be read, but that is no sign that the model knew it."""
