@@ -21,7 +21,7 @@ from hunch_studies.planners import table
 from hunch_studies.writers_drawn import fitness, json_lines
 
 RECORDED: Final = "cwmb.programs.jsonl.gz"
-"""The recorded programs, each with ``bed``, ``arm``, ``seed``, ``number``, ``program``, ``fitness``, ``error``."""
+"""The recorded programs, with ``bed``, ``arm``, ``seed``, ``number``, ``program``, ``fitness``, ``error``."""
 PUBLISHED: Final[dict[str, tuple[float, float]]] = {
     "CartPole-v1": (1.00, 1.00),
     "CliffWalking-v0": (1.00, 1.00),
