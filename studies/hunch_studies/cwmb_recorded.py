@@ -41,6 +41,7 @@ def page(folder: Path) -> str:
 
     lines = []
     leads: list[float] = []
+    gains: list[float] = []
     for bed in BASES:
         floor = accuracy(bed, START)["accuracy"]
         cells: list[str] = []
@@ -51,6 +52,8 @@ def page(folder: Path) -> str:
             cells.append(", ".join(f"{value:.2f}" for value in won[arm].values()))
             failed = [row["fitness"] is None for rows in by_seed.values() for row in rows]
             cells.append(f"{np.mean(failed):.0%}" if failed else "")
+        if won[PLAIN]:
+            gains.append(float(np.mean(list(won[PLAIN].values()))) - floor)
         shared = won[TREE].keys() & won[PLAIN].keys()
         if shared:
             leads.append(float(np.mean([won[TREE][seed] - won[PLAIN][seed] for seed in shared])))
@@ -59,10 +62,10 @@ def page(folder: Path) -> str:
         f"environment | nothing changes | {PLAIN}, by seed | failed | {TREE}, by seed | failed | "
         "Llama-3-70B, 50 calls | GPT-4 Turbo, 10 calls"
     )
-    lead = over_pairs(leads)
     return (
-        f"{table(head, lines)}\n\n{TREE} is ahead of best of n by {lead.short()}, paired over "
-        f"{len(leads)} environments."
+        f"{table(head, lines)}\n\nPaired over {len(leads)} environments, {TREE} is ahead of best of n by "
+        f"{over_pairs(leads).short()} on the seeds of both, and best of n, in the mean of its seeds, of a "
+        f"program in which nothing changes by {over_pairs(gains).short()}."
     )
 
 

@@ -76,6 +76,7 @@ APART: Final[dict[str, str]] = {
     "DQN-Prior with a small model that writes": "the model's last digits depend on the processor",
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
     "Code policies, written by a small real model": _RECORDED,
+    "GIF-MCTS, written by a small real model": _RECORDED,
     "GRPO on a small real model": "the model's last digits depend on the accelerator",
     "Eureka's curriculum for the policy": _ABLATION,
     "Inner Monologue, asking a person": _ABLATION,
