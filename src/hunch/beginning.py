@@ -88,5 +88,11 @@ def _shown(kind: type[BaseException], error: BaseException, trace: TracebackType
         sys.stderr.write(f"hunch: {little_memory.sentence(error)}\n")
     elif isinstance(error, KeyboardInterrupt):
         sys.stderr.write(f"hunch: {STOPPED}\n")
+    elif isinstance(error.__cause__, KeyboardInterrupt):
+        # Python 3.11 turns what is raised while a class gets its attributes into a RuntimeError.
+        sys.stderr.write(f"hunch: {STOPPED}\n")
+        sys.stderr.flush()
+        end()
+        signal.raise_signal(signal.SIGINT)  # the exit code of Ctrl-C, not that of an error
     else:
         sys.__excepthook__(kind, error, trace)

@@ -87,7 +87,7 @@ ROW = submission.Row(
     ],
 )
 def test_one_impossible_row_beside_a_good_one_is_refused(changes, says):
-    rows = (ROW, replace(ROW, **{"env": "hunch/Blocksworld-v0", **changes}))
+    rows = (ROW, replace(ROW, **{"env": "hunch/Household-Pick-v0", **changes}))
     made = submission.Submission("a", "1", "L3", "0", seed=0, rows=(ROW,))
     submission.check(made, "This file")
     with pytest.raises(UsageError, match=says):

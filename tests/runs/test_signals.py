@@ -257,6 +257,21 @@ def test_a_signal_while_the_libraries_are_loaded_is_a_sentence(line, number, tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_a_signal_while_a_class_is_made_is_a_sentence():
+    """Python 3.11 hands on as a RuntimeError what is raised there."""
+    program = (
+        "from hunch import beginning\n"
+        "error = RuntimeError('Error calling __set_name__')\n"
+        "error.__cause__ = KeyboardInterrupt()\n"
+        "beginning._shown(RuntimeError, error, None)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        -signal.SIGINT,
+        "hunch: stopped; the same command begins again.\n",
+    )
+
+
 EARLY = """
 import os, signal, sys
 
