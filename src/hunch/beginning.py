@@ -90,7 +90,7 @@ def _shown(kind: type[BaseException], error: BaseException, trace: TracebackType
         sys.stderr.write(f"hunch: {STOPPED}\n")
     elif isinstance(error.__cause__, KeyboardInterrupt):
         # Python 3.11 turns what is raised while a class gets its attributes into a RuntimeError.
-        sys.stderr.write(f"hunch: {STOPPED}\n")
+        _shown(KeyboardInterrupt, error.__cause__, trace)
         sys.stderr.flush()
         end()
         signal.raise_signal(signal.SIGINT)  # the exit code of Ctrl-C, not that of an error

@@ -263,20 +263,26 @@ def put_to(model: LanguageModel, cell: Cell, role: Role, bed: Bed, asked: Any) -
     manner = Manner(way_named(cell.way), cell.blank, TOKENS.get(cell.role))
     answered = put(role, bed, model, asked, SEEDS[cell.stage], manner)
     told = {"why": answered.why, "unread": answered.unread, "usage": dict(answered.usage)}
-    return {"env": bed.env, **told, **plain(answered.scores)}
+    return {"env": bed.env, **told, **plain_scores(answered.scores)}
 
 
 def stand_in(cell: Cell, role: Role, bed: Bed, asked: Any) -> dict[str, Any]:
     """Return the scores of a stand-in in one environment as plain values."""
     seed = SEEDS[cell.stage]
     if cell.rung == WORDS and not isinstance(role.lexical, str):
-        return {"env": bed.env, "why": "", "unread": 0.0, "usage": {}, **plain(role.lexical(asked, seed))}
+        return {
+            "env": bed.env,
+            "why": "",
+            "unread": 0.0,
+            "usage": {},
+            **plain_scores(role.lexical(asked, seed)),
+        }
     spec = UNINFORMED if cell.rung == UNINFORMED else str(role.lexical)
     answered = put(role, bed, load(spec, cache=None), asked, seed)
-    return {"env": bed.env, "why": answered.why, "unread": 0.0, "usage": {}, **plain(answered.scores)}
+    return {"env": bed.env, "why": answered.why, "unread": 0.0, "usage": {}, **plain_scores(answered.scores)}
 
 
-def plain(scores: Scores | None) -> dict[str, Any]:
+def plain_scores(scores: Scores | None) -> dict[str, Any]:
     """Return scores as plain values; none where there are none."""
     if scores is None:
         return {"values": []}

@@ -21,7 +21,7 @@ from hunch.audition.planner import ALL, PLANNER, SHOWN, skills
 from hunch.audition.question import Scores
 from hunch.envs.kitchen.errands import EXAMPLES
 from hunch.lm import load
-from hunch_studies.ladder import CELLS, FULL, RUNGS, SEEDS, STAND_INS, Lead, lead, plain, questions
+from hunch_studies.ladder import CELLS, FULL, RUNGS, SEEDS, STAND_INS, Lead, lead, plain_scores, questions
 from hunch_studies.planners import table
 
 NUMBERS: Final = (SHOWN, 40, 80, len(EXAMPLES))
@@ -66,7 +66,7 @@ def over_words(folder: Path) -> Iterator[tuple[Mapping[str, Any], Lead]]:
         if not reads:
             continue
         words = compared(COMPARE["words"], cell["stage"], cell["questions"], SHOWN)
-        gap = lead(cell, {"beds": [{"env": PLANNER.beds[0].env, **plain(words)}]})
+        gap = lead(cell, {"beds": [{"env": PLANNER.beds[0].env, **plain_scores(words)}]})
         if gap is not None:
             yield cell, gap
 

@@ -183,6 +183,14 @@ def kind(columns: Mapping[str, float]) -> Errors | None:
     return "lasting"
 
 
+IN_ITS_PLACE: Final[Mapping[Errors | None, Errors]] = {
+    "first": "lasting",
+    "last": "lasting",
+    "unread": "independent",
+}
+"""The kind whose frontier stands for one that has none."""
+
+
 def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Frontier]:
     """Return one frontier per method: the one with errors of the model's kind.
 
@@ -190,11 +198,7 @@ def likeliest(frontiers: Sequence[Frontier], errors: Errors | None) -> list[Fron
     cannot be read that of independent errors. If there is none of either, or the kind is unknown, it is that
     with the lower gain of the best model, of independent errors and those that recur.
     """
-    kinds: tuple[Errors | None, ...] = (errors,)
-    if errors in ("first", "last"):
-        kinds = (errors, "lasting")
-    elif errors == "unread":
-        kinds = (errors, "independent")
+    kinds = (errors, IN_ITS_PLACE.get(errors))
     by_method: dict[tuple[str, str], list[Frontier]] = {}
     for frontier in frontiers:
         by_method.setdefault((frontier.method, frontier.env), []).append(frontier)

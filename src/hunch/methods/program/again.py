@@ -12,6 +12,14 @@ from hunch.envs import make
 
 LAST_LINE: Final = "raise SystemExit\n"
 """Ends what stands before the program in ``best.py``."""
+SCORES_ITSELF: Final = f"""# "python best.py" tries it again in its problem, in the sandbox.
+if __name__ == "__main__":
+    from {__name__} import try_again
+
+    try_again(__file__)
+    {LAST_LINE}
+"""
+"""The beginning of ``best.py``. It ends before the program: a model's code runs in the sandbox only."""
 
 
 def try_again(file: str) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from hunch.core import Explanation, Memoryless, Player, State, Transition, UsageError, World
 from hunch.envs.design.code import flaw, split_future, structure
 from hunch.envs.design.problem import Problem, Trial
+from hunch.methods.program.again import SCORES_ITSELF
 from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
 from hunch.rl.rollout import StoppedError
@@ -41,15 +42,6 @@ from hunch.sandbox.errors import printable
 
 PLAIN_WORDING: Final = "plain-1"
 """Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
-SCORES_ITSELF: Final = """# "python best.py" tries it again in its problem, in the sandbox.
-if __name__ == "__main__":
-    from hunch.methods.program.again import try_again
-
-    try_again(__file__)
-    raise SystemExit
-
-"""
-"""The beginning of ``best.py``. It ends before the program: a model's code runs in the sandbox only."""
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
     **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
