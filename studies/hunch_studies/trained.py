@@ -44,6 +44,7 @@ from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
 from hunch_studies.trained_choices import CHOICES, choices
+from hunch_studies.trained_choices import MODEL as CHOOSER
 
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
 """How the model is loaded, and how the folder that SFT writes."""
@@ -351,7 +352,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
         title = CHOICES if len(models) == 1 else f"{CHOICES}, {model}"
-        parts.append(choices(title, model, scale, data / place_name(title)))
+        chooser = model if scale.lms else CHOOSER
+        parts.append(choices(title, chooser, scale, data / place_name(title)))
     return parts
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.loading import load_agent
+from hunch_contrib.tune.rest import ReSTConfig
 from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, kept, runs_of
@@ -37,7 +39,13 @@ STREAMS: Final = 256
 UPDATES: Final = 40
 GROUP: Final = 8
 """Choices after each question: an update has 32 questions."""
+ROUNDS: Final = 4
+"""Rounds of filtered cloning."""
+LEARNING_RATE: Final = 3e-4
+"""Of all arms: the default of the methods."""
 NEVER: Final = 10**9
+MODEL: Final = "smollm2?train=lora&rank=16"
+"""The model, without its chat template: an answer goes on with the sentence that the question begins."""
 UNTRAINED: Final = "untrained"
 PLAIN: Final = "correctness"
 CONFIDENT: Final = "correctness minus the probability given"
@@ -80,27 +88,46 @@ def prepare(data: Path) -> None:
 
 
 def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
-    """The two rewards, shuffled rewards, and the model before training."""
-    rloo = RLOOConfig(group=GROUP, episodes=STREAMS, kl=0.0, reference="none", learning_rate=1e-4, micro=32)
+    """The two rewards, shuffled rewards, cloning of right answers, and the model before training."""
     updates = max(2, round(UPDATES * scale.share))
+    rloo = RLOOConfig(
+        group=GROUP,
+        episodes=STREAMS,
+        listed=False,  # the question names the numbers
+        kl=0.0,
+        reference="none",
+        learning_rate=LEARNING_RATE,
+        micro=32,
+    )
+    cloning = ReSTConfig(
+        episodes=updates * STREAMS // ROUNDS,  # as many choices in all, each after a question of its own
+        keep=1,
+        least=1.0,  # right ones
+        updates=max(2, round(20 * scale.share)),
+        batch_size=32,
+        micro=32,
+        listed=False,
+        learning_rate=LEARNING_RATE,
+    )
 
-    def arm(label: str, **changes: Any) -> Arm:
+    def arm(label: str, method: str, options: Any) -> Arm:
         config = RunConfig(
-            method="rloo",
+            method=method,
             env="hunch/Prompts-v0",
             env_options={"file": str(data / "training.jsonl")},
             lm=model,
             envs=STREAMS,
             steps=updates * STREAMS,
-            options=RLOOConfig(**{**vars(rloo), **changes}),
+            options=options,
         )
         return Arm(label, config)
 
     return (
-        arm(PLAIN),
-        arm(CONFIDENT, confidence=1.0),
-        arm("correctness, shuffled", shuffle=True),
-        arm(UNTRAINED, episodes=NEVER),
+        arm(PLAIN, "rloo", rloo),
+        arm(CONFIDENT, "rloo", replace(rloo, confidence=1.0)),
+        arm("correctness, shuffled", "rloo", replace(rloo, shuffle=True)),
+        arm("filtered cloning", "rest", cloning),
+        arm(UNTRAINED, "rloo", replace(rloo, episodes=NEVER)),
     )
 
 

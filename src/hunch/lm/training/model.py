@@ -195,23 +195,29 @@ class Trainable(Weights, Metered, ABC):
     ) -> list[OptionOutputs]:
         """Return :meth:`option_outputs` for options as whole texts: the end tokens' probabilities are added.
 
-        So an option has the probability with which the model writes it and ends.
+        So an option has the probability with which the model writes it and ends. Repeated requests are
+        computed once.
         """
-        asked: list[Prompt] = []  # once for each option
+        asked = choices(prompts, options)
+        distinct = list(dict.fromkeys(asked))
+        if not distinct:
+            return []
+        prompt_of_text: list[Prompt] = []  # a distinct request's prompt, once for each of its options
         texts: list[Written] = []
-        for prompt, listed in zip(map(as_prompt, prompts), options, strict=True):
+        for prompt, listed in distinct:
             for option, tail in zip(listed, self.model.tails(prompt, listed), strict=True):
-                asked.append(prompt)
+                prompt_of_text.append(prompt)
                 texts.append(Written(option, (*tail, self.ends[0]), (), True))
-        outputs = self.evaluate(asked, texts)  # each (all options, T)
-        counts = [len(listed) for listed in options]
+        outputs = self.evaluate(prompt_of_text, texts)  # each (all options, T)
+        counts = [len(listed) for _, listed in distinct]
         log_probs = torch.split(outputs.logprobs.sum(1), counts)
         lengths = torch.split(outputs.mask.sum(1), counts)
         states = torch.split(outputs.states, counts)
-        return [
-            OptionOutputs(of_options, n.cpu().numpy(), state[0, 0])
-            for of_options, n, state in zip(log_probs, lengths, states, strict=True)
-        ]
+        known = {
+            request: OptionOutputs(of_options, n.cpu().numpy(), state[0, 0])
+            for request, of_options, n, state in zip(distinct, log_probs, lengths, states, strict=True)
+        }
+        return [known[request] for request in asked]
 
     def states(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim)."""
