@@ -90,6 +90,7 @@ def prepare(data: Path) -> None:
 def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
     """The two rewards, shuffled rewards, cloning of right answers, and the model before training."""
     updates = max(2, round(UPDATES * scale.share))
+    total = updates * STREAMS
     rloo = RLOOConfig(
         group=GROUP,
         episodes=STREAMS,
@@ -100,7 +101,7 @@ def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         micro=32,
     )
     cloning = ReSTConfig(
-        episodes=updates * STREAMS // ROUNDS,  # as many choices in all, each after a question of its own
+        episodes=total // ROUNDS,  # as many choices in all, each after a question of its own
         keep=1,
         least=1.0,  # right ones
         updates=max(2, round(20 * scale.share)),
@@ -110,24 +111,24 @@ def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         learning_rate=LEARNING_RATE,
     )
 
-    def arm(label: str, method: str, options: Any) -> Arm:
+    def arm(label: str, method: str, options: Any, choices: int) -> Arm:
         config = RunConfig(
             method=method,
             env="hunch/Prompts-v0",
             env_options={"file": str(data / "training.jsonl")},
             lm=model,
             envs=STREAMS,
-            steps=updates * STREAMS,
+            steps=choices,
             options=options,
         )
         return Arm(label, config)
 
     return (
-        arm(PLAIN, "rloo", rloo),
-        arm(CONFIDENT, "rloo", replace(rloo, confidence=1.0)),
-        arm("correctness, shuffled", "rloo", replace(rloo, shuffle=True)),
-        arm("filtered cloning", "rest", cloning),
-        arm(UNTRAINED, "rloo", replace(rloo, episodes=NEVER)),
+        arm(PLAIN, "rloo", rloo, total),
+        arm(CONFIDENT, "rloo", replace(rloo, confidence=1.0), total),
+        arm("correctness, shuffled", "rloo", replace(rloo, shuffle=True), total),
+        arm("filtered cloning", "rest", cloning, total),
+        arm(UNTRAINED, "rloo", replace(rloo, episodes=NEVER), STREAMS),
     )
 
 
@@ -135,7 +136,7 @@ def choices(title: str, model: str, scale: Scale, data: Path) -> Part:
     """Return the part of the study ``trained`` in which a model chooses."""
     listed = arms(model, scale, data)
     beside = partial(judged, listed, scale.seeds, data / "held-out.jsonl")
-    return Part(title, listed, beside=beside, prepare=partial(prepare, data))
+    return Part(title, listed, beside=beside, prepare=partial(prepare, data), apart=True)
 
 
 # ---- judged on held-out questions --------------------------------------------------------------------------
