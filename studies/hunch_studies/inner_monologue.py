@@ -14,7 +14,8 @@ import numpy as np
 
 from hunch.rl.statistics import over_pairs
 from hunch_studies.planners import Bench, Line, Played, share, skill_arms, skills_part, success, table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.saycan import MORE, WORDS, asked, by_family, led
+from hunch_studies.study import Part, Scale, Study, model_of
 
 EPISODES: Final = 30
 """Episodes per row, disturbance and seed."""
@@ -37,6 +38,12 @@ ASKING: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 """The arms of active scene description: the planner asks where a thing is, and a person answers."""
 DETECTORS: Final = ((0.3, 0.0), (0.0, 0.3), (0.3, 0.3))
 """Rates of false positives and false negatives."""
+WRITER_EPISODES: Final = 30
+"""Episodes per row and seed of a model that writes, since it is slow."""
+SOME: Final = 0.2
+"""The disturbance at which it plays: an oracle that reads reports has 1.00 there, and 0.60 without."""
+REPORTED: Final = {"feedback": ("success",), "examples_report": True}
+"""Reports on skills, of which the examples of plans have some as well."""
 
 
 def by_disturbance(lm: str, labels: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
@@ -98,6 +105,33 @@ def against_words(data: Path, scale: Scale, folder: Path) -> str:
     return f"MiniLM less bag of words, {label}: {over_pairs([a - b for a, b in zip(*rates, strict=True)])}."
 
 
+def writers(lms: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
+    """Return the success of models that write, on errands in other words, by what they are told.
+
+    A report that is always "That worked." is the control: the prompt has the same form, and tells nothing.
+    Encoders have the same forty examples.
+    """
+    bench = Bench(folder, data, scale, WRITER_EPISODES)
+    kinds: dict[str, tuple[str, dict[str, Any]]] = {
+        "told success": ("inner-monologue", REPORTED),
+        "always told success": ("inner-monologue", {**REPORTED, "false_positives": 1.0}),
+        "told nothing": ("saycan", {}),
+    }
+    played = {}
+    for lm in ("minilm", WORDS, *lms):
+        way = {"examples": MORE} if lm in ("minilm", WORDS) else asked(MORE)
+        for kind, (method, options) in kinds.items():
+            label = f"{model_of(lm)}, {kind}"
+            line = Line(label, lm, method, {**options, **way}, SOME, paraphrased=True)
+            played[label] = bench.played(line)
+    leads = []
+    for lm in lms:
+        name = model_of(lm)
+        others = (f"{name}, always told success", f"{name}, told nothing", f"{WORDS}, told success")
+        leads += led(played, f"{name}, told success", others)
+    return by_family(played, leads)
+
+
 def by_detector(lm: str, data: Path, scale: Scale, folder: Path) -> str:
     """Return success with detector errors, compared with SayCan, which has no detector."""
     bench, p = Bench(folder, data, scale, EPISODES), 0.2
@@ -130,6 +164,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         *(part_of(lm, partial(by_disturbance, lm, labels, data, scale)) for lm, labels in lines.items()),
         Part("Against words", (), beside=partial(against_words, data, scale)),
         Part("Asking a person", (), beside=partial(by_asking, "scripted:errands", data, scale)),
+        Part("A model that writes, in other words", (), beside=partial(writers, scale.lms, data, scale)),
         Part("A detector with errors", (), beside=partial(by_detector, "scripted:errands", data, scale)),
     ]
 

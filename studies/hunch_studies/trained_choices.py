@@ -111,14 +111,14 @@ def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         learning_rate=LEARNING_RATE,
     )
 
-    def arm(label: str, method: str, options: Any, choices: int) -> Arm:
+    def arm(label: str, method: str, options: Any, steps: int) -> Arm:
         config = RunConfig(
             method=method,
             env="hunch/Prompts-v0",
             env_options={"file": str(data / "training.jsonl")},
             lm=model,
             envs=STREAMS,
-            steps=choices,
+            steps=steps,
             options=options,
         )
         return Arm(label, config)

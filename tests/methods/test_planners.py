@@ -306,6 +306,14 @@ def test_a_planner_that_reads_sees_plans_of_other_instructions_first():
         "Instruction: Get the cup.\n> find the cup\n> take it\n> done\n\n"
         "Instruction: Get the tea.\n> find the tea\n>"
     )
+    reported = replace(state, history=(("", "find the tea"),), observation="That failed.")
+    assert prompt(with_examples(reported, 2, reported=True), listed=False) == (
+        "Your task is to: carry out an instruction by one skill after the other, as in these examples.\n\n"
+        "Instruction: Go to the bin.\n> go to the bin\nThat worked.\n> done\n\n"
+        "Instruction: Get the cup.\n> find the cup\nThat worked.\n"
+        "> take it\nThat failed.\n> take it\nThat worked.\n> done\n\n"
+        "Instruction: Get the tea.\n> find the tea\nThat failed.\n>"
+    )
     assert with_examples(state, 0) is state
     assert with_examples(replace(state, raw=()), 5) == replace(state, raw=())
 

@@ -12,7 +12,7 @@ from hunch.core import FloatArray, State
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import note_way, show_choices
 from hunch.numbers import softmax
-from hunch.roles.planner.skills import FAILED
+from hunch.roles.planner.skills import FAILED, WORKED
 from hunch.roles.prior.base import ActionPrior
 from hunch.roles.prior.kinds import PriorConfig, PriorWay, build_prior, choose_way
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
@@ -96,7 +96,13 @@ def _followed(plan: Sequence[str], done: Sequence[str]) -> tuple[int, int]:
 
 
 def shown_to(
-    prior: ActionPrior, states: Sequence[State], *, examples: int, blank: bool, uninstructed: bool = False
+    prior: ActionPrior,
+    states: Sequence[State],
+    *,
+    examples: int,
+    blank: bool,
+    uninstructed: bool = False,
+    reported: bool = False,
 ) -> list[State]:
     """Return planner's states as a prior is to read them.
 
@@ -107,6 +113,7 @@ def shown_to(
             the same ones; 0 for all.
         blank: Leave out the task and the examples: the blank prompt.
         uninstructed: Leave out the task, and keep the examples.
+        reported: Examples tell after each skill whether it worked, see :func:`with_examples`.
     """
     if uninstructed:
         states = [replace(state, task="") for state in states]
@@ -116,10 +123,10 @@ def shown_to(
         if not examples:
             return list(states)
         return [replace(state, raw=tuple(spread(state.raw or (), examples))) for state in states]
-    return [with_examples(state, examples) for state in states]
+    return [with_examples(state, examples, reported=reported) for state in states]
 
 
-def with_examples(state: State, n: int) -> State:
+def with_examples(state: State, n: int, *, reported: bool = False) -> State:
     """Return a planner's state whose task begins with examples of plans, in the form of the transcript.
 
     The examples are those of the environment (``state.raw``), and the same for all instructions, so that a
@@ -128,13 +135,23 @@ def with_examples(state: State, n: int) -> State:
     Args:
         state: The planner's state.
         n: Number of examples; 0, or a state without any, changes nothing.
+        reported: Tell after each skill of an example whether it worked. In every second example the skill in
+            the middle fails at first, and is done again.
     """
     if not n or not state.raw:
         return state
-    plans = [
-        "\n".join([f"Instruction: {instruction}", *(f"> {skill}" for skill in plan)])
-        for instruction, plan in spread(state.raw, n)
-    ]
+    plans = []
+    for number, (instruction, plan) in enumerate(spread(state.raw, n)):
+        *skills, last = plan
+        lines = [f"Instruction: {instruction}"]
+        for step, skill in enumerate(skills):
+            if reported and number % 2 == 1 and step == len(skills) // 2:
+                lines += [f"> {skill}", FAILED]
+            lines.append(f"> {skill}")
+            if reported:
+                lines.append(WORKED)
+        lines.append(f"> {last}")  # to stop, usually: the episode has no report after it
+        plans.append("\n".join(lines))
     task = "\n\n".join([FEW_SHOT, *plans, f"Instruction: {state.task}"])
     return replace(state, task=task)
 

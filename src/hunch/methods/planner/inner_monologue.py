@@ -12,7 +12,7 @@ Source: Huang et al., "Inner Monologue: Embodied Reasoning through Planning with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from hunch.core import State
@@ -20,7 +20,7 @@ from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.planner.plan import Plan
 from hunch.methods.planner.saycan import SCORED, SayCan, SayCanConfig
-from hunch.ranges import Share
+from hunch.ranges import LATER, Share
 from hunch.roles.planner.skills import Channel, Detector, Skill, feedback
 from hunch.roles.prior.base import ActionPrior
 
@@ -35,6 +35,10 @@ class InnerMonologueConfig(SayCanConfig):
     """Share of failures (0 to 1) that the feedback reports as successes."""
     false_negatives: Share = 0.0
     """Share of successes (0 to 1) that the feedback reports as failures."""
+    examples_report: bool = field(default=False, metadata=LATER)
+    """With --examples and the channel success: the examples of plans tell after each skill whether it worked,
+    and in every second one a skill fails at first and is done again (ours). Off, a model that writes meets
+    reports for the first time in its own transcript."""
 
 
 class InnerMonologue(SayCan):
@@ -52,6 +56,7 @@ class InnerMonologue(SayCan):
     ) -> None:
         super().__init__(prior, skills, config, explainer, **options)
         self.channels = self.config.feedback
+        self.examples_report = self.config.examples_report and "success" in self.channels
         self.detector = Detector(
             false_positives=self.config.false_positives, false_negatives=self.config.false_negatives
         )
@@ -68,5 +73,14 @@ METHOD = Method(
     "SayCan with feedback: whether skills worked, and what is visible",
     "Huang et al., Inner Monologue: Embodied Reasoning through Planning with Language Models, CoRL 2022",
     **SCORED,
-    changeable=("score", "affordance", "pick", "blank", "uninstructed", "prior", "feedback"),
+    changeable=(
+        "score",
+        "affordance",
+        "pick",
+        "blank",
+        "uninstructed",
+        "prior",
+        "feedback",
+        "examples_report",
+    ),
 )

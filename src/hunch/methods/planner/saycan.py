@@ -109,6 +109,8 @@ class SayCan(Planner):
     """
 
     config_class: ClassVar[type[Any]] = SayCanConfig
+    examples_report: bool = False
+    """True if the examples of plans tell after each skill whether it worked."""
 
     def __init__(
         self,
@@ -176,6 +178,7 @@ class SayCan(Planner):
             examples=self.config.examples,
             blank=self.config.blank,
             uninstructed=self.config.uninstructed,
+            reported=self.examples_report,
         )
         says, unread = self._say(shown, menus, rng)
         done = self._done(shown)
