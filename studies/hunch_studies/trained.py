@@ -43,7 +43,7 @@ from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
-from hunch_studies.trained_choices import CHOICES, choices
+from hunch_studies.trained_choices import KINDS, choices
 from hunch_studies.trained_choices import MODEL as CHOOSER
 
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
@@ -351,9 +351,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             ready = partial(prepare, bed, model, place, scale.share)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
-        title = CHOICES if len(models) == 1 else f"{CHOICES}, {model}"
         chooser = model if scale.lms else CHOOSER
-        parts.append(choices(title, chooser, scale, data / place_name(title)))
+        for name, kind in KINDS.items():
+            title = name if len(models) == 1 else f"{name}, {model}"
+            parts.append(choices(title, kind, chooser, scale, data / place_name(title)))
     return parts
 
 

@@ -8,15 +8,15 @@ are equal. Both learn here to choose the largest of three numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hunch.core import FloatArray, IntArray, State
+from hunch.core import FloatArray, State
 from hunch.rl.calibration import calibration_error, reliability
 from hunch.rl.policy import cut
 from hunch.rl.statistics import over_pairs, over_seeds
@@ -29,14 +29,13 @@ from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, kept, runs_of
 
-CHOICES: Final = "Largest of three, chosen"
-"""Title of the part."""
 TRAINED: Final = 4_000
 HELD_OUT: Final = 300
-"""Questions of each kind; no three numbers are in both."""
-OPTIONS: Final = 3
+"""Questions of each kind; none is in both."""
+COLOURS: Final = ("red", "blue", "green")
+MOST: Final = 12
+"""Most balls of a colour."""
 STREAMS: Final = 256
-UPDATES: Final = 40
 GROUP: Final = 8
 """Choices after each question: an update has 32 questions."""
 ROUNDS: Final = 4
@@ -51,50 +50,105 @@ PLAIN: Final = "correctness"
 CONFIDENT: Final = "correctness minus the probability given"
 
 
+SHUFFLED: Final = "correctness, shuffled"
+CLONING: Final = "filtered cloning"
+
+
 # ---- the questions -----------------------------------------------------------------------------------------
 
 
-def questions(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the questions for training, and those that are held out."""
+class Question(NamedTuple):
+    """A question with listed answers.
+
+    Attributes:
+        text: The beginning of a sentence, with which an answer goes on.
+        options: The answers.
+        answer: The right one; where it is drawn, the one that was.
+        shares: The probability that each answer is right, as far as anybody can know.
+    """
+
+    text: str
+    options: tuple[str, ...]
+    answer: str
+    shares: tuple[float, ...]
+
+
+def largest(rng: np.random.Generator) -> Question:
+    """Draw a question which of three numbers is the largest: it has one right answer."""
+    numbers = [int(number) for number in rng.choice(np.arange(10, 1_000), size=3, replace=False)]
+    options = tuple(str(number) for number in numbers)
+    text = f"The largest of the numbers {options[0]}, {options[1]} and {options[2]} is"
+    shares = tuple(float(number == max(numbers)) for number in numbers)
+    return Question(text, options, str(max(numbers)), shares)
+
+
+def from_a_bag(rng: np.random.Generator) -> Question:
+    """Draw a question which ball was drawn from a bag: nobody can know more than the shares."""
+    colours = tuple(str(colour) for colour in rng.permutation(COLOURS))
+    counts = rng.integers(1, MOST + 1, size=len(colours))  # (colours,)
+    shares = counts / counts.sum()
+    first, second, third = (f"{n} {colour}" for n, colour in zip(counts, colours, strict=True))
+    text = f"A bag holds {first}, {second} and {third} balls. One is drawn at random. Its colour is"
+    answer = str(rng.choice(colours, p=shares))
+    return Question(text, colours, answer, tuple(shares.tolist()))
+
+
+def questions(draw: Callable[[np.random.Generator], Question], seed: int) -> list[Question]:
+    """Return questions with different texts: first those for training, then those that are held out."""
     rng = np.random.default_rng(seed)
-    drawn: dict[frozenset[int], dict[str, Any]] = {}  # by the numbers, so that no two questions have the same
-    while len(drawn) < TRAINED + HELD_OUT:
-        numbers = [int(number) for number in rng.choice(np.arange(10, 1_000), size=OPTIONS, replace=False)]
-        drawn.setdefault(frozenset(numbers), question(numbers))
-    rows = list(drawn.values())
-    return rows[:TRAINED], rows[TRAINED:]
+    by_text: dict[str, Question] = {}
+    while len(by_text) < TRAINED + HELD_OUT:
+        question = draw(rng)
+        by_text.setdefault(question.text, question)
+    return list(by_text.values())
 
 
-def question(numbers: Sequence[int]) -> dict[str, Any]:
-    """Return the question which of some numbers is the largest."""
-    options = [str(number) for number in numbers]
-    return {
-        "prompt": f"The largest of the numbers {', '.join(options[:-1])} and {options[-1]} is",
-        "options": options,
-        "answer": str(max(numbers)),
-    }
-
-
-def prepare(data: Path) -> None:
-    """Write both files of questions, unless they are there."""
+def prepare(kind: Kind, data: Path) -> None:
+    """Write the file of questions for training, unless it is there."""
     data.mkdir(parents=True, exist_ok=True)
-    for name, rows in zip(("training", "held-out"), questions(0), strict=True):
-        file = data / f"{name}.jsonl"
-        if not file.exists():
-            write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows).encode())
+    rows = [
+        {"prompt": question.text, "options": question.options, "answer": question.answer}
+        for question in questions(kind.draw, 0)[:TRAINED]
+    ]
+    file = data / "training.jsonl"
+    if not file.exists():
+        write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
 # ---- the runs ----------------------------------------------------------------------------------------------
 
 
-def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
-    """The two rewards, shuffled rewards, cloning of right answers, and the model before training."""
-    updates = max(2, round(UPDATES * scale.share))
+@dataclass(frozen=True)
+class Kind:
+    """A kind of questions, and what learns from them.
+
+    Attributes:
+        draw: Draws a question.
+        updates: Updates of an arm that learns.
+        arms: Labels of the arms, the one whose lead is told first.
+    """
+
+    draw: Callable[[np.random.Generator], Question]
+    updates: int
+    arms: tuple[str, ...]
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "Largest of three, chosen": Kind(largest, 20, (PLAIN, SHUFFLED, CLONING, UNTRAINED)),
+    "Ball from a bag, chosen": Kind(from_a_bag, 40, (CONFIDENT, PLAIN, UNTRAINED)),
+}
+"""By title of the part. The first kind can be known, and shows what is learnt; the second cannot, and shows
+what becomes of the probabilities."""
+
+
+def arms(kind: Kind, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
+    """Return the arms of a kind: both rewards, and what else could explain a gain."""
+    updates = max(2, round(kind.updates * scale.share))
     total = updates * STREAMS
     rloo = RLOOConfig(
         group=GROUP,
         episodes=STREAMS,
-        listed=False,  # the question names the numbers
+        listed=False,  # the question names the answers
         kl=0.0,
         reference="none",
         learning_rate=LEARNING_RATE,
@@ -110,8 +164,16 @@ def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         listed=False,
         learning_rate=LEARNING_RATE,
     )
-
-    def arm(label: str, method: str, options: Any, steps: int) -> Arm:
+    of_label: Mapping[str, tuple[str, Any, int]] = {
+        PLAIN: ("rloo", rloo, total),
+        CONFIDENT: ("rloo", replace(rloo, confidence=1.0), total),
+        SHUFFLED: ("rloo", replace(rloo, shuffle=True), total),
+        CLONING: ("rest", cloning, total),
+        UNTRAINED: ("rloo", replace(rloo, episodes=NEVER), STREAMS),
+    }
+    listed = []
+    for label in kind.arms:
+        method, options, steps = of_label[label]
         config = RunConfig(
             method=method,
             env="hunch/Prompts-v0",
@@ -121,92 +183,90 @@ def arms(model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
             steps=steps,
             options=options,
         )
-        return Arm(label, config)
-
-    return (
-        arm(PLAIN, "rloo", rloo, total),
-        arm(CONFIDENT, "rloo", replace(rloo, confidence=1.0), total),
-        arm("correctness, shuffled", "rloo", replace(rloo, shuffle=True), total),
-        arm("filtered cloning", "rest", cloning, total),
-        arm(UNTRAINED, "rloo", replace(rloo, episodes=NEVER), STREAMS),
-    )
+        listed.append(Arm(label, config))
+    return tuple(listed)
 
 
-def choices(title: str, model: str, scale: Scale, data: Path) -> Part:
-    """Return the part of the study ``trained`` in which a model chooses."""
-    listed = arms(model, scale, data)
-    beside = partial(judged, listed, scale.seeds, data / "held-out.jsonl")
-    return Part(title, listed, beside=beside, prepare=partial(prepare, data), apart=True)
+def choices(title: str, kind: Kind, model: str, scale: Scale, data: Path) -> Part:
+    """Return a part of the study ``trained`` in which a model chooses."""
+    listed = arms(kind, model, scale, data)
+    beside = partial(judged, kind, listed, scale.seeds)
+    # Apart: the arm that never learns has one batch of steps.
+    return Part(title, listed, beside=beside, prepare=partial(prepare, kind, data), apart=True)
 
 
 # ---- judged on held-out questions --------------------------------------------------------------------------
 
 
-def measured(run: str, questions_file: str) -> dict[str, Any]:
+def measured(run: str, kind: Kind) -> dict[str, Any]:
     """Return how often a run is right on held-out questions, and how well its probabilities fit.
 
     Returns:
         See :func:`fit`.
     """
     agent, _ = load_agent(Path(run))
-    rows = [json.loads(line) for line in Path(questions_file).read_text(encoding="utf-8").splitlines()]
-    states = [State(row["prompt"], actions=tuple(row["options"])) for row in rows]
+    held_out = questions(kind.draw, 0)[TRAINED:]
+    states = [State(question.text, actions=question.options) for question in held_out]
     policy: Any = agent.policy  # type: ignore[attr-defined]
     probs = np.concatenate(
         [np.array(policy.probabilities(few)) for few in cut(states, 32)]
-    )  # (questions, options)
-    places = np.array([row["options"].index(row["answer"]) for row in rows])  # (questions,)
-    return fit(probs, places)
+    )  # (questions, answers)
+    return fit(probs, np.array([question.shares for question in held_out]))
 
 
-def fit(probs: FloatArray, places: IntArray) -> dict[str, float]:
+def fit(probs: FloatArray, shares: FloatArray) -> dict[str, float]:
     """Return how often the likeliest answer is right, and how well the probabilities fit.
 
     Args:
-        probs: Probability of each answer, shape (questions, answers).
-        places: Place of the right answer, shape (questions,).
+        probs: The policy's probability of each answer, shape (questions, answers).
+        shares: The probability that each answer is right, shape (questions, answers). All figures are
+            expectations over it, so no draw of answers adds noise.
 
     Returns:
-        ``right``, the share of questions whose favourite is right; ``sure``, the mean probability of the
-        favourite; ``calibration``, the mean distance of the two over ten bins of equal width, weighted by the
-        questions in each; ``brier``, the mean squared error of all probabilities, summed over the answers.
+        ``right``, how often the favourite is right; ``sure``, the mean probability of the favourite;
+        ``calibration``, the mean distance of the two over ten bins of equal width, weighted by the questions
+        in each; ``brier``, the mean squared error of all probabilities, summed over the answers; ``off``, the
+        mean total variation distance of the probabilities from the shares.
     """
-    right = probs.argmax(axis=1) == places  # (questions,)
+    rows = np.arange(len(probs))
+    right = shares[rows, probs.argmax(axis=1)]  # (questions,)
     sure = probs.max(axis=1)  # (questions,)
-    errors = ((probs - np.eye(probs.shape[1])[places]) ** 2).sum(axis=1)  # (questions,)
+    # E |probs - e_answer|^2, over answers drawn from the shares
+    errors = (probs**2).sum(axis=1) - 2 * (probs * shares).sum(axis=1) + 1  # (questions,)
     return {
         "right": float(right.mean()),
         "sure": float(sure.mean()),
         "calibration": calibration_error(reliability(sure, right)),
         "brier": float(errors.mean()),
+        "off": float(np.abs(probs - shares).sum(axis=1).mean() / 2),
     }
 
 
-def judged(listed: Sequence[Arm], seeds: int, questions_file: Path, folder: Path) -> str:
+def judged(kind: Kind, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the table of all arms on held-out questions, in Markdown."""
     by_arm: dict[str, list[dict[str, Any]]] = {}
     for arm in listed:
-        runs = runs_of(arm, seeds, folder)
-        keys = [(str(run), str(questions_file)) for run in runs]
-        by_arm[arm.label] = kept(folder / "chosen.jsonl", keys, measured)
+        keys = [(str(run),) for run in runs_of(arm, seeds, folder)]
+        by_arm[arm.label] = kept(folder / "chosen.jsonl", keys, partial(measured, kind=kind))
     return tabulated(by_arm)
 
 
 def tabulated(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Return the table of the rows of each arm, seed by seed, in Markdown."""
-    names = ("right", "sure", "calibration", "brier")
+    """Return the table of the rows of each arm, seed by seed, and the leads of the first arm, in Markdown."""
+    names = ("right", "sure", "calibration", "brier", "off")
     lines = [
         (label, len(own), *(over_seeds([row[name] for row in own]) for name in names))
         for label, own in by_arm.items()
     ]
-    head = "reward | seeds | right | probability of the favourite | calibration error | Brier score"
-    leads = [
-        f"- {CONFIDENT} over {label}, {name}: "
-        + over_pairs(
-            [own[name] - other[name] for own, other in zip(by_arm[CONFIDENT], rows, strict=True)]
-        ).short()
-        for label, rows in by_arm.items()
-        if label != CONFIDENT
-        for name in ("right", "brier")
-    ]
+    head = (
+        "arm | seeds | right | probability of the favourite | calibration error | Brier score | "
+        "distance from the shares"
+    )
+    first, *others = by_arm
+    leads = []
+    for label in others:
+        for name in ("right", "calibration", "brier", "off"):
+            pairs = zip(by_arm[first], by_arm[label], strict=True)
+            lead = over_pairs([own[name] - other[name] for own, other in pairs])
+            leads.append(f"- {first} less {label}, {name}: {lead.short()}")
     return "\n\n".join([f"On {HELD_OUT:,} held-out questions.", table_of(head, lines), "\n".join(leads)])
