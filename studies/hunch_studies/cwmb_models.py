@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from hunch.envs.design.transition_file import Transitions
+from hunch.envs.design.transition_file import Form, Transitions
 from hunch.envs.design.world_model import START
 from hunch.methods.program.code_policy import CodePolicyConfig
 from hunch.methods.program.gif_mcts import GIFMCTSConfig
@@ -50,6 +50,13 @@ ARMS: Final[Mapping[str, GIFMCTSConfig]] = {
     "GIF-MCTS without fix": GIFMCTSConfig(give_up=0, fixes=0),
     "best of n, the paper's request": GIFMCTSConfig(give_up=0, search="single"),
 }
+TREE_OF_CLASSES: Final = "GIF-MCTS, a class"
+SINGLE_CLASSES: Final = "best of n, the paper's request, a class"
+ARMS_OF_CLASSES: Final[Mapping[str, GIFMCTSConfig]] = {
+    TREE_OF_CLASSES: GIFMCTSConfig(give_up=0),
+    SINGLE_CLASSES: GIFMCTSConfig(give_up=0, search="single"),
+}
+"""The writer is asked for the paper's class with ``set_state`` and ``step``, not for a function."""
 PLAIN: Final = "best of n, plain request"
 PUBLISHED: Final = """\
 Accuracy with Llama-3-70B, 50 calls: CartPole 1.00, CliffWalking 1.00, MountainCar 1.00, Taxi 0.92,
@@ -75,19 +82,30 @@ def arms(name: str, model: str, calls: int) -> tuple[Arm, ...]:
     )
     tokens: dict[str, Any] = {"max_tokens": 1024, "temperature": 0.9}
     searches = [Arm(label, replace(run, options=replace(config, **tokens))) for label, config in ARMS.items()]
+    of_classes = replace(run, env_options={**run.env_options, "form": "class"})
+    searches += [
+        Arm(label, replace(of_classes, options=replace(config, **tokens)))
+        for label, config in ARMS_OF_CLASSES.items()
+    ]
     plain = CodePolicyConfig(search="single", request="plain", retries=0, give_up=0, **tokens)
     return (*searches, Arm(PLAIN, replace(run, method="code-policy", options=plain)))
 
 
 @cache
-def problems(name: str) -> tuple[Transitions, Transitions]:
+def problems(name: str, form: Form = "function") -> tuple[Transitions, Transitions]:
     """Return the problem of a recording without and with transitions that are held out."""
-    return Transitions(**options_of(name), hold_out=0.0), Transitions(**options_of(name))
+    options = {**options_of(name), "form": form}
+    return Transitions(**options, hold_out=0.0), Transitions(**options)
 
 
-def accuracy(name: str, program: str) -> dict[str, float]:
+def form_of(arm: str) -> Form:
+    """Return what an arm's writer is asked for."""
+    return "class" if arm in ARMS_OF_CLASSES else "function"
+
+
+def accuracy(name: str, program: str, form: Form = "function") -> dict[str, float]:
     """Return the accuracy of a program on all transitions, and on those that were held out."""
-    everything, split = problems(name)
+    everything, split = problems(name, form)
     for env in (everything, split):
         env.reset(seed=0)
     whole = everything.step(program)[-1]["raw"]
@@ -113,7 +131,8 @@ def table(name: str, model: str, seeds: int, calls: int, folder: Path) -> str:
             tried = attempts_of(run)
             attempts += tried
             top = best(tried)
-            found.append(accuracy(name, top.program) if top else {"accuracy": 0.0, "held_out": 0.0})
+            nothing = {"accuracy": 0.0, "held_out": 0.0}
+            found.append(accuracy(name, top.program, form_of(arm.label)) if top else nothing)
         failed = sum(attempt.fitness is None for attempt in attempts) / len(attempts)
         copies = sum(attempt.copy_of is not None for attempt in attempts) / len(attempts)
         cells = [over_seeds([row[key] for row in found]).short() for key in ("accuracy", "held_out")]
@@ -138,7 +157,7 @@ STUDIES = {
         "cwmb",
         "How well do small models write world models as code, and does the tree search help them?",
         PUBLISHED,
-        "The program is a function `step(state, action)` in place of a class; accuracy only.",
+        "The program is a function `step(state, action)`, in two arms the paper's class; accuracy only.",
         _parts,
         lm_for="gif-mcts",
         seeds=3,

@@ -65,6 +65,59 @@ def step(state, action):
 """
 
 
+CART_POLE_CLASS = f"""
+import numpy as np
+
+
+class Environment:
+    def __init__(self):
+        self.state = None
+
+    def set_state(self, state):
+        self.state = state
+
+    def step(self, action):
+        self.state, reward, done = _step(self.state, action)
+        return self.state, reward, done
+
+{CART_POLE.replace("def step(", "def _step(")}
+"""
+
+
+def test_a_class_may_be_asked_for_as_in_the_paper(tmp_path: Path) -> None:
+    file = str(written(tmp_path / "steps.jsonl", recorded("CartPole-v1", 10)))
+    env = Transitions(file=file, base="CartPole-v1", form="class")
+    assert "the class `Environment`" in f"{env.problem.text()} {env.problem.requested_functions}"
+    assert "class Environment" in plain_prompt(env.problem, (), "")
+    true = trial(env, CART_POLE_CLASS)
+    assert true.fitness == pytest.approx(1.0)
+    assert true.components == {"held_out": 1.0, "held_out_exact": 1.0}
+    as_function = Transitions(file=file, base="CartPole-v1")
+    nothing = [trial(one, one.problem.start).fitness for one in (env, as_function)]
+    assert nothing[0] == nothing[1]
+    assert trial(as_function, CART_POLE_CLASS).error == "it does not define the function step"
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (CART_POLE, "it does not define the class Environment"),
+        ("class Environment:\n    def step(self, action):\n        return 1", "the method set_state"),
+        (
+            CART_POLE_CLASS.replace("(self, action)", "(self)"),
+            "step(self) cannot be called as step(self, action)",
+        ),
+        (CART_POLE_CLASS.replace("__init__(self)", "__init__(self, size)"), "size"),
+        ("class Environment:\n    def step(self", "SyntaxError"),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_a_sentence(tmp_path: Path, program: str, why: str) -> None:
+    env = Transitions(file=str(written(tmp_path / "steps.jsonl", recorded("CartPole-v1", 2))), form="class")
+    failed = trial(env, program)
+    assert failed.fitness is None
+    assert why in failed.error
+
+
 @pytest.mark.parametrize("name", ["steps.jsonl", "steps.jsonl.gz"])
 def test_the_true_dynamics_of_vectors_are_right(tmp_path: Path, name: str) -> None:
     env = Transitions(file=str(written(tmp_path / name, recorded("CartPole-v1", 10))), base="CartPole-v1")

@@ -24,9 +24,10 @@ import numpy as np
 from hunch import lm
 from hunch.core import EvidenceLevel, Transition, UsageError
 from hunch.envs import make
-from hunch.envs.design.code import flaw
+from hunch.envs.design.code import class_flaw, flaw
 from hunch.envs.design.program_model import Patient, ProgramModel
 from hunch.envs.design.running import box
+from hunch.envs.design.world_model import AS_CLASS
 from hunch.envs.icpi.texts import Texts
 from hunch.envs.offers import HasWording
 from hunch.lm.base import LanguageModel
@@ -163,6 +164,8 @@ def _coded(spec: str, stack: ExitStack) -> WorldModel:
     """Return the program ``step``, or else ``transition`` and ``reward``, as WorldCoder writes them."""
     try:
         source = read_text(spec.removeprefix("code:"))
+        if flaw(source, "step", STEP) and not class_flaw(source, AS_CLASS.name, AS_CLASS.methods):
+            source += AS_CLASS.function
         whole = not re.search(r"^def transition\b", source, re.MULTILINE)
         taken = {"step": STEP} if whole else {"transition": STEP, "reward": (*STEP, "next_state")}
         for name, parameters in taken.items():

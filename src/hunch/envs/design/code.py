@@ -105,6 +105,28 @@ def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> st
     return _signature_flaw(defined[-1], parameters)
 
 
+def class_flaw(program: str, name: str, methods: Mapping[str, Sequence[str]]) -> str:
+    """Return the reason why a program that has to define a class cannot be run; empty if none is found.
+
+    Args:
+        program: Python code.
+        name: The class that the program must define at top level.
+        methods: Its methods, with their parameters after ``self``, in order.
+    """
+    if broken := flaw(program):
+        return broken
+    classes = [node for node in _tree(program).body if isinstance(node, ast.ClassDef) and node.name == name]
+    if not classes:
+        return f"it does not define the class {name}"
+    for method, parameters in methods.items():
+        own = [n for n in classes[-1].body if isinstance(n, ast.FunctionDef) and n.name == method]
+        if not own and not classes[-1].bases:  # another class may have it
+            return f"its class {name} does not define the method {method}"
+        if own and (unfit := _signature_flaw(own[-1], ("self", *parameters))):
+            return unfit
+    return ""
+
+
 def split_future(program: str) -> tuple[str, str]:
     """Return the ``from __future__`` lines of a program, which have to stand first in a file, and the rest.
 

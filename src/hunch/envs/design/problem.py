@@ -19,11 +19,26 @@ from gymnasium.envs.registration import load_env_creator
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.design.code import canonical, flaw, quoted
+from hunch.envs.design.code import canonical, class_flaw, flaw, quoted
 from hunch.envs.design.plain import Plain
 from hunch.envs.design.trials import Trials
 from hunch.sandbox import ProgramError, ProgramTimeout
 from hunch.sandbox.errors import printable
+
+
+@dataclass(frozen=True)
+class ClassForm:
+    """A class that a program must define in place of a function.
+
+    Attributes:
+        name: Name of the class, which is made without arguments.
+        methods: Its methods, with their parameters after ``self``.
+        function: Code that defines the problem's function by the class; it follows the program.
+    """
+
+    name: str
+    methods: Mapping[str, tuple[str, ...]]
+    function: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ class Problem:
         also: Further functions that the program must define, with their parameters.
         plain: The problem in the fewest words, for ``--request plain``; None if it has no other form. Its
             parameters are accepted, too.
+        as_class: The class that is to be written in place of the function; None if it is the function.
     """
 
     task: str
@@ -50,10 +66,13 @@ class Problem:
     start: str = ""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plain: Plain | None = None
+    as_class: ClassForm | None = None
 
     @property
     def requested_functions(self) -> str:
         """The requested functions in words, as in "the function `step`"; empty if any text is a program."""
+        if self.as_class is not None:
+            return f"the class `{self.as_class.name}`"
         names = [f"`{name}`" for name in (self.function, *self.also) if name]
         if len(names) < 2:
             return f"the function {names[0]}" if names else ""
@@ -66,6 +85,8 @@ class Problem:
 
     def flaw(self, program: str) -> str:
         """Return why a program cannot be run, without running it; empty if nothing is found."""
+        if self.as_class is not None:
+            return class_flaw(program, self.as_class.name, self.as_class.methods)
         wanted = {self.function: self.parameters, **self.also} if self.function else {}
         if self.plain is not None and not flaw(program, self.function, self.plain.parameters):
             wanted[self.function] = self.plain.parameters
@@ -113,6 +134,7 @@ class DesignProblem(TextEnv):
         start: An initial program.
         also: Further functions that the program must define, with their parameters.
         plain: The problem in the fewest words; see :class:`~hunch.envs.design.plain.Plain`.
+        as_class: The class that a program must define in place of the function.
         trials: File with finished trials, so that none is run twice; empty for no file, ``"user"`` for
             the user's file.
         version: Version of ``evaluate``, in your own words. Change it with the function, so that trials of
@@ -142,6 +164,7 @@ class DesignProblem(TextEnv):
         start: str = "",
         also: Mapping[str, tuple[str, ...]] | None = None,
         plain: Plain | None = None,
+        as_class: ClassForm | None = None,
         trials: str = "",
         version: str = "",
         render_mode: str | None = None,
@@ -149,7 +172,9 @@ class DesignProblem(TextEnv):
         super().__init__(1, render_mode)
         self.version = version or self.version
         self.evaluate, self.target = evaluate, target
-        self.problem = Problem(task, interface, source, function, tuple(parameters), start, also or {}, plain)
+        self.problem = Problem(
+            task, interface, source, function, tuple(parameters), start, also or {}, plain, as_class
+        )
         self.task, self.code = task, source
         self.trial: Trial | None = None
         self.trial_seed = 0

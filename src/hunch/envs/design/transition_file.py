@@ -9,7 +9,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -17,11 +17,13 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.design.plain import plain_dynamics
 from hunch.envs.design.policy import described
-from hunch.envs.design.world_model import START, DynamicsCode, match, weights
+from hunch.envs.design.world_model import AS_CLASS, START, START_OF_CLASS, DynamicsCode, match, weights
 from hunch.rl.world_model import Prediction, Step
 
 MOST_BYTES: Final = 256 * 2**20
 """Largest file of transitions, unpacked."""
+Form: TypeAlias = Literal["function", "class"]
+"""What is to be written."""
 FIELDS: Final = ("obs", "action", "reward", "next_obs", "done")
 
 
@@ -39,6 +41,8 @@ class Transitions(DynamicsCode):
             true at the first step of an episode.
         base: Id of the Gymnasium environment whose text says what the numbers mean; empty for none.
         about: Text in its place.
+        form: What is to be written: ``function``, ``step(state, action)``, or ``class``, the paper's
+            ``Environment`` with ``set_state(state)`` and ``step(action)``.
         hold_out: Share of the episodes, the last ones, that is held out: from 0 to below 1.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
@@ -60,12 +64,16 @@ class Transitions(DynamicsCode):
         file: str = "",
         base: str = "",
         about: str = "",
+        form: Form = "function",
         hold_out: float = 0.2,
         trials: str = "",
         render_mode: str | None = None,
     ) -> None:
         if not 0 <= hold_out < 1:
             raise UsageError(f"hold_out must be from 0 to below 1, not {hold_out!r}.")
+        if form not in ("function", "class"):
+            raise UsageError(f"form is function or class, not {form!r}.")
+        self.form = form
         if not file:
             raise UsageError("Transitions are read from a file: name one with --env.file.")
         steps, starts = _read(Path(file).expanduser())
@@ -78,11 +86,19 @@ class Transitions(DynamicsCode):
         doc, env = _documented(base)
         state = f"numpy array of {len(steps[0].state)} numbers" if self.vectors else "int"  # type: ignore[arg-type]
         first = steps[0]
-        interface = (
-            f"Interface:\n- state: {state}, such as {first.state!r}.\n"
-            f"- action: {_kind(first.action)}, such as {first.action!r}.\n"
+        returns = (
             "- Returns (next_state, reward, done): a state of the same form, a float, a bool. It must depend "
             "on its arguments alone."
+        )
+        if form == "class":
+            returns = (
+                "- `Environment()` takes no arguments. Its method `set_state(state)` sets the state; then "
+                "its method `step(action)` returns (next_state, reward, done): a state of the same form, a "
+                "float, a bool."
+            )
+        interface = (
+            f"Interface:\n- state: {state}, such as {first.state!r}.\n"
+            f"- action: {_kind(first.action)}, such as {first.action!r}.\n{returns}"
         )
         if env is not None:
             env.close()  # its spaces are still read
@@ -92,16 +108,18 @@ class Transitions(DynamicsCode):
             interface="\n\n".join(part for part in (interface, about or described(doc)) if part),
             function="step",
             parameters=("state", "action"),
-            start=START,
+            start=START if form == "function" else START_OF_CLASS,
+            as_class=AS_CLASS if form == "class" else None,
             target=self.ceiling - 1e-9,  # a sum of weights is exact to its last digits only
-            plain=plain_dynamics(name, doc, env, about, _kind(first.action)),
+            plain=plain_dynamics(name, doc, env, about, _kind(first.action)) if form == "function" else None,
             trials=trials,
             render_mode=render_mode,
         )
 
     def identity(self) -> str:
         """Return the version of the scoring, and the transitions."""
-        return f"{self.version} {self.buffer} {self.held_out}"
+        form = "" if self.form == "function" else f"{self.form} "
+        return f"{self.version} {form}{self.buffer} {self.held_out}"
 
     def arguments(self, step: Step) -> tuple[Any, Any]:
         """Return state and action; vectors as NumPy arrays."""

@@ -12,7 +12,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs import make
 from hunch.envs.design.policy import described
-from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.envs.design.problem import ClassForm, DesignProblem, Trial
 from hunch.envs.design.program_model import Patient, read
 from hunch.envs.design.running import box
 from hunch.envs.design.transitions import collected, given, played, refuse_contradictions
@@ -22,6 +22,27 @@ from hunch.sandbox import Program, ProgramError
 START = '''def step(state, action):
     """Nothing changes."""
     return state, 0.0, False
+'''
+AS_CLASS = ClassForm(
+    "Environment",
+    {"set_state": ("state",), "step": ("action",)},
+    """
+
+def step(state, action):
+    environment = Environment()
+    environment.set_state(state)
+    return environment.step(action)
+""",
+)
+"""The form of Dainese et al. (2024): an object whose state is set before each step."""
+START_OF_CLASS = '''class Environment:
+    """Nothing changes."""
+
+    def set_state(self, state):
+        self.state = state
+
+    def step(self, action):
+        return self.state, 0.0, False
 '''
 
 
@@ -68,11 +89,17 @@ class DynamicsCode(DesignProblem):
         """Start the sandbox."""
         box()
 
+    def callable(self, program: str) -> str:
+        """Return a program with the function ``step``, also if it was to be written as a class."""
+        form = self.problem.as_class
+        return program if form is None else program + form.function
+
     def run(self, program: str, seed: int) -> Trial:
         """Let the program predict every distinct state and action, and compare the predictions here."""
         distinct = {(step.state, step.action): step for step in self.buffer}
         pairs = [self.arguments(step) for step in distinct.values()]
         others = [self.arguments(step) for step in self.held_out]
+        program = self.callable(program)
         with box().load(program, "step", state="fresh") as called:
             try:
                 values = called.map([*pairs, *others])

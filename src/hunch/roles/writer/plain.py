@@ -76,6 +76,8 @@ def _request(problem: Problem, shown: Sequence[str], ask: str) -> str:
 
 def _wanted(problem: Problem) -> str:
     """Return what is to be written, in words."""
+    if problem.as_class is not None:
+        return f"the Python class {problem.as_class.name}"
     if problem.plain is None and not problem.function:
         return "the Python program"
     parameters = problem.parameters if problem.plain is None else problem.plain.parameters

@@ -266,6 +266,8 @@ class Mutator:
         kind: Kind = "",
     ) -> list[str]:
         """Return programs that change the last parent, using pieces of the others."""
+        if problem.as_class is not None:
+            raise UsageError("A mutator changes a function, and this problem asks for a class.")
         if not problem.start and not parents:
             raise UsageError("A mutator needs a problem with a first program to change.")
         programs = [parent.program for parent in parents] or [problem.start]
