@@ -64,6 +64,17 @@ def test_code_is_asked_by_raw_states(tmp_path):
     (tmp_path / "two.py").write_text(LAKE_MOVES + LAKE_REWARD)
     quality, _ = foretell(f"code:{tmp_path}/two.py", lake, recorded(lake))
     assert quality.by_depth.tolist() == [1.0] * 2
+    as_class = """
+class Environment:
+    def set_state(self, state):
+        self.state = state
+
+    def step(self, action):
+        return _step(self.state, action)
+"""
+    (tmp_path / "model.py").write_text(TAXI.replace("def step(", "def _step(") + as_class)
+    quality, _ = foretell(f"code:{tmp_path}/model.py", what, recording)
+    assert quality.by_depth.tolist() == [1.0] * 3, "the paper's class"
     (tmp_path / "model.py").write_text("def step(state, action):\n    return 1 / 0\n")
     quality, _ = foretell(f"code:{tmp_path}/model.py", what, recording)
     assert quality.by_depth.tolist() == [0.0] * 3

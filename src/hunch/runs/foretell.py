@@ -161,7 +161,7 @@ def world_model(
 
 
 def _coded(spec: str, stack: ExitStack) -> WorldModel:
-    """Return the program ``step``, or else ``transition`` and ``reward``, as WorldCoder writes them."""
+    """Return the program ``step``, its form as a class, or WorldCoder's ``transition`` and ``reward``."""
     try:
         source = read_text(spec.removeprefix("code:"))
         if flaw(source, "step", STEP) and not class_flaw(source, AS_CLASS.name, AS_CLASS.methods):
