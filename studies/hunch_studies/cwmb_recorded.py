@@ -46,7 +46,7 @@ COMPARED: Final = (
     (TREE_OF_CLASSES, TREE),
     (TREE_OF_CLASSES, SINGLE_CLASSES),
 )
-"""Search and request differ together in the first two, the form alone in the third, the search in the last."""
+"""The first two differ in search and request together, the third in the form, the last in the search."""
 
 
 def page(folder: Path) -> str:
