@@ -287,7 +287,8 @@ class LlamaModel(OpenAIModel):
 
         One option after the other, since they share the prompt, which one slot of the server has read. A
         request for an option also lists the likely tokens at each of its places. Options that begin alike
-        are often among them, and then need no request of their own.
+        are often among them, and then need no request of their own; if not, only the tokens from there on
+        are asked for.
         """
         # log p(token | prompt, earlier tokens of the option), by the earlier tokens
         listed: dict[tuple[int, ...], dict[int, float]] = {}
@@ -298,9 +299,13 @@ class LlamaModel(OpenAIModel):
                 continue
             numbers = tuple(number for number, _ in tail)
             places = [(numbers[:end], number) for end, number in enumerate(numbers)]
-            if any(number not in listed.get(earlier, {}) for earlier, number in places):
-                steps = await self.line.send(self._forced(before, numbers))
-                for (earlier, _), step in zip(places, steps, strict=True):
+            known = [number in listed.get(earlier, {}) for earlier, number in places]
+            if not all(known):
+                # The request begins where the option leaves those before it: what they share is read as a
+                # part of the prompt, and in most cases the server still has it.
+                first = known.index(False)
+                steps = await self.line.send(self._forced([*before, *numbers[:first]], numbers[first:]))
+                for (earlier, _), step in zip(places[first:], steps, strict=True):
                     listed.setdefault(earlier, {}).update(step)
             sums.append(sum(listed[earlier][number] for earlier, number in places))
         return sums
