@@ -66,7 +66,7 @@ class Problem:
     start: str = ""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plain: Plain | None = None
-    as_class: ClassForm | None = None
+    as_class: ClassForm | None = field(default=None, repr=False)  # stored trials are known by the repr
 
     @property
     def requested_functions(self) -> str:
@@ -191,7 +191,8 @@ class DesignProblem(TextEnv):
         differently. If a class does not override this method, its trials are stored only in a named file.
         """
         version = f" (version {self.version})" if self.version else ""
-        return f"{type(self).__name__}: {self.problem}{version}"
+        form = f" as {self.problem.as_class}" if self.problem.as_class else ""
+        return f"{type(self).__name__}: {self.problem}{form}{version}"
 
     def ready(self) -> None:
         """Check, before a model is asked, that programs can be run and scored."""

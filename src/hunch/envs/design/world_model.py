@@ -89,7 +89,7 @@ class DynamicsCode(DesignProblem):
         """Start the sandbox."""
         box()
 
-    def callable(self, program: str) -> str:
+    def as_function(self, program: str) -> str:
         """Return a program with the function ``step``, also if it was to be written as a class."""
         form = self.problem.as_class
         return program if form is None else program + form.function
@@ -99,7 +99,7 @@ class DynamicsCode(DesignProblem):
         distinct = {(step.state, step.action): step for step in self.buffer}
         pairs = [self.arguments(step) for step in distinct.values()]
         others = [self.arguments(step) for step in self.held_out]
-        program = self.callable(program)
+        program = self.as_function(program)
         with box().load(program, "step", state="fresh") as called:
             try:
                 values = called.map([*pairs, *others])
