@@ -2,12 +2,17 @@
 
 Plain correctness as the reward makes a policy sure of whatever pays most often. Correctness minus the
 probability that it gave to its answer (``hunch run rloo --confidence 1``) lets it come to rest where the two
-are equal. Both learn here to choose the largest of three numbers.
+are equal. A ball that is drawn from a bag shows it: nobody can know its colour. The largest of three numbers
+can be known, and shows what is learnt.
+
+    hunch study trained --part "Ball from a bag, chosen" "Largest of three, chosen"
+    python -m hunch_studies.trained_choices docs/assets/studies/trained-choices.jsonl   # recorded rows
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -248,16 +253,24 @@ def judged(kind: Kind, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     for arm in listed:
         keys = [(str(run),) for run in runs_of(arm, seeds, folder)]
         by_arm[arm.label] = kept(folder / "chosen.jsonl", keys, partial(measured, kind=kind))
-    return tabulated(by_arm)
+    return tabulated(kind, by_arm)
 
 
-def tabulated(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Return the table of the rows of each arm, seed by seed, and the leads of the first arm, in Markdown."""
+def tabulated(kind: Kind, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return the table of the rows of each arm, seed by seed, and the leads of the first arm, in Markdown.
+
+    Below the arms stand who knows nothing, and who knows all that can be known.
+    """
     names = ("right", "sure", "calibration", "brier", "off")
     lines = [
         (label, len(own), *(over_seeds([row[name] for row in own]) for name in names))
         for label, own in by_arm.items()
     ]
+    shares = np.array([question.shares for question in questions(kind.draw, 0)[TRAINED:]])
+    ends = {"all answers alike": np.full_like(shares, 1 / shares.shape[1]), "the shares": shares}
+    for label, probs in ends.items():
+        row = fit(probs, shares)
+        lines.append((label, "", *(f"{row[name]:.2f}" for name in names)))
     head = (
         "arm | seeds | right | probability of the favourite | calibration error | Brier score | "
         "distance from the shares"
@@ -270,3 +283,28 @@ def tabulated(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
             lead = over_pairs([own[name] - other[name] for own, other in pairs])
             leads.append(f"- {first} less {label}, {name}: {lead.short()}")
     return "\n\n".join([f"On {HELD_OUT:,} held-out questions.", table_of(head, lines), "\n".join(leads)])
+
+
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rows, kind by kind, in Markdown.
+
+    A row has the title of its ``kind``, ``arm``, ``seed``, and what :func:`fit` returns.
+    """
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    parts = []
+    for title, kind in KINDS.items():
+        by_arm = {
+            label: sorted(
+                (row for row in rows if (row["kind"], row["arm"]) == (title, label)),
+                key=lambda row: row["seed"],
+            )
+            for label in kind.arms
+        }
+        by_arm = {label: own for label, own in by_arm.items() if own}
+        if by_arm:
+            parts.append(f"### {title}\n\n{tabulated(kind, by_arm)}")
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(recorded(Path(sys.argv[1])))
