@@ -43,7 +43,7 @@ MOST: Final = 12
 STREAMS: Final = 256
 GROUP: Final = 8
 """Choices after each question: an update has 32 questions."""
-ROUNDS: Final = 4
+ROUNDS: Final = 2
 """Rounds of filtered cloning."""
 LEARNING_RATE: Final = 3e-4
 """Of all arms: the default of the methods."""
