@@ -39,6 +39,8 @@ RUNGS: Final[Mapping[str, str]] = {
     "qwen-coder-1.5b": "label",
 }
 """The models, and how they are asked: the way that needs one answer a state."""
+WAYS_OF_OTHERS: Final[Mapping[str, str]] = {"mpnet": "similarity"}
+"""How models are asked that are no rungs, but have pairs."""
 USUAL: Final = "label"
 """How a model of one's own is asked."""
 QUESTIONS: Final = 40
@@ -52,6 +54,11 @@ LOOPS: Final = tuple(bed for bed in BEDS if bed.env == LAKE and bed.method in ME
 # ---- what the audition says -------------------------------------------------------------------------------
 
 
+def way_of(rung: str) -> str:
+    """Return how a model is asked."""
+    return {**RUNGS, **WAYS_OF_OTHERS}.get(rung, USUAL)
+
+
 def foretold(rung: str, spec: str, loop: Bed) -> list[dict[str, Any]]:
     """Ask a model and its controls the audition's questions on the lake, and return a pair for each control.
 
@@ -63,7 +70,7 @@ def foretold(rung: str, spec: str, loop: Bed) -> list[dict[str, Any]]:
     role = role_named(loop.role)
     place: Place = next(bed for bed in role.beds if bed.env == LAKE)
     asked = role.draw(place, QUESTIONS, 0)
-    cell = Cell("pilot", role.name, rung, RUNGS[rung])
+    cell = Cell("pilot", role.name, rung, way_of(rung))
     backend, bare = model_of(spec)
     model = Recorder(bare, stored_answers(backend))
     usual = {"beds": [put_to(model, cell, role, place, asked)]}
@@ -79,7 +86,7 @@ def foretold(rung: str, spec: str, loop: Bed) -> list[dict[str, Any]]:
             {
                 "role": role.name,
                 "rung": rung,
-                "way": RUNGS[rung],
+                "way": way_of(rung),
                 "bed": f"Frozen Lake ({loop.method})",
                 "over": over,
                 "command": f"hunch study ladder-lake --part {loop.method}",
@@ -119,7 +126,7 @@ def arms(bed: Bed, scale: Scale, specs: Mapping[str, str]) -> tuple[Arm, ...]:
         Arm("oracle", replace(config, lm=oracle)),
     ]
     for rung, spec in specs.items():
-        own = replace(config, lm=spec, options=asked(RUNGS.get(rung, USUAL)))
+        own = replace(config, lm=spec, options=asked(way_of(rung)))
         listed.append(Arm(rung, own))
         listed.append(Arm(f"{rung}, {BLANK}", replace(own, env_options={"explained": False})))
     return tuple(listed)

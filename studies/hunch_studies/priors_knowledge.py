@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hunch.core import HunchError, State
+from hunch.audition.prior import BEDS, aimless
+from hunch.core import FloatArray, HunchError, State
 from hunch.envs import make
 from hunch.lm import load
 from hunch.lm.backends.bag_of_words import words
@@ -30,6 +31,7 @@ from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.runs.compare import Arm, Job, compare
 from hunch.runs.files import write_atomically
 from hunch.runs.processes import processors
+from hunch_studies.planners import table as table_of
 from hunch_studies.priors import PICK, dqn_prior
 from hunch_studies.study import Part, Scale, Study, kept
 
@@ -46,6 +48,11 @@ LEARNT = tuple(range(20, 60))
 ALL_WORDS = "words, for Q as well"
 """The strongest lexical control: the bag of words is the prior and the encoder of Q."""
 LEARNERS = (ENCODER, "words", ALL_WORDS)
+BLANK = ", blank prompt"
+"""Ends the name of a model that is not told the task."""
+FEWER = tuple(range(20, 30))
+"""Pools for other encoders, which are slow."""
+HOUSEHOLD = next(bed for bed in BEDS if bed.env == ENV)
 TEMPERATURES = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
 EPISODES = {True: 96, False: 192}
 """Episodes of a zero-shot evaluation, for tuning and for the report."""
@@ -80,10 +87,19 @@ class Shot:
     episodes: int
 
 
+class WithoutTask(SimilarityPrior):
+    """The control: the same prior with the audition's blank prompt, which leaves out the task."""
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        return super()._compute([aimless(state, HOUSEHOLD.manual) for state in states])
+
+
 def play_shot(*key: Any) -> dict[str, float]:
     """Return the success rate of an evaluation."""
     shot = Shot(*key)
-    agent = ZeroShot(SimilarityPrior(_table(shot.model), temperature=shot.temperature))
+    model = shot.model.removesuffix(BLANK)
+    kind = SimilarityPrior if model == shot.model else WithoutTask
+    agent = ZeroShot(kind(_table(model), temperature=shot.temperature))
     envs = [make(ENV, **PICK, pool_seed=shot.pool, placement=shot.placement) for _ in range(16)]
     played = evaluate(agent.player, envs, shot.episodes, seed=shot.pool)
     return {"success": float(np.mean([episode.success for episode in played]))}
@@ -107,23 +123,54 @@ Found = dict[Way, dict[int, float]]
 WAYS: tuple[Way, ...] = tuple((model, placement) for placement in PLACEMENTS for model in MODELS)
 
 
-def chosen(size: Size, file: Path) -> dict[Way, float]:
+def chosen(size: Size, file: Path, ways: Sequence[Way] = WAYS) -> dict[Way, float]:
     """Return the temperature with the highest success on the pools for tuning, the lowest among equals."""
     shots = {
         (way, t): [Shot(*way, pool, t, size.episodes[True]) for pool in size.tuning]
-        for way in WAYS
+        for way in ways
         for t in TEMPERATURES
     }
     success = play_shots([shot for own in shots.values() for shot in own], file)
     mean = {key: sum(success[shot] for shot in own) for key, own in shots.items()}
-    return {way: max(TEMPERATURES, key=lambda t: mean[way, t]) for way in WAYS}
+    return {way: max(TEMPERATURES, key=lambda t: mean[way, t]) for way in ways}
 
 
 def by_pool(size: Size, best: dict[Way, float], file: Path) -> Found:
     """Return the zero-shot success on the pools to report."""
-    shots = {way: [Shot(*way, pool, best[way], size.episodes[False]) for pool in size.pools] for way in WAYS}
+    shots = {way: [Shot(*way, pool, best[way], size.episodes[False]) for pool in size.pools] for way in best}
     success = play_shots([shot for own in shots.values() for shot in own], file)
     return {way: {shot.pool: success[shot] for shot in own} for way, own in shots.items()}
+
+
+def other_encoders(lms: Sequence[str], scale: Scale, folder: Path) -> str:
+    """Return the zero-shot success of other encoders beside words and their blank prompts, in Markdown.
+
+    Each has its best temperature on the pools for tuning. The leads are in ``leads.json``.
+    """
+    size = Size.of(scale)
+    if not scale.smoke:
+        size = replace(size, pools=FEWER)
+    folder.mkdir(parents=True, exist_ok=True)
+    ways = [(model, "typical") for lm in lms for model in (lm, f"{lm}{BLANK}")]
+    ways.append(("words", "typical"))
+    best = chosen(size, folder / "zero_shot.jsonl", ways)
+    found = by_pool(size, best, folder / "zero_shot.jsonl")
+    lines = []
+    leads = {}
+    for way, scores in found.items():
+        cells = [f"`{way[0]}`", best[way], len(scores), f"{np.mean(list(scores.values())):.2f}"]
+        for over in ("words", f"{way[0]}{BLANK}"):
+            other = found.get((over, "typical"))
+            if way[0] not in lms or other is None:
+                cells.append("")
+                continue
+            ahead = lead(scores, other)
+            leads[f"{way[0]} over {over}"] = [ahead.value, ahead.low, ahead.high]
+            cells.append(ahead.short())
+        lines.append(cells)
+    write_atomically(folder / "leads.json", json.dumps(leads, indent=1).encode())
+    head = "model | temperature | pools | success, mean | over words | over its blank prompt"
+    return f"{table_of(head, lines)}\n\nSuccess by pool:\n\n{pools_table(found)}"
 
 
 def report(folder: Path, scale: Scale) -> str:
@@ -265,7 +312,11 @@ def document_frequencies(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [Part("Household-Pick", (), beside=lambda folder: report(folder, scale))]
+    others = partial(other_encoders, scale.lms, scale)
+    return [
+        Part("Household-Pick", (), beside=lambda folder: report(folder, scale)),
+        Part("Other encoders, zero-shot", (), beside=others),
+    ]
 
 
 STUDIES = {
@@ -276,6 +327,7 @@ STUDIES = {
         "One seed per pool, so the variation is that of the games. The similarity prior and the games, in "
         "ALFWorld's words, are ours. Q uses embeddings of `minilm` unless an arm says otherwise.",
         _parts,
+        lm_for="zero-shot",
         seeds=1,
     )
 }
