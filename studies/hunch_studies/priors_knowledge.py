@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -50,8 +50,6 @@ ALL_WORDS = "words, for Q as well"
 LEARNERS = (ENCODER, "words", ALL_WORDS)
 BLANK = ", blank prompt"
 """Ends the name of a model that is not told the task."""
-FEWER = tuple(range(20, 30))
-"""Pools for other encoders, which are slow."""
 HOUSEHOLD = next(bed for bed in BEDS if bed.env == ENV)
 TEMPERATURES = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2)
 EPISODES = {True: 96, False: 192}
@@ -74,6 +72,10 @@ class Size:
         if not scale.smoke:
             return cls(TUNING, REPORTED, LEARNT, EPISODES, 9_000)
         return cls(TUNING[:1], REPORTED[:2], LEARNT[:2], {True: 4, False: 4}, 200)
+
+
+FEW = Size(TUNING[:1], REPORTED[:8], (), {True: 96, False: 96}, 0)
+"""The size for other encoders, which are slow: one pool for tuning, eight to report."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,7 @@ def other_encoders(lms: Sequence[str], scale: Scale, folder: Path) -> str:
 
     Each has its best temperature on the pools for tuning. The leads are in ``leads.json``.
     """
-    size = Size.of(scale)
-    if not scale.smoke:
-        size = replace(size, pools=FEWER)
+    size = Size.of(scale) if scale.smoke else FEW
     folder.mkdir(parents=True, exist_ok=True)
     ways = [(model, "typical") for lm in lms for model in (lm, f"{lm}{BLANK}")]
     ways.append(("words", "typical"))
