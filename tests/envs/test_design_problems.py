@@ -13,7 +13,7 @@ from hunch.core import UsageError
 from hunch.envs import DesignProblem
 from hunch.envs.design import Trial, inner
 from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
-from hunch.envs.design.code import canonical, extract, flaw
+from hunch.envs.design.code import canonical, extract, flaw, quoted
 from hunch.envs.design.mutation import mutate
 
 FIRST_FIT = "import numpy as np\ndef priority(item, bins):\n    return -np.arange(len(bins), dtype=float)"
@@ -140,6 +140,30 @@ def test_the_last_version_is_meant():
     names = {}
     exec(program, names)
     assert names["f"](0) == 1
+
+
+def test_a_version_that_calls_itself_is_renamed_there_too():
+    answer = "```\ndef f_v2(a, n=1):\n    return f_v2(a, 0) if n else a\n\nONE = f_v2(1)\n```"
+    names = {}
+    exec(extract(answer, "f"), names)
+    assert (names["f"](3), names["ONE"]) == (3, 1)
+
+
+def test_blocks_run_in_sequence_where_one_needs_what_the_next_defines_again():
+    """An answer with its whole program twice, of which each computes a table."""
+    whole = "def row(n):\n    return [{0}] * n\n\nTABLE = row(3)\n\ndef f(a):\n    return TABLE[a]"
+    program = extract(f"```\n{whole.format(1)}\n```\nBetter:\n```\n{whole.format(2)}\n```", "f")
+    names = {}
+    exec(program, names)
+    assert names["f"](0) == 2
+
+
+def test_a_quoted_line_is_the_line_that_python_counts():
+    program = "TEXT = 'a\u2028b\x0c'\nx = 1\r\ny = 2\n"
+    assert quoted(program, 2) == " (line 2: `x = 1`)"
+    assert quoted(program, 3) == " (line 3: `y = 2`)"
+    assert quoted(program, 4) == ""
+    assert extract(f"{program}def f(a):\n    return TEXT\n\nThis is all.", "f").count("\u2028") == 1
 
 
 def test_programs_that_differ_in_comments_are_the_same():
@@ -283,6 +307,8 @@ def test_a_policy_that_knows_the_pole_beats_the_first_one():
     assert "The worst episode" in good.feedback
     for odd in ("2, None", "'left', None", "0", "0.5, None"):
         assert tried(env, f"def act(o, memory):\n    return {odd}").fitness is None
+    digits = tried(env, "def act(o, memory):\n    return '1', None")
+    assert digits.error == "ValueError: the action '1' is a text, and no integer from 0 to 1"
 
 
 BOX, NUMBER = gym.spaces.Box(-1.0, 1.0, (2,)), gym.spaces.Discrete(3, start=-1)
@@ -342,7 +368,7 @@ def test_observations_that_cannot_be_shown_are_refused_before_a_program_is_writt
 def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
     env = hunch.make("hunch/PolicyCode-v0", base="Pendulum-v1", episodes=1, max_steps=2)
     for odd, said in (
-        ("'0.5', None", "the action 0.5 is no array of shape (1,)"),
+        ("'0.5', None", "the action '0.5' is a text, and no array of shape (1,)"),
         ("[1e5j], None", "complex"),
         ("[[0.5]], None", "the action [[0.5]] is no array"),
         ("0.5, 'x' * (8 * 2**20 - 100)", "the memory is too large"),

@@ -20,7 +20,7 @@ from hunch.lm.answers.store import Store
 from hunch.methods.program.again import try_again
 from hunch.methods.program.code_policy import CodePolicy
 from hunch.methods.program.eureka import Eureka
-from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
+from hunch.methods.program.funsearch import FunSearch, FunSearchConfig, versions
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator
@@ -294,6 +294,27 @@ def test_prompts_hold_problem_parent_and_feedback(agent):
     assert "part_1: 0.1, 0.2" in prompt
     assert wanted(prompt) == "f"
     assert len(programs(prompt, "f")) >= 1
+
+
+def test_a_writer_of_your_own_need_not_know_kinds_of_request():
+    class Own:
+        evidence = None
+
+        def write(self, problem, parents, feedback, n, first):
+            return [f"def f(x):\n    return {number % 7}.0 * x" for number in range(first, first + n)]
+
+    agent = FunSearch(Own(), search="hill")
+    hunch.train(agent, problem(), 8)
+    assert "return 3.0 * x" in agent.explain(None).note
+
+
+def test_a_version_that_calls_itself_calls_its_own_name():
+    code = versions(
+        "f", ("x",), ["def f(x):\n    return f(x - 1)", "def f(x):\n    return 1\n\ndef f(x):\n    return 2"]
+    )
+    assert "def f_v0(x):\n    return f_v0(x - 1)" in code
+    assert code.count("def f_v1(x)") == 1
+    assert "def f_v1(x):\n    return 2" in code
 
 
 def test_versions_stand_in_order_and_the_next_is_asked_for():

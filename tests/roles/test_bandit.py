@@ -60,11 +60,33 @@ def tried(number: int, request: Request, fitness: float | None, **changes: objec
             "def f(j): return j\ndef act(o): return f(j=o)",
             True,
         ),
+        (
+            "def act(o):\n    axis = 0\n    return sum(o, axis=axis)",
+            "def act(o):\n    start = 0\n    return sum(o, start=start)",
+            False,
+        ),
+        (
+            "class A:\n    def f(self, k): return k\ndef act(o): return A().f(k=o)",
+            "class B:\n    def f(self, j): return j\ndef act(o): return B().f(j=o)",
+            True,
+        ),
+        (
+            "def act(o):\n    match o:\n        case [a, *b]: return a\n        case {'k': c, **d}: return d",
+            "def act(o):\n    match o:\n        case [s, *t]: return s\n        case {'k': u, **v}: return v",
+            True,
+        ),
         ("no program", "no program", True),
     ],
 )
 def test_programs_that_differ_in_names_alone_have_one_structure(one: str, other: str, alike: bool) -> None:
     assert (structure(one, "act") == structure(other, "act")) is alike
+
+
+def test_the_required_functions_are_no_helpers_of_each_other() -> None:
+    one = "def act(o): return o\ndef start(): return 1\ndef end(): return 2"
+    other = "def act(o): return o\ndef end(): return 1\ndef start(): return 2"
+    assert structure(one, "act", "start") != structure(other, "act", "start")
+    assert structure(one, "act") == structure(other, "act")
 
 
 def test_it_begins_afresh_and_keeps_the_fittest_of_each_outcome() -> None:

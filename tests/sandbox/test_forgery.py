@@ -277,6 +277,16 @@ class TestFresh:
             assert f.map([(0,), (1,), (0,)])[0] == f(0)
 
 
+def test_a_batch_that_takes_too_long_in_another_order_is_late(locked):
+    source = "n = 0\ndef f(x):\n    global n\n    n += 1\n    while n == 1 and x == 2: pass\n    return x"
+    with (
+        Sandbox(seconds=1.0, least=locked.isolation) as box,
+        box.load(source, "f", state="fresh") as f,
+        pytest.raises(ProgramTimeout),
+    ):
+        f.map([(0,), (1,), (2,)])
+
+
 def test_refused_means_refused_at_once(locked):
     with pytest.raises(ProgramRefused):
         locked.load("x" * 5_000_000, "f")

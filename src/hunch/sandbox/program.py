@@ -159,6 +159,8 @@ class Program:
         """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
             again = list(chain.from_iterable(self._answers(_batches(calls[::-1]))))[::-1]
+        except ProgramTimeout:  # says nothing about its values: the machine may be busy
+            raise
         except ProgramError:
             again = []
         if repr(again) != repr(answers):  # tells 1 from 1.0, and takes nan for nan

@@ -6,9 +6,10 @@ import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeGuard
 
 DEEPEST, LONGEST = 150, 10_000
 """Maximum nesting of a program's syntax tree, and bits of its integers: Python can parse more than it can
@@ -24,6 +25,7 @@ _EXACT = 20
 _PYTHON = ("", "python", "python3", "py")
 _BEGINS = re.compile(r"^(?:import |from \w+ import|def |class |@|[A-Za-z_]\w* *=[^=])", re.MULTILINE)
 _VERSION = re.compile(r"_v\d+$")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def blocks(answer: str) -> list[str]:
@@ -153,9 +155,23 @@ def _signature_flaw(written: ast.FunctionDef, parameters: Sequence[str]) -> str:
     return "" if fits else f"{written.name}({ast.unparse(args)}) cannot be called as {written.name}({wanted})"
 
 
+def lines_of(program: str) -> list[str]:
+    """Return the lines of a program as Python counts them; other ends of lines may stand in a text."""
+    lines = _LINE_END.split(program)
+    return lines if lines[-1] else lines[:-1]
+
+
+def rename(function: ast.FunctionDef, name: str) -> None:
+    """Give a function another name, also where it calls itself."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id == function.name:
+            node.id = name
+    function.name = name
+
+
 def quoted(program: str, line: int | None) -> str:
     """Return a line of a program for an error message; empty if the line is unknown."""
-    lines = program.splitlines()
+    lines = lines_of(program)
     return f" (line {line}: `{lines[line - 1].strip()}`)" if line and 0 < line <= len(lines) else ""
 
 
@@ -173,15 +189,16 @@ def canonical(program: str) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def structure(program: str, function: str = "") -> str:
+def structure(program: str, *functions: str) -> str:
     """Return what a program says, for the search for copies: :func:`canonical`, without the names it chose.
 
-    Two programs have the same structure if and only if one becomes the other by giving other names to its
-    variables, parameters, imports and helper functions.
+    Two programs have the same structure if one becomes the other by giving other names to its variables,
+    parameters, imports and helper functions. A keyword argument has another name only where a function of
+    the program itself is called: to other functions each keyword means something else.
 
     Args:
         program: Python code.
-        function: Name of the required function, which stays.
+        functions: Names of the required functions, which stay.
     """
     try:
         tree = _tree(canonical(program))
@@ -190,9 +207,34 @@ def structure(program: str, function: str = "") -> str:
     number: dict[str, str] = {}  # by chosen name, in the order in which the tree is walked
     for node in ast.walk(tree):
         for name in _bound(node):
-            if name != function:
+            if name not in functions:
                 number.setdefault(name, f"v{len(number)}")
-    return ast.unparse(_Renaming(number).visit(tree))
+    return ast.unparse(_Renaming(number, _own_keywords(tree)).visit(tree))
+
+
+def _own_keywords(tree: ast.Module) -> set[ast.keyword]:
+    """Return the keyword arguments of calls of what the program defines: functions, classes and methods."""
+    defined: set[str] = set()
+    methods: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                defined.add(name)
+            case ast.ClassDef(name=name, body=body):
+                defined.add(name)
+                methods |= {
+                    one.name for one in body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))
+                }
+            case ast.Assign(targets=targets, value=ast.Lambda()):
+                defined |= {target.id for target in targets if isinstance(target, ast.Name)}
+    keywords: set[ast.keyword] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name), keywords=given) if name in defined:
+                keywords.update(given)
+            case ast.Call(func=ast.Attribute(attr=name), keywords=given) if name in methods:
+                keywords.update(given)
+    return keywords
 
 
 def _bound(node: ast.AST) -> list[str]:
@@ -205,24 +247,38 @@ def _bound(node: ast.AST) -> list[str]:
         case ast.alias(name=name, asname=chosen):
             # "import a.b" binds "a" and says nothing about another name for it.
             return [chosen or name] if chosen or ("." not in name and name != "*") else []
-        case ast.ExceptHandler(name=str(name)):
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [name]
+        case ast.MatchMapping(rest=str(name)):
             return [name]
     return []
 
 
 class _Renaming(ast.NodeTransformer):
-    """Gives other names to whatever a program named itself."""
+    """Gives other names to whatever a program named itself.
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    Args:
+        names: The other name of each name.
+        keywords: The keyword arguments that are renamed.
+    """
+
+    def __init__(self, names: Mapping[str, str], keywords: Collection[ast.keyword]) -> None:
         self.names = names
+        self.keywords = keywords
 
     def visit(self, node: ast.AST) -> Any:
         self.generic_visit(node)
         match node:
             case ast.Name():
                 node.id = self.names.get(node.id, node.id)
+            case ast.keyword() if node not in self.keywords:
+                pass
             case ast.arg() | ast.keyword(arg=str()):
                 node.arg = self.names.get(str(node.arg), node.arg)
+            case ast.MatchMapping(rest=str(name)):
+                node.rest = self.names.get(name, name)
+            case ast.MatchAs(name=str()) | ast.MatchStar(name=str()):
+                node.name = self.names.get(str(node.name), node.name)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
                 node.name = self.names.get(str(node.name), node.name)
             case ast.alias():
@@ -293,7 +349,7 @@ def _below(node: ast.AST) -> list[ast.AST]:
 def _bare(answer: str) -> str:
     """Code without a fence: from its first line up to where it stops being Python."""
     begin = _BEGINS.search(answer)
-    lines = answer[begin.start() if begin else 0 :].splitlines()
+    lines = lines_of(answer[begin.start() if begin else 0 :])
     end, attempt = len(lines), 0
     while end > 0:
         try:
@@ -318,12 +374,34 @@ def _plain(name: str, function: str) -> str:
 
 
 def _joined(nodes: Sequence[ast.stmt], function: str) -> str:
-    """Statements in order, of each defined name the last definition only."""
-    kept: dict[str, ast.stmt] = {}
-    for place, node in enumerate(nodes):
-        name = str(place)
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            node.name = name = _plain(node.name, function)
-            kept.pop(name, None)
-        kept[name] = node
-    return "\n\n".join(ast.unparse(node) for node in kept.values())
+    """Return statements in order as one program, of each defined name the last definition only.
+
+    An earlier definition stays if a statement before the last one may run it.
+    """
+    names = [_plain(node.name, function) if _is_definition(node) else "" for node in nodes]
+    last = {name: place for place, name in enumerate(names)}
+    running = list(accumulate(map(_runs, nodes)))  # statements up to each place that may run others
+    kept: list[ast.stmt] = []
+    for place, (name, node) in enumerate(zip(names, nodes, strict=True)):
+        is_last = not name or place == last[name]
+        if is_last or running[last[name] - 1] > running[place]:
+            kept.append(node)
+
+    final = nodes[last[function]] if function in last else None
+    if _is_definition(final) and final.name != function:
+        version, final.name = final.name, function
+        for part in ast.walk(ast.Module(kept, [])):  # what calls this version, such as itself
+            if isinstance(part, ast.Name) and part.id == version:
+                part.id = function
+    return "\n\n".join(ast.unparse(node) for node in kept)
+
+
+def _is_definition(node: ast.AST | None) -> TypeGuard[ast.FunctionDef | ast.ClassDef]:
+    return isinstance(node, (ast.FunctionDef, ast.ClassDef))
+
+
+def _runs(node: ast.stmt) -> bool:
+    """Return whether a statement may run what was defined before: it calls something, or is a class."""
+    if isinstance(node, ast.FunctionDef):
+        return bool(node.decorator_list)
+    return isinstance(node, ast.ClassDef) or any(isinstance(part, ast.Call) for part in ast.walk(node))

@@ -89,7 +89,8 @@ def _tree(program: str, function: str) -> ast.Module | None:
 
 
 def _function(tree: ast.Module, function: str) -> ast.FunctionDef:
-    return next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+    """Return the last definition of a function, which is the one that counts."""
+    return [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function][-1]
 
 
 # ---- changes ----------------------------------------------------------------------------------------------

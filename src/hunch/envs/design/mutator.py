@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from hunch.envs.design.code import blocks
+from hunch.envs.design.code import blocks, rename
 from hunch.envs.design.mutation import mutate
 from hunch.lm.backends.scripted import ScriptedWriter
 from hunch.lm.rules import writer
@@ -46,7 +46,7 @@ def programs(prompt: str, function: str) -> list[str]:
         ]
         rest = [n for n in nodes if not (isinstance(n, ast.FunctionDef) and n.name.startswith(function))]
         for one in defined:
-            one.name = function
+            rename(one, function)
             written.append(ast.unparse(ast.Module([*rest, one], [])))
     return written
 

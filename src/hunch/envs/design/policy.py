@@ -176,7 +176,7 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
         fits = isinstance(action, (bool, int)) or (isinstance(action, float) and action == int(action))
         if not fits or not space.contains(int(action)):
             raise ValueError(
-                f"the action {_short(action)} is no integer from {space.start} to {space.start + space.n - 1}"
+                f"the action {_named(action)} no integer from {space.start} to {space.start + space.n - 1}"
             )
         return int(action)
     assert isinstance(space, gym.spaces.Box)
@@ -185,7 +185,7 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
     if row is not None and space.shape == () and row.shape == (1,):
         row = row.reshape(())
     if row is None or row.dtype.kind not in "iufb" or row.shape != space.shape:
-        raise ValueError(f"the action {_short(action)} is no array of shape {space.shape}")
+        raise ValueError(f"the action {_named(action)} no array of shape {space.shape}")
     return np.clip(row, space.low, space.high).astype(space.dtype)
 
 
@@ -212,6 +212,11 @@ def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         value = np.round(value, 3).tolist() if 0 < value.size <= SHORT else f"array of shape {value.shape}"
     return str(value)[:120]
+
+
+def _named(action: Any) -> str:
+    """Begin a sentence about what an action is not; of a text of digits it says that it is a text."""
+    return f"{_short(repr(action))} is a text, and" if isinstance(action, str) else f"{_short(action)} is"
 
 
 def _interface(env: gym.Env[Any, Any]) -> str:

@@ -200,11 +200,13 @@ class ProgramAgent(WritingAgent):
         return written
 
     def _structure(self, program: str) -> str:
-        return structure(program, self.problem.function)
+        return structure(program, self.problem.function, *self.problem.also)
 
     def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
         first = self.seed * SPACING + self.drawn
         self.drawn += n
+        if not kind:  # your own writer need not know kinds of request
+            return self.writer.write(self.problem, parents, feedback, n, first)
         return self.writer.write(self.problem, parents, feedback, n, first, kind)
 
     def _new(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.core import UsageError, World
-from hunch.envs.design.code import flaw
+from hunch.envs.design.code import flaw, rename
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, BanditConfig, ProgramAgent
@@ -105,9 +105,11 @@ def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) 
     others: dict[str, None] = {}  # a set in the order of appearance
     functions: list[str] = []
     for number, program in enumerate(programs):
-        for node in ast.parse(program).body:
-            if isinstance(node, ast.FunctionDef) and node.name == function:
-                node.name = f"{function}_v{number}"
+        body = ast.parse(program).body
+        defined = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == function]
+        for node in body:
+            if defined and node is defined[-1]:
+                rename(defined[-1], f"{function}_v{number}")
                 functions.append(ast.unparse(node))
             else:
                 others[ast.unparse(node)] = None

@@ -37,6 +37,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hunch.envs.design.code import lines_of
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, ProgramAgent, ProgramConfig
@@ -243,7 +244,7 @@ class ProgramTree:
             return Request(group=group)
         if kind != "generate":
             return Request((node.attempt,), group)
-        first_lines = "\n".join(node.attempt.program.splitlines()[: node.lines])
+        first_lines = "\n".join(lines_of(node.attempt.program)[: node.lines])
         beginning = replace(node.attempt, program=first_lines, fitness=None, error="", feedback="")
         return Request((beginning,), group)
 
@@ -281,7 +282,7 @@ class ProgramTree:
             return ("generate",)
         if node.attempt.fitness is None:
             return () if node.children or not node.fixes else ("fix",)
-        whole = node.lines >= len(node.attempt.program.splitlines())
+        whole = node.lines >= len(lines_of(node.attempt.program))
         return ("improve",) if whole else ("generate", "improve")
 
     def _bonus(self, node: Node, visits: int) -> float:
