@@ -69,6 +69,12 @@ class Problem:
     as_class: ClassForm | None = field(default=None, repr=False)  # stored trials are known by the repr
 
     @property
+    def required(self) -> tuple[str, ...]:
+        """The names that a program must define."""
+        form = self.as_class
+        return (self.function, *self.also, *((form.name, *form.methods) if form is not None else ()))
+
+    @property
     def requested_functions(self) -> str:
         """The requested functions in words, as in "the function `step`"; empty if any text is a program."""
         if self.as_class is not None:

@@ -200,7 +200,7 @@ class ProgramAgent(WritingAgent):
         return written
 
     def _structure(self, program: str) -> str:
-        return structure(program, self.problem.function, *self.problem.also)
+        return structure(program, *self.problem.required)
 
     def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
         first = self.seed * SPACING + self.drawn
