@@ -589,6 +589,106 @@ def test_an_episode_that_never_ends_is_a_failure():
     assert found.lines[0].heard.ability == 0
 
 
+class Long(TextEnv):
+    """The goal is thirty steps away, whatever is done."""
+
+    def _begin(self, options):
+        self.task = "walk to the end"
+        self.at = 0
+        return Outcome("You are at 0.", ("go", "run"))
+
+    def _move(self, action):
+        self.at += 1
+        over = self.at == 30
+        return Outcome(f"You are at {self.at}.", ("go", "run"), float(over), over, over)
+
+
+def test_stand_ins_play_more_episodes_not_longer_ones():
+    """Ten steps per episode are too few for the model, and so they are for the stand-ins."""
+    [line] = hunch.audition("scripted:overlap", ["policy"], env=Long(50), questions=2).lines
+    assert line.heard.ability == line.uninformed.ability == line.words.ability == 0
+    assert line.uninformed.questions > line.heard.questions
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
+def test_a_player_whose_answers_cannot_be_read_has_no_score():
+    lake = {"env": "hunch/FrozenLake-v0", "env_options": {"max_steps": 20}}
+    model = "scripted:frozenlake?malformed=1"
+    [line] = hunch.audition(model, ["policy"], questions=4, way="text", **lake).lines
+    assert not line.heard.has_score
+    assert line.verdict == "could not be asked"
+    assert "could not be read" in line.heard.why
+
+
+def test_the_suggested_command_has_the_options_of_the_environment():
+    lake = {"env": "hunch/FrozenLake-v0", "env_options": {"max_steps": 30, "explained": False}}
+    found = hunch.audition("scripted:frozenlake", ["policy"], questions=40, **lake)
+    command = shlex.split(advice(found, "scripted:frozenlake").partition("Run it: ")[2])
+    assert command[:5] == ["hunch", "run", "zero-shot", "--env", "hunch/FrozenLake-v0"]
+    options = ["--env.max_steps", "30", "--env.explained", "false"]
+    assert command[5:] == [*options, "--lm", "scripted:frozenlake"]
+
+
+class Lamp(TextEnv):
+    """Light is success, and the episode goes on."""
+
+    def _begin(self, options):
+        self.task = "make light"
+        return Outcome("It is dark.", ("wait", "switch"))
+
+    def _move(self, action):
+        light = action == "switch"
+        return Outcome("It is light." if light else "It is dark.", ("wait", "switch"), 0.0, success=light)
+
+
+def test_a_success_need_not_end_the_episode():
+    assert [step.action for step in won_by_search(Lamp(6), 0)] == ["switch"]
+
+
+class Lucky(Silent):
+    """Nearly every episode is a success."""
+
+    def _begin(self, options):
+        self.left = 1
+        self.lost = self.np_random.random() < 0.004
+        return Outcome("start", self.listed)
+
+    def _move(self, action):
+        return Outcome("end", self.listed, 0.0, True, not self.lost)
+
+
+def test_half_of_the_episodes_met_the_objective_also_where_failures_are_rare():
+    drawn = role_named("judge").draw(Bed("lucky", given=Lucky(3)), 20, 0)
+    assert 0 < len(drawn) < 20, "too few failures for ten"
+    assert [steps[-1].success for steps in drawn].count(True) * 2 == len(drawn)
+
+
+def test_a_role_that_is_named_twice_is_asked_once():
+    found = hunch.audition("uniform", ["text-judge", "text-judge"], questions=4)
+    assert len(found.lines) == 1
+
+
+class ShortSighted(Model):
+    """Reads only the end of every prompt."""
+
+    verbs = frozenset({"generate"})
+    name, revision, evidence, context = "short-sighted", "1", "L0", 8
+    shortened = 0
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        self.shortened += len(prompts)
+        return [["left"] * k for _ in prompts]
+
+
+def test_prior_and_policy_share_answers_and_why_there_are_none():
+    lake = {"env": "hunch/FrozenLake-v0", "questions": 4}
+    found = hunch.audition("scripted:frozenlake", ["prior", "policy"], **lake)
+    assert {line.heard.way for line in found.lines} == {"text"}
+    for line in hunch.audition(ShortSighted(), ["prior", "policy"], **lake).lines:
+        assert not line.heard.has_score
+        assert line.heard.why == "it reads at most 8 tokens, fewer than a question has"
+
+
 def right_episodes():
     return [list(play(Corridor(), lambda state: "right", seed)) for seed in range(4)]
 
@@ -911,6 +1011,8 @@ def test_a_verdict_says_how_many_questions_decide_it():
     n = deciding(line, 0.05)
     assert n == 80, "at 0.55 the gain is 0.05, and half of the width takes four times as many questions"
     assert deciding(replace(line, verdict="pays"), 0.05) is None
+    playing = replace(mine, columns={"steps per episode": 20.0})
+    assert deciding(replace(line, heard=playing), 0.05) == 320, "80 episodes of 20 steps, five per question"
     unsure = tuple(replace(point, low=-1.0, high=1.0) for point in points)
     undecidable = replace(line, frontier=replace(frontier, points=unsure))
     assert deciding(undecidable, 0.05) is None

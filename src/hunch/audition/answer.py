@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from math import isnan, nan
+from math import ceil, isnan, nan
 from typing import Any, Final, NamedTuple
 
 from hunch.audition.frontier import Frontier, Interval, Verdict, over, verdict
+from hunch.audition.playing import LENGTH, STEPS
 from hunch.core import EvidenceLevel
 from hunch.rl.calibration import Bin
 
@@ -213,7 +214,8 @@ BRIEF: Final = ("role", "verdict", "way", "ability", "cost", "next")
 def deciding(line: Line, worth: float) -> int | None:
     """Return about how many questions in this environment decide a verdict "may pay".
 
-    The intervals of the abilities are as wide as one over the root of the number of questions. None if the
+    The intervals of the abilities are as wide as one over the root of the number of questions. A policy that
+    plays has a score for each episode; its questions are those that lead to so many episodes. None if the
     verdict is another one, or no number of questions decides it: where no frontier was made, or where the
     frontier itself is too uncertain at this ability. Then only a loop can tell.
     """
@@ -227,7 +229,7 @@ def deciding(line: Line, worth: float) -> int | None:
         words = line.words if line.words and line.words.has_score else None
         above = over(gain, frontier.gain(_narrowed(words, narrower))) if words else None
         if verdict(gain, above, worth) != "may pay":
-            return n
+            return ceil(n * heard.columns.get(LENGTH, STEPS) / STEPS)
         n *= 2
     return None
 

@@ -14,7 +14,7 @@ from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard,
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.placing import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
-from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores
+from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores, too_long
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached
@@ -56,7 +56,7 @@ def audition(
 
     Args:
         lm: A model or its spec, or several.
-        roles: Names of roles. Default: all.
+        roles: Names of roles; one that is named twice is asked once. Default: all.
         env: Id of an environment, or an environment, for the questions. Default: those of each role.
         env_options: Options of the environment, if it is given by its id.
         data: Recorded episodes of ``env``, or their folder; actions of the successful ones count as right.
@@ -95,7 +95,7 @@ def audition(
     check_env(env, env_options or {}, data)
     for name in roles:
         check_value("roles", name, str)
-    chosen = [role_named(name) for name in roles] if roles else list(ROLES)
+    chosen = [role_named(name) for name in dict.fromkeys(roles)] if roles else list(ROLES)
     models = _models(lm, join)
     recorded = read_data(data)
     placed = [placed_in(role, env, env_options or {}, recorded) for role in chosen]
@@ -138,7 +138,8 @@ def audition(
                     except BudgetError as error:
                         stopped, heard = str(error), replace(heard, why=OUT_OF_BUDGET, asked=False)
                     pace.done += max(1, n)
-                    lines[role.name] += _judged(role, Line(heard, *stand_ins), worth)
+                    options = bed.options if bed else {}
+                    lines[role.name] += _judged(role, Line(heard, *stand_ins), worth, options)
             for name, own in earlier.items():
                 # A verdict on fewer questions is better than none.
                 if stopped and own and any(line.heard.why == OUT_OF_BUDGET for line in lines[name]):
@@ -241,9 +242,7 @@ def put(
     usage = (meter.usage - before).as_dict()
     way = next(iter(meter.first_answers.ways.values()), "")
     if meter.usage.shortened > before.shortened:
-        most = f"at most {model.context} tokens, fewer" if model.context else "fewer tokens"
-        why = f"it reads {most} than a question has"
-        return Answered(None, why, way, usage=usage)
+        return Answered(None, too_long(model), way, usage=usage)
     empty = answers < meter.heard.answers <= answers + meter.heard.mute
     unread = 1.0 if empty else scores.unread
     if meter.speaks and unread > USELESS:
@@ -340,22 +339,30 @@ def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, He
     return uninformed, Heard(role.name, bed.env, "words", "L0", **_values_of(role.lexical(drawn, seed)))
 
 
-def _judged(role: Role, line: Line, worth: float) -> list[Line]:
-    """Return a line for each method with a frontier here; one that says so if there is none."""
+def _judged(role: Role, line: Line, worth: float, options: Mapping[str, Any]) -> list[Line]:
+    """Return a line for each method with a frontier here; one that says so if there is none.
+
+    Args:
+        role: The role.
+        line: The scores of the model and of the stand-ins.
+        worth: Smallest gain in success rate for which a model is recommended.
+        options: Options of the environment.
+    """
     heard = line.heard
     if not heard.has_score:
         return [replace(line, verdict="could not be asked") if heard.asked else line]
-    known = [_difference(line)] if role is PLAYING else frontiers.of(heard.role, heard.env)
+    known = [_difference(line, options)] if role is PLAYING else frontiers.of(heard.role, heard.env)
     if not known:
         return [replace(line, verdict="may pay", why=frontiers.elsewhere(heard.role))]
     chosen = frontiers.likeliest(known, frontiers.kind(heard.columns))
     return [_held(role, line, frontier, worth) for frontier in chosen]
 
 
-def _difference(line: Line) -> Frontier:
+def _difference(line: Line, options: Mapping[str, Any]) -> Frontier:
     chance, heard = line.uninformed, line.heard
     assert chance is not None
-    return playing.frontier(heard.env, chance.ability, round(heard.questions * heard.columns[playing.LENGTH]))
+    steps = round(heard.questions * heard.columns[playing.LENGTH])
+    return playing.frontier(heard.env, chance.ability, steps, options)
 
 
 def _held(role: Role, line: Line, frontier: Frontier, worth: float) -> Line:

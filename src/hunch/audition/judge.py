@@ -123,6 +123,8 @@ def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
     """Play until there are n episodes, half of which met the objective, in an order drawn by the seed.
 
     The solver plays every other episode, with a tenth of its actions random; random play fills the rest.
+    Where one outcome is rare, there are fewer episodes, of which half met the objective all the same: a
+    judge that says the same of each is right in half of them.
 
     Raises:
         NoQuestionError: if no episode met the objective, or each one did: then a judge has nothing to tell
@@ -137,9 +139,14 @@ def episodes(bed: Bed, n: int, seed: int) -> list[list[Transition]]:
             kept.append(steps)
         if not any(wanted.values()):
             break
-    for met, lacking in wanted.items():
-        if lacking and not any(steps[-1].success == met for steps in kept):
-            raise NoQuestionError(f"{'No' if met else 'Each'} episode that was played met the objective.")
+    for success, lacking in wanted.items():
+        if lacking and not any(steps[-1].success == success for steps in kept):
+            raise NoQuestionError(f"{'No' if success else 'Each'} episode that was played met the objective.")
+    if any(wanted.values()):
+        met = [steps for steps in kept if steps[-1].success]
+        failed = [steps for steps in kept if not steps[-1].success]
+        fewer = min(len(met), len(failed))
+        kept = met[:fewer] + failed[:fewer]
     return [kept[i] for i in rng.permutation(len(kept))]
 
 

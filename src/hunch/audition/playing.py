@@ -10,7 +10,9 @@ write has no score. The share of moves that the environment refused is a column.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +54,8 @@ def games(bed: Bed, n: int, seed: int) -> Games:
 def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) -> Scores:
     """Return for each episode that the model plays whether it succeeds, as scores.
 
-    An episode that exceeds the number of steps is a failure.
+    An episode that exceeds the number of steps is a failure, of a stand-in as well: it plays more episodes,
+    not longer ones. Answers that name no action count as unread; the environment then gets its last action.
     """
     if manner.blank:
         raise UsageError("A model that plays is asked with the task; the role prior has a blank prompt.")
@@ -66,7 +69,7 @@ def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) 
         numbers = range(len(won), len(won) + STREAMS)
         seeds = [episode_seed(drawn.seed, 1, number) for number in numbers]
         rollout = Rollout(envs, drawn.seed, seeds=seeds, numbers=numbers)
-        while rollout.states and rollout.steps < STREAMS * steps:
+        while rollout.states and rollout.steps < STREAMS * drawn.steps:
             advance(rollout, player)
         finished = {episode.number: episode.success for episode in rollout.take_finished()}
         won += [float(finished.get(number, False)) for number in numbers]
@@ -74,7 +77,8 @@ def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) 
     columns = {LENGTH: made / len(won)}
     if player.invalid:
         columns[INVALID] = float(np.mean(player.invalid))
-    return Scores(np.array(won), list(range(len(won))), columns)
+    unread = float(np.mean(player.fallbacks)) if player.fallbacks else 0.0
+    return Scores(np.array(won), list(range(len(won))), columns, unread=unread)
 
 
 PLAYING = Role(
@@ -82,15 +86,32 @@ PLAYING = Role(
 )
 
 
-def frontier(env: str, chance: float, steps: int) -> Frontier:
+def frontier(env: str, chance: float, steps: int, options: Mapping[str, Any]) -> Frontier:
     """Return the frontier of ``zero-shot`` if ability means success: the difference to chance.
 
     Args:
         env: Id of the environment.
         chance: Success rate of an uninformed player.
         steps: Number of steps that were played.
+        options: Options of the environment, which its command needs as well.
     """
     points = tuple(Point("", a, a - chance, a - chance, a - chance) for a in (0.0, 1.0))
+    given = [f"--env.{name} {shlex.quote(_written(value))}" for name, value in options.items()]
     return Frontier(
-        "zero-shot", "policy", env, env, "independent", "success of an episode", steps, 1, "", points
+        "zero-shot",
+        "policy",
+        env,
+        env,
+        "independent",
+        "success of an episode",
+        steps,
+        1,
+        "",
+        points,
+        place=" ".join([*given, "--lm"]),
     )
+
+
+def _written(value: Any) -> str:
+    """Return an option as it is written on the command line."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

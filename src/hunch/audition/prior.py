@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hunch.audition import frontier
-from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments
-from hunch.core import FloatArray, State
+from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments, too_long
+from hunch.core import FloatArray, State, UsageError
 from hunch.lm.base import LanguageModel
+from hunch.lm.usage import Metered
 from hunch.lm.ways import VERBS, WAYS
 from hunch.roles.prior.base import ROUNDING, DistributionPrior, Proposal
 from hunch.roles.prior.kinds import PriorConfig, build_prior
@@ -42,11 +43,12 @@ class States(NamedTuple):
     moments: list[Moment]
     proposals: dict[tuple[LanguageModel, Manner], list[Proposal]]
     stated: dict[tuple[LanguageModel, Manner], list[FloatArray]]  # p(a|s) of models that state it
+    cut: set[tuple[LanguageModel, Manner]]  # models that read only a part of some prompt
 
 
 def states(bed: Bed, n: int, seed: int) -> States:
     """Draw n states with their right actions."""
-    return States(bed, moments(bed, n, seed), {}, {})
+    return States(bed, moments(bed, n, seed), {}, {}, set())
 
 
 def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL) -> Scores:
@@ -63,17 +65,31 @@ def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL
 
 
 def _proposed(lm: LanguageModel, drawn: States, seed: int, manner: Manner) -> list[Proposal]:
+    """Return the proposals of a model, which is asked once for both roles.
+
+    Raises:
+        UsageError: if the other role had no score of them, because the model read a part of a prompt only.
+    """
     key = lm, manner
+    # Made for each role, because it notes in which way the model is asked.
+    prior = build_prior(PriorConfig(way=manner.way, max_tokens=manner.max_tokens, patience=None), lm)
     if key not in drawn.proposals:
         asked = [m.state for m in drawn.moments]
         if manner.blank:
             asked = [aimless(state, drawn.bed.manual) for state in asked]
-        rng = np.random.default_rng(seed)
-        prior = build_prior(PriorConfig(way=manner.way, max_tokens=manner.max_tokens, patience=None), lm)
-        drawn.proposals[key] = prior.propose(asked, K, rng)
+        before = _shortened(lm)
+        drawn.proposals[key] = prior.propose(asked, K, np.random.default_rng(seed))
         if isinstance(prior, DistributionPrior):
             drawn.stated[key] = prior.probabilities(asked)  # kept, so the model is not asked again
+        if _shortened(lm) > before:
+            drawn.cut.add(key)
+    elif key in drawn.cut:
+        raise UsageError(too_long(lm))
     return drawn.proposals[key]
+
+
+def _shortened(lm: LanguageModel) -> int:
+    return lm.usage.shortened if isinstance(lm, Metered) else 0
 
 
 def aimless(state: State, manual: str) -> State:

@@ -11,6 +11,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -140,6 +141,12 @@ class Manner:
 USUAL: Final = Manner()
 
 
+def too_long(lm: LanguageModel) -> str:
+    """Return why a model that read only a part of a question has no score."""
+    most = f"at most {lm.context} tokens, fewer" if lm.context else "fewer tokens"
+    return f"it reads {most} than a question has"
+
+
 def in_words(manner: Manner) -> None:
     """Check the manner of a role whose answers are texts, and whose questions have no objective apart.
 
@@ -251,8 +258,9 @@ def _episodes(bed: Bed, n: int, seed: int, rng: np.random.Generator, skill: floa
 
 
 def _replayed(env: TextEnvironment, actions: Sequence[str], seed: int) -> list[Transition]:
+    """Return the steps of these actions; success need not end an episode."""
     coming = iter(actions)
-    return list(play(copy.deepcopy(env), lambda state: next(coming), seed))
+    return list(islice(play(copy.deepcopy(env), lambda state: next(coming), seed), len(actions)))
 
 
 def _followed(steps: Sequence[Transition], number: int) -> list[Moment]:
