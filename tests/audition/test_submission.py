@@ -11,6 +11,7 @@ from hunch.audition.answer import Audition, Heard, Line
 from hunch.audition.question import Scores
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.lm.budget import Budget
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,29 @@ def test_equal_scores_are_within_their_interval():
     assert HEARD.ability > HEARD.interval[1], "by rounding"
     [row] = submission.submission(Served(), audition_of(HEARD), audition_of(HEARD)).rows
     assert row.low <= row.ability <= row.high
+
+
+def test_a_role_with_too_few_questions_does_not_cost_the_others_their_rows():
+    few = replace(HEARD, role="judge", env="hunch/MatrixGame-v0", questions=18)
+    both = Audition(tuple(Line(heard, heard, None) for heard in (few, HEARD)), 0.05, 0, {})
+    assert [row.role for row in submission.submission(Served(), both, both).rows] == ["prior"]
+    with pytest.raises(UsageError, match="18 questions as judge"):
+        submission.submission(Served(), audition_of(few), audition_of(few))
+
+
+def test_a_submission_that_is_refused_leaves_its_table(tmp_path, capsys):
+    asked = ["--roles", "text-judge", "--questions", "20"]
+    with pytest.raises(SystemExit):
+        main(["audition", "--lm", "uniform", *asked, "--submit", str(tmp_path / "rows.json")])
+    printed = capsys.readouterr()
+    assert "text-judge" in printed.out
+    assert "scripted model" in printed.err
+
+
+def test_the_blank_prompts_have_what_is_left_of_the_budget():
+    used = {"calls": 30, "prompt_tokens": 100, "completion_tokens": 10, "cost": 0.5, "seconds": 9.0}
+    rest = Budget(calls=50, tokens=100, money=2.0).rest(used)
+    assert (rest.calls, rest.tokens, rest.money, rest.seconds) == (20, 0, 1.5, None)
 
 
 def test_the_address_of_a_server_stays_here():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from math import isfinite, isnan
@@ -95,13 +95,17 @@ class Submission:
 def submission(model: LanguageModel, usual: Audition, blank: Audition) -> Submission:
     """Return the rows of one model.
 
+    A role of which it was asked too few questions is left out if there is another one: where a model cannot
+    be asked in each of a role's environments, it is asked fewer questions than were wanted.
+
     Args:
         model: The model, the only one of both auditions.
         usual: Its audition with the usual prompts.
         blank: Its audition with the blank prompts.
 
     Raises:
-        UsageError: if there are too few questions, an audition ended early, or nothing could be asked.
+        UsageError: if there are too few questions in all roles, an audition ended early, or nothing could be
+            asked.
     """
     if early := usual.stopped or blank.stopped:
         raise UsageError(f"An audition that ended early makes no rows to submit: {early.rstrip('.')}.")
@@ -129,9 +133,15 @@ def submission(model: LanguageModel, usual: Audition, blank: Audition) -> Submis
     name = model.name.partition("?")[0].rpartition("/")[2]
     library = version("hunch-rl")
     revision = ADDRESS.sub("", model.revision).strip() or "unknown"
-    made = Submission(name, revision, model.evidence, library, usual.seed, tuple(rows.values()))
+    enough = tuple(row for row in rows.values() if _asked(rows.values(), row.role) >= FEWEST)
+    made = Submission(name, revision, model.evidence, library, usual.seed, enough or tuple(rows.values()))
     check(made, "This audition")
     return made
+
+
+def _asked(rows: Iterable[Row], role: str) -> int:
+    """Return the number of questions of a role."""
+    return sum(row.questions for row in rows if row.role == role)
 
 
 def _score(heard: Heard | None) -> float | None:
@@ -173,7 +183,7 @@ def check(made: Submission, what: str) -> None:
         if not all(isfinite(x) and x >= 0 for x in (row.tokens_read, row.tokens_written, row.seconds)):
             raise UsageError(f"{where}: tokens and seconds are numbers of at least 0.")
     for role in dict.fromkeys(row.role for row in made.rows):
-        asked = sum(row.questions for row in made.rows if row.role == role)
+        asked = _asked(made.rows, role)
         if asked < FEWEST:
             raise UsageError(f"{what} asked {asked} questions as {role}: a row needs at least {FEWEST}.")
 

@@ -23,6 +23,7 @@ from hunch.cli.environment import split_environment
 from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
 from hunch.lm.answers.rehearsal import Rehearsal
+from hunch.lm.budget import Budget
 from hunch.lm.registry import load
 from hunch.lm.settings import Limits
 from hunch.lm.ways import Way
@@ -113,8 +114,6 @@ def audition(arguments: Sequence[str]) -> None:
     )
     with stoppable(STOPPED):
         result = asking(list(what.lm), what.roles, blank=what.blank)
-        if what.submit and not what.dry_run:
-            _submit(what.submit, what.lm[0], result, asking)
         if what.dry_run:
             return _estimate(result, rehearsal)
         if what.table:
@@ -126,6 +125,8 @@ def audition(arguments: Sequence[str]) -> None:
             write_atomically(what.out / "audition.html", page(result).encode())
             write_atomically(what.out / "audition.json", json.dumps(plain(result), indent=1).encode())
             print(f"Kept in {what.out}: audition.html, audition.json.")
+        if what.submit:
+            _submit(what.submit, what.lm[0], result, asking, budget)
 
 
 def _check_submitting(what: AuditionOptions, file: Path) -> None:
@@ -148,14 +149,20 @@ def _check_submitting(what: AuditionOptions, file: Path) -> None:
         raise UsageError(f"--submit takes a file, and {file} is a folder.")
 
 
-def _submit(file: Path, spec: str, usual: Audition, asking: Callable[..., Audition]) -> None:
-    """Ask the blank prompts of the roles that were asked, and write the rows."""
+def _submit(
+    file: Path, spec: str, usual: Audition, asking: Callable[..., Audition], budget: Budget | None
+) -> None:
+    """Ask the blank prompts of the roles that were asked, with what is left of the budget; write the rows."""
     asked = dict.fromkeys(line.heard.role for line in usual.lines if line.heard.has_score)
     with_blank = [name for name in asked if role_named(name).blank]
     nothing = replace(usual, lines=(), stopped="")
-    blank = asking([spec], with_blank, blank=True) if with_blank else nothing
+    with_rest = partial(asking, budget=budget and budget.rest(usual.usage[spec]))
+    blank = with_rest([spec], with_blank, blank=True) if with_blank and not usual.stopped else nothing
     made = submission(load(spec), usual, blank)
     write(made, file)
+    few = [name for name in asked if name not in {row.role for row in made.rows}]
+    if few:
+        print(f"Left out, because it was asked fewer than {FEWEST} questions: {', '.join(few)}.")
     print(f"Written: {file}, {len(made.rows)} rows of {made.model} to hand on. Nothing was sent.")
 
 

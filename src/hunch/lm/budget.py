@@ -67,6 +67,19 @@ class Budget(Limits):
             if limit is not None and amount >= limit:
                 raise BudgetError(f"The budget of {limit:,} {name} is reached: {amount:,.6g} spent.")
 
+    def rest(self, usage: Mapping[str, float]) -> Budget:
+        """Return the budget of what comes after this usage; see :meth:`check`."""
+        spent = {
+            "calls": usage["calls"],
+            "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
+            "money": usage["cost"],
+            "seconds": usage["seconds"],
+        }
+        limits = {limit.name: getattr(self, limit.name) for limit in fields(Limits)}
+        return Budget(
+            **{name: max(0, limit - spent[name]) for name, limit in limits.items() if limit is not None}
+        )
+
     def settle(self, usage: Mapping[str, float]) -> None:
         """Record the usage of a run at its end; needed for shared budgets only."""
 
