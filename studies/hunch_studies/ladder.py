@@ -409,11 +409,13 @@ def climb(options: LadderOptions) -> None:
     """Ask all cells that are missing: of the stand-ins, then model by model.
 
     Raises:
-        UsageError: if the name of a model is unknown and has no spec; nothing was asked then.
+        UsageError: if the name of a model is unknown and has no spec, or the folder holds other numbers of
+            questions; nothing was asked then.
         HunchError: if cells failed; the same call retries them.
     """
     rungs = rungs_of(options)
     roles = [role for role in ASKED if not options.roles or role.name in options.roles]
+    check_sizes(options, [role.name for role in roles], [*STAND_INS, *rungs])
     failed: list[str] = []
     with executor(options.workers) as pool:
         stand_ins = [
@@ -444,12 +446,31 @@ def climb(options: LadderOptions) -> None:
                 cell._replace(stage="full", way=way)
                 for cell in dict.fromkeys(own._replace(way="") for own in pilot)
                 for way in best_ways(options.out, cell.role, rung)
+                if way in chosen[cell.role]
             ]
             failed += _all(pool, full, spec, options)
     if failed:
         raise HunchError(
             f"{len(failed)} cells failed, such as {failed[0]}; the same command asks them again."
         )
+
+
+def check_sizes(options: LadderOptions, roles: Collection[str], rungs: Collection[str]) -> None:
+    """Check that the folder's cells of these roles and models have the numbers of questions of the options.
+
+    Raises:
+        UsageError: if they have others: what is asked now would be compared with none of them.
+    """
+    sizes = {"pilot": options.pilot, "full": options.full}
+    for file in sorted((options.out / CELLS).glob("*.json")):
+        cell = json.loads(file.read_text(encoding="utf-8"))
+        stage, size = cell["stage"], cell["questions"]
+        ours = cell["role"] in roles and cell["rung"] in rungs
+        if ours and sizes[stage] and size != sizes[stage]:
+            raise UsageError(
+                f"{options.out} holds cells of {size} questions, such as {file.stem}, with which those of "
+                f"--{stage} {sizes[stage]} could not be compared: take --{stage} {size}, or another --out."
+            )
 
 
 def _slowest_first(role: Role) -> int:
@@ -579,7 +600,8 @@ class Lead(NamedTuple):
 def lead(result: Mapping[str, Any], other: Mapping[str, Any] | None) -> Lead | None:
     """Return how much better the answers of a cell are than those of another, question by question.
 
-    The interval is a bootstrap over episodes. None if they share no questions.
+    The interval is a bootstrap over episodes, or over questions if there is one episode. None if they share
+    no questions, or only one, which has no interval.
     """
     if other is None:
         return None
@@ -593,7 +615,11 @@ def lead(result: Mapping[str, Any], other: Mapping[str, Any] | None) -> Lead | N
     if mine is None or others is None:
         return None
     gap = mine.values - others.values  # (questions,)
+    if len(gap) == 1:
+        return None
     _, numbers = np.unique(mine.groups, return_inverse=True)
+    if numbers.max() == 0:
+        numbers = np.arange(len(gap))
     sums, sizes = np.bincount(numbers, gap), np.bincount(numbers)
     drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
@@ -717,7 +743,7 @@ def _row(cell: Cell, cells: Mapping[Cell, Mapping[str, Any]], best: Sequence[Way
         interval=scores.interval if scores else (nan, nan),
         uninformed=_ability(stand_ins[UNINFORMED], answered),
         words=_ability(stand_ins[WORDS], answered),
-        blank=_ability(blank),
+        blank=_ability(blank, answered),
         over_words=lead(result, stand_ins[WORDS]),
         over_blank=lead(result, blank),
         calibration_error=_calibration(scores)[0] if scores and stated else nan,
@@ -945,17 +971,24 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
         renew: Store the new scores where they differ: how a role is scored was changed on purpose.
 
     Raises:
-        HunchError: if a score differs, unless it is renewed.
+        HunchError: if there are no cells, an answer is missing, or a score differs and is not renewed.
     """
     same = 0
     apart: list[str] = []
-    left_out = 0
-    for file in sorted((folder / CELLS).glob("*.json")):
+    of_embeddings = 0
+    without_answers: list[str] = []
+    files = sorted((folder / CELLS).glob("*.json"))
+    if not files:
+        raise HunchError(f"{folder} holds no cells. Recorded ones are added with --unpack ARCHIVE.")
+    for number, file in enumerate(files, 1):
         result = json.loads(file.read_text(encoding="utf-8"))
         cell = Cell(*(result[name] for name in Cell._fields))
         answers = folder / ANSWERS / f"{cell.file}.jsonl"
-        if cell.rung not in STAND_INS and (cell.way == "similarity" or not answers.is_file()):
-            left_out += 1
+        if cell.rung not in STAND_INS and cell.way == "similarity":
+            of_embeddings += 1
+            continue
+        if cell.rung not in STAND_INS and not answers.is_file():
+            without_answers.append(cell.file)
             continue
         role = role_named(cell.role)
         again = []
@@ -964,8 +997,13 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
                 again.append(stand_in(cell, role, bed, asked))
             else:
                 model = Cached(Recording(result["model"], answers))
-                again.append(put_to(model, cell, role, bed, asked))
-        if [bed["values"] for bed in again] == [bed["values"] for bed in result["beds"]]:
+                try:
+                    again.append(put_to(model, cell, role, bed, asked))
+                except HunchError as error:
+                    raise HunchError(f"{cell.file}: {error}") from error
+        alike = [bed["values"] for bed in again] == [bed["values"] for bed in result["beds"]]
+        print(f"[{number}/{len(files)}] {cell.file}: {'the same' if alike else 'other'} scores", flush=True)
+        if alike:
             same += 1
         else:
             apart.append(cell.file)
@@ -977,8 +1015,11 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
                 ]
                 write_atomically(file, json.dumps({**result, "beds": beds}).encode())
     print(
-        f"{same:,} cells have the scores that are stored; {left_out:,} are of embeddings, which are not kept."
+        f"{same:,} cells have the scores that are stored; {of_embeddings:,} are of embeddings, which are not "
+        "kept."
     )
+    if without_answers:
+        print(f"{len(without_answers)} cells have no file of answers, such as {without_answers[0]}.")
     if apart and renew:
         print(f"{len(apart)} cells have new scores: {', '.join(apart)}.")
     elif apart:

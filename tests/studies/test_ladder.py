@@ -126,6 +126,61 @@ def test_a_lead_is_the_mean_gap_question_by_question():
     assert lead(mine, {"beds": [{**bed, "env": "another", "values": [0.5] * 4}]}) is None
 
 
+def test_a_lead_of_one_episode_is_no_certainty():
+    mine = {"beds": [{"env": "one", "groups": [0, 0, 0, 0], "values": [1.0, 1.0, 0.0, 1.0]}]}
+    words = {"beds": [{"env": "one", "groups": [0, 0, 0, 0], "values": [0.0, 0.0, 1.0, 0.0]}]}
+    gap = lead(mine, words)
+    assert gap.low < gap.value < gap.high
+    single = {"beds": [{"env": "one", "groups": [0], "values": [1.0]}]}
+    assert lead(single, {"beds": [{"env": "one", "groups": [0], "values": [0.0]}]}) is None
+
+
+def test_the_blank_prompt_is_shown_on_the_questions_that_the_model_could_be_asked(climbed, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(climbed, folder)
+    file = folder / "cells" / f"{Cell('full', 'judge', 'rule', 'text').file}.json"
+    cell = json.loads(file.read_text())
+    cell["beds"][0] |= {"values": [], "groups": [], "why": "its prompts are too long"}
+    file.write_text(json.dumps(cell))
+    (row,) = [row for row in rows(folder) if row.stage == "full"]
+    blank = result(climbed, "full", "judge", "rule", "text", True)["beds"][1]
+    assert row.questions == len(blank["values"])
+    assert row.blank == np.mean(blank["values"])
+
+
+def test_other_numbers_of_questions_are_refused_where_they_could_not_be_compared(climbed):
+    with pytest.raises(UsageError, match="--pilot 5 could not be compared: take --pilot 6"):
+        command([*JUDGE, "--pilot", "5", "--out", str(climbed)])
+
+
+def test_the_full_number_is_asked_in_the_named_ways_only(tmp_path):
+    begun = ("--rung", "rule=scripted:judge", "--roles", "judge", "--pilot", "4", "--no-cache", "--no-table")
+    command([*begun, "--ways", "text", "likelihood", "--full", "0", "--out", str(tmp_path)])
+    command([*begun, "--ways", "text", "--full", "6", "--out", str(tmp_path)])
+    ways = {file.stem.split("--")[3] for file in (tmp_path / "cells").glob("full--judge--rule--*")}
+    assert len(list((tmp_path / "cells").glob("pilot--judge--rule--likelihood*"))) == 2
+    assert ways == {"text"}
+
+
+def test_a_repetition_says_what_it_had_no_answers_for(climbed, tmp_path, capsys):
+    with pytest.raises(HunchError, match="holds no cells"):
+        command(["--out", str(tmp_path), "--repeat"])
+    folder = tmp_path / "copy"
+    shutil.copytree(climbed, folder)
+    cell = Cell("pilot", "judge", "rule", "text").file
+    other = Cell("full", "judge", "rule", "text").file
+    (folder / "answers" / f"{cell}.jsonl").unlink()
+    (folder / "answers" / f"{other}.jsonl").write_text("")
+    with pytest.raises(HunchError, match=f"{other}: The answers of"):
+        command(["--out", str(folder), "--repeat"])
+    (folder / "cells" / f"{other}.json").unlink()
+    command(["--out", str(folder), "--repeat"])
+    said = capsys.readouterr().out
+    assert f"1 cells have no file of answers, such as {cell}." in said
+    assert "0 are of embeddings" in said
+    assert "the same scores" in said, "each cell has a line, because all of them take minutes"
+
+
 def test_folders_of_a_machine_do_not_reach_a_recording():
     assert ladder.public("hf:/some/where/file.gguf?chat=true") == "hf:file.gguf?chat=true"
     assert ladder.public("hf:Qwen/Qwen2.5-0.5B") == "hf:Qwen/Qwen2.5-0.5B"
