@@ -641,6 +641,20 @@ class Lamp(TextEnv):
         return Outcome("It is light." if light else "It is dark.", ("wait", "switch"), 0.0, success=light)
 
 
+def test_a_player_has_no_blank_prompt_and_a_sentence_says_so():
+    [line] = hunch.audition("scripted:overlap", ["policy"], env=Corridor(4), questions=1, blank=True).lines
+    assert line.heard.why == "a model that plays is asked with its task; the role prior has a blank prompt"
+
+
+def test_the_last_sentence_forgets_no_role_that_may_pay():
+    """The policy does not pay here, and what a prior is worth was not measured in such a corridor."""
+    found = hunch.audition("scripted:overlap", ["policy", "prior"], env=Corridor(4), questions=8)
+    assert {line.verdict for line in found.lines} == {"does not pay", "may pay"}
+    told = advice(found, "scripted:overlap")
+    assert "It may pay as prior: no frontier was made here" in told
+    assert "method without a model" not in told
+
+
 def test_a_success_need_not_end_the_episode():
     assert [step.action for step in won_by_search(Lamp(6), 0)] == ["switch"]
 

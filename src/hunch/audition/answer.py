@@ -183,8 +183,10 @@ def advice(audition: Audition, model: str) -> str:
 
 def _undecided(audition: Audition, model: str) -> list[str]:
     """Return what to do next about the roles in which a model may pay, and what to try if there are none."""
-    measured = [line for line in audition.lines if line.heard.model == model and line.frontier]
+    lines = [line for line in audition.lines if line.heard.model == model]
+    measured = [line for line in lines if line.frontier]
     may = [line for line in measured if line.verdict == "may pay"]
+    unknown = {line.heard.role for line in lines if line.verdict == "may pay" and not line.frontier}
     by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
     by_loop = [line for line in may if line.heard.role not in by_questions]
     sentences = []
@@ -196,7 +198,10 @@ def _undecided(audition: Audition, model: str) -> list[str]:
         most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
         command = COMMAND.format(most.frontier, verb="compare", model=shlex.quote(model))
         sentences += [f"It may pay as {roles}, and only a loop can tell, as in {command}"]
-    if measured and not may:
+    if by_own_loop := unknown - {line.heard.role for line in may}:
+        roles = ", ".join(sorted(by_own_loop))
+        sentences += [f"It may pay as {roles}: no frontier was made here, so only hunch compare can tell."]
+    if measured and not may and not unknown:
         sentences += ["Another model, another --way, or a method without a model is the next thing to try."]
     return sentences
 

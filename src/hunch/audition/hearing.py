@@ -278,6 +278,8 @@ def hear(
 
 def unable(role: Role, model: LanguageModel, manner: Manner) -> str:
     """Return why a role cannot put its questions to a model in this manner; empty if it can."""
+    if manner.blank and role is PLAYING:
+        return playing.WITH_ITS_TASK
     if manner.blank and not role.blank:
         return "its questions have no objective that could be left out"
     if manner.way == "auto" or manner.way in role.ways_of(model):

@@ -35,6 +35,7 @@ STEPS = 5
 """Steps per question: the number of answers equals that for questions about single states."""
 LONGER = 10
 """Factor by which the stand-ins play longer, because they cost nothing."""
+WITH_ITS_TASK = "a model that plays is asked with its task; the role prior has a blank prompt"
 STAND_INS = ("uniform", POLICY.lexical)
 
 
@@ -58,7 +59,7 @@ def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) 
     not longer ones. Answers that name no action count as unread; the environment then gets its last action.
     """
     if manner.blank:
-        raise UsageError("A model that plays is asked with the task; the role prior has a blank prompt.")
+        raise UsageError(f"{WITH_ITS_TASK}.")
     config = PriorConfig(way=manner.way, max_tokens=manner.max_tokens, patience=None)
     agent = ZeroShot(build_prior(config, lm), SETTINGS, lm=lm)
     player = agent.player(seed)
