@@ -60,6 +60,7 @@ from hunch_studies.study import Study
 
 RUNGS: Final[Mapping[str, str]] = {
     "minilm": "minilm",
+    "mpnet": "mpnet",
     "smollm2": "smollm2",
     "qwen-coder-0.5b": "qwen-coder-0.5b",
     "qwen-coder-1.5b": "qwen-coder-1.5b",
@@ -125,7 +126,7 @@ class LadderOptions:
     out: Path = Path("runs/study-ladder")
     """Folder of the cells; cells that are there are not asked again."""
     rung: tuple[str, ...] = ()
-    """Models, as NAME or NAME=SPEC. Default: minilm, smollm2, qwen-coder-0.5b and qwen-coder-1.5b."""
+    """Models, as NAME or NAME=SPEC. Default: minilm, mpnet, smollm2, qwen-coder-0.5b and qwen-coder-1.5b."""
     roles: tuple[str, ...] = ()
     """Only these roles."""
     ways: tuple[Way, ...] = ()

@@ -80,6 +80,7 @@ APART: Final[dict[str, str]] = {
     "GRPO on a small real model": "the model's last digits depend on the accelerator",
     "Eureka's curriculum for the policy": _ABLATION,
     "Inner Monologue, asking a person": _ABLATION,
+    "Inner Monologue with a small model that writes": _RECORDED,
     "DQN-Prior, number of proposals k": _ABLATION,
     "DQN-Prior, temperature alpha": _ABLATION,
     "DQN-Prior, cached answers": _ABLATION,
