@@ -8,7 +8,9 @@ The programs are recorded, so that everybody can repeat the table without the mo
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +48,8 @@ COMPARED: Final = (
     (TREE_OF_CLASSES, TREE),
     (TREE_OF_CLASSES, SINGLE_CLASSES),
 )
-"""The first two differ in search and request together, the third in the form, the last in the search."""
+"""The first differs in search and request, the second in the form as well, the third in the form, the last in
+the search."""
 
 
 def page(folder: Path) -> str:
@@ -56,18 +59,18 @@ def page(folder: Path) -> str:
         runs.setdefault((row["bed"], row["arm"]), {}).setdefault(row["seed"], []).append(row)
 
     lines = []
-    won: dict[str, dict[str, dict[int, float]]] = {}  # by environment and arm, then by seed
+    accuracies: dict[str, dict[str, dict[int, float]]] = {}  # by environment and arm, then by seed
     floors: dict[str, float] = {}
     for bed in BASES:
         floors[bed] = accuracy(bed, START)["accuracy"]
         cells: list[str] = []
-        won[bed] = {}
+        accuracies[bed] = {}
         for arm in RECORDED_ARMS:
             by_seed = runs.get((bed, arm), {})
-            won[bed][arm] = {
+            accuracies[bed][arm] = {
                 seed: _accuracy_of_best(bed, arm, rows) for seed, rows in sorted(by_seed.items())
             }
-            cells.append(", ".join(f"{value:.2f}" for value in won[bed][arm].values()))
+            cells.append(", ".join(f"{value:.2f}" for value in accuracies[bed][arm].values()))
             failed = [row["fitness"] is None for rows in by_seed.values() for row in rows]
             cells.append(f"{np.mean(failed):.0%}" if failed else "")
         lines.append((bed, f"{floors[bed]:.2f}", *cells, *(f"{value:.2f}" for value in PUBLISHED[bed])))
@@ -78,18 +81,54 @@ def page(folder: Path) -> str:
     for one, other in COMPARED:
         differences = []
         for bed in BASES:
-            seeds = won[bed][one].keys() & won[bed][other].keys()
+            seeds = accuracies[bed][one].keys() & accuracies[bed][other].keys()
             if seeds:
-                by_seed_lead = [won[bed][one][seed] - won[bed][other][seed] for seed in seeds]
+                by_seed_lead = [accuracies[bed][one][seed] - accuracies[bed][other][seed] for seed in seeds]
                 differences.append(float(np.mean(by_seed_lead)))
         if len(differences) > 1:
             leads.append((f"{one} less {other}", len(differences), over_pairs(differences).short()))
     for arm in RECORDED_ARMS:
-        gains = [float(np.mean([*won[bed][arm].values()])) - floors[bed] for bed in BASES if won[bed][arm]]
+        gains = [
+            float(np.mean([*accuracies[bed][arm].values()])) - floors[bed]
+            for bed in BASES
+            if accuracies[bed][arm]
+        ]
         if len(gains) > 1:
             leads.append((f"{arm} less nothing changes", len(gains), over_pairs(gains).short()))
     shown = table("accuracy | environments | difference, paired by environment", leads)
-    return f"{table(head, lines)}\n\nA cell has the accuracy of each seed.\n\n{shown}"
+    answered = table("arm | programs | failed | failed as a class with a method step", _forms(runs))
+    return f"{table(head, lines)}\n\nA cell has the accuracy of each seed.\n\n{shown}\n\n{answered}"
+
+
+def _forms(runs: Mapping[tuple[str, str], Mapping[int, list[dict[str, Any]]]]) -> list[tuple[Any, ...]]:
+    """Return for each arm how many programs failed, and how many of those are a class with a method ``step``.
+
+    A function ``step`` was asked for, but in the arms of classes.
+    """
+    lines = []
+    for arm in RECORDED_ARMS:
+        own = [row for (_, of), seeds in runs.items() if of == arm for rows in seeds.values() for row in rows]
+        failed = [row for row in own if row["fitness"] is None]
+        if own:
+            lines.append((arm, len(own), len(failed), sum(_has_method(row["program"]) for row in failed)))
+    return lines
+
+
+def _has_method(program: str) -> bool:
+    """Return whether a program has a class with a method ``step``, and no such function."""
+    try:
+        body = ast.parse(program).body
+    except SyntaxError:
+        return False
+    functions = [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    methods = [
+        part.name
+        for node in body
+        if isinstance(node, ast.ClassDef)
+        for part in node.body
+        if isinstance(part, ast.FunctionDef)
+    ]
+    return "step" in methods and "step" not in functions
 
 
 def _accuracy_of_best(bed: str, arm: str, rows: list[dict[str, Any]]) -> float:

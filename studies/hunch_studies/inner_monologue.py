@@ -41,7 +41,7 @@ DETECTORS: Final = ((0.3, 0.0), (0.0, 0.3), (0.3, 0.3))
 WRITER_EPISODES: Final = 30
 """Episodes per row and seed of a model that writes, since it is slow."""
 SOME: Final = 0.2
-"""The disturbance at which it plays: an oracle that reads reports has 1.00 there, and 0.60 without."""
+"""The disturbance at which it plays: the scripted planner has 1.00 there with reports, and 0.60 without."""
 REPORTED: Final = {"feedback": ("success",), "examples_report": True}
 """Reports on skills, of which the examples of plans have some as well."""
 

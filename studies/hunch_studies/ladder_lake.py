@@ -40,7 +40,7 @@ RUNGS: Final[Mapping[str, str]] = {
 }
 """The models, and how they are asked: the way that needs one answer a state."""
 WAYS_OF_OTHERS: Final[Mapping[str, str]] = {"mpnet": "similarity"}
-"""How models are asked that are no rungs, but have pairs."""
+"""How models are asked that this study does not ask unless they are named."""
 USUAL: Final = "label"
 """How a model of one's own is asked."""
 QUESTIONS: Final = 40

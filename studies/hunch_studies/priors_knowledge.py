@@ -312,11 +312,11 @@ def document_frequencies(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    others = partial(other_encoders, scale.lms, scale)
-    return [
-        Part("Household-Pick", (), beside=lambda folder: report(folder, scale)),
-        Part("Other encoders, zero-shot", (), beside=others),
-    ]
+    parts = [Part("Household-Pick", (), beside=lambda folder: report(folder, scale))]
+    if scale.lms:
+        others = partial(other_encoders, scale.lms, scale)
+        parts.append(Part("Other encoders, zero-shot", (), beside=others))
+    return parts
 
 
 STUDIES = {

@@ -65,6 +65,11 @@ def step(state, action):
 """
 
 
+STATIC = """
+    @staticmethod
+    def set_state(state):
+        Environment.state = state
+"""
 CART_POLE_CLASS = f"""
 import numpy as np
 
@@ -93,6 +98,12 @@ def test_a_class_may_be_asked_for_as_in_the_paper(tmp_path: Path) -> None:
     assert true.fitness == pytest.approx(1.0)
     assert true.components == {"held_out": 1.0, "held_out_exact": 1.0}
     as_function = Transitions(file=file, base="CartPole-v1")
+    own_step = CART_POLE_CLASS.replace("_step(", "step(")
+    assert trial(env, own_step).fitness == pytest.approx(1.0), "its function step is its own"
+    static = CART_POLE_CLASS.replace("    def __init__(self):\n        self.state = None\n", "")
+    static = static.replace("    def set_state(self, state):\n        self.state = state", STATIC)
+    assert "staticmethod" in static
+    assert trial(env, static).fitness == pytest.approx(1.0)
     nothing = [trial(one, one.problem.start).fitness for one in (env, as_function)]
     assert nothing[0] == nothing[1]
     assert trial(as_function, CART_POLE_CLASS).error == "it does not define the function step"
@@ -107,7 +118,7 @@ def test_a_class_may_be_asked_for_as_in_the_paper(tmp_path: Path) -> None:
             CART_POLE_CLASS.replace("(self, action)", "(self)"),
             "step(self) cannot be called as step(self, action)",
         ),
-        (CART_POLE_CLASS.replace("__init__(self)", "__init__(self, size)"), "size"),
+        (CART_POLE_CLASS.replace("__init__(self)", "__init__(self, size)"), "made without arguments"),
         ("class Environment:\n    def step(self", "SyntaxError"),
     ],
 )

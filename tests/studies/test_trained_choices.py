@@ -15,7 +15,7 @@ def test_the_fit_of_probabilities() -> None:
     assert row["sure"] == pytest.approx(0.8)
     assert row["calibration"] == pytest.approx(0.5 * 0.05 + 0.5 * 0.15)  # two bins of two questions
     assert row["brier"] == pytest.approx((2 * 2 * 0.05**2 + 2 * 0.35**2 + 2 * 0.65**2) / 4)
-    assert row["off"] == pytest.approx((0.05 + 0.05 + 0.35 + 0.65) / 4)
+    assert row["distance"] == pytest.approx((0.05 + 0.05 + 0.35 + 0.65) / 4)
 
 
 def test_where_an_answer_is_drawn_the_shares_fit_best() -> None:
@@ -23,7 +23,7 @@ def test_where_an_answer_is_drawn_the_shares_fit_best() -> None:
     known = fit(shares, shares)
     sure = fit(np.eye(3)[[0, 1]], shares)
     assert known["calibration"] == pytest.approx(0)
-    assert known["off"] == 0
+    assert known["distance"] == 0
     assert known["right"] == sure["right"] == pytest.approx(0.65)
     assert sure["calibration"] == pytest.approx(0.35)
     assert sure["brier"] > known["brier"]

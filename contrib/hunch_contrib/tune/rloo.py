@@ -3,15 +3,18 @@
 Algorithm (Ahmadian et al., "Back to Basics: Revisiting REINFORCE-Style Optimization", ACL 2024)::
 
     group streams play the same episode, each with its own texts
-        R  <- return - kl (log pi - log reference), summed over the tokens,  - confidence pi(text)
+        R  <- return - kl (log pi - log reference), summed over the tokens,  - confidence pi_old(text)
         A  <- R - mean R of the others
     maximise  log pi(text) A                                          the whole text is one action
 
 With one pass over one batch the ratio is 1, and PPO's clipped surrogate has this gradient.
 
-With ``confidence`` (ours) a model that chooses among answers learns how sure it may be. If the return is 1
-for the right answer and 0 for others, the mean of  return - pi(answer)  is  p(answer is right) - pi(answer),
-so that the policy comes to rest where its probabilities are those of being right. A group's standard
+pi_old is the policy when the text was written; among listed answers its probabilities sum to 1.
+
+With ``confidence`` (ours) a model that chooses among answers learns how sure it may be. Let the return be 1
+for the right answer and 0 for others, and p(a) the probability that the answer a is right. The mean reward of
+a is then  p(a) - confidence pi(a),  and with confidence 1 the mean gradient is that of  - 1/2 |pi - p|^2,
+which is minus half the Brier score but for a constant: it is highest where pi = p. A group's standard
 deviation, by which GRPO divides, would spoil that: all differences would count alike.
 """
 

@@ -165,7 +165,7 @@ def _coded(spec: str, stack: ExitStack) -> WorldModel:
     try:
         source = read_text(spec.removeprefix("code:"))
         if flaw(source, "step", STEP) and not class_flaw(source, AS_CLASS.name, AS_CLASS.methods):
-            source += AS_CLASS.function
+            return ProgramModel(stack.enter_context(box().load(source + AS_CLASS.code, AS_CLASS.entry)))
         whole = not re.search(r"^def transition\b", source, re.MULTILINE)
         taken = {"step": STEP} if whole else {"transition": STEP, "reward": (*STEP, "next_state")}
         for name, parameters in taken.items():

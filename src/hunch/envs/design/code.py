@@ -124,9 +124,18 @@ def class_flaw(program: str, name: str, methods: Mapping[str, Sequence[str]]) ->
         own = [n for n in classes[-1].body if isinstance(n, ast.FunctionDef) and n.name == method]
         if not own and not classes[-1].bases:  # another class may have it
             return f"its class {name} does not define the method {method}"
-        if own and (unfit := _signature_flaw(own[-1], ("self", *parameters))):
+        if own and (unfit := _signature_flaw(own[-1], _given(own[-1], parameters))):
             return unfit
+    begins = [n for n in classes[-1].body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
+    if begins and _signature_flaw(begins[-1], ("self",)):
+        return f"its class {name} cannot be made without arguments"
     return ""
+
+
+def _given(method: ast.FunctionDef, parameters: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments that a method gets where it is called on an object."""
+    static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in method.decorator_list)
+    return tuple(parameters) if static else ("self", *parameters)
 
 
 def split_future(program: str) -> tuple[str, str]:
@@ -193,7 +202,8 @@ def structure(program: str, *functions: str) -> str:
     """Return what a program says, for the search for copies: :func:`canonical`, without the names it chose.
 
     Two programs have the same structure if one becomes the other by giving other names to its variables,
-    parameters, imports and helper functions. A keyword argument has another name only where a function of
+    parameters, imports and helper functions. Attributes are not renamed, so for classes that holds in most
+    cases only. A keyword argument has another name only where a function of
     the program itself is called: to other functions each keyword means something else.
 
     Args:
@@ -401,7 +411,8 @@ def _is_definition(node: ast.AST | None) -> TypeGuard[ast.FunctionDef | ast.Clas
 
 
 def _runs(node: ast.stmt) -> bool:
-    """Return whether a statement may run what was defined before: it calls something, or is a class."""
+    """Return whether a statement may use what was defined before, at the time when it is run."""
     if isinstance(node, ast.FunctionDef):
-        return bool(node.decorator_list)
-    return isinstance(node, ast.ClassDef) or any(isinstance(part, ast.Call) for part in ast.walk(node))
+        return bool(node.decorator_list or node.args.defaults or any(node.args.kw_defaults))
+    names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+    return isinstance(node, ast.ClassDef) or any(isinstance(name.ctx, ast.Load) for name in names)

@@ -33,12 +33,14 @@ class ClassForm:
     Attributes:
         name: Name of the class, which is made without arguments.
         methods: Its methods, with their parameters after ``self``.
-        function: Code that defines the problem's function by the class; it follows the program.
+        entry: Name of the function that ``code`` defines, which a program hardly has itself.
+        code: Code that follows the program where it is run, and calls the class like the problem's function.
     """
 
     name: str
     methods: Mapping[str, tuple[str, ...]]
-    function: str
+    entry: str
+    code: str
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Problem:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The names that a program must define."""
+        """The names that stay where programs are compared: those asked for, with the methods of a class."""
         form = self.as_class
         return (self.function, *self.also, *((form.name, *form.methods) if form is not None else ()))
 
@@ -140,7 +142,8 @@ class DesignProblem(TextEnv):
         start: An initial program.
         also: Further functions that the program must define, with their parameters.
         plain: The problem in the fewest words; see :class:`~hunch.envs.design.plain.Plain`.
-        as_class: The class that a program must define in place of the function.
+        as_class: The class that a program must define in place of the function. ``evaluate`` gets the program
+            as it is written.
         trials: File with finished trials, so that none is run twice; empty for no file, ``"user"`` for
             the user's file.
         version: Version of ``evaluate``, in your own words. Change it with the function, so that trials of

@@ -86,15 +86,16 @@ class Transitions(DynamicsCode):
         doc, env = _documented(base)
         state = f"numpy array of {len(steps[0].state)} numbers" if self.vectors else "int"  # type: ignore[arg-type]
         first = steps[0]
-        returns = (
-            "- Returns (next_state, reward, done): a state of the same form, a float, a bool. It must depend "
-            "on its arguments alone."
-        )
         if form == "class":
             returns = (
                 "- `Environment()` takes no arguments. Its method `set_state(state)` sets the state; then "
                 "its method `step(action)` returns (next_state, reward, done): a state of the same form, a "
-                "float, a bool."
+                "float, a bool. They must depend on the state that was set and on the action alone."
+            )
+        else:
+            returns = (
+                "- Returns (next_state, reward, done): a state of the same form, a float, a bool. It must "
+                "depend on its arguments alone."
             )
         interface = (
             f"Interface:\n- state: {state}, such as {first.state!r}.\n"

@@ -26,9 +26,10 @@ START = '''def step(state, action):
 AS_CLASS = ClassForm(
     "Environment",
     {"set_state": ("state",), "step": ("action",)},
+    "step_by_class",
     """
 
-def step(state, action):
+def step_by_class(state, action):
     environment = Environment()
     environment.set_state(state)
     return environment.step(action)
@@ -89,18 +90,18 @@ class DynamicsCode(DesignProblem):
         """Start the sandbox."""
         box()
 
-    def as_function(self, program: str) -> str:
-        """Return a program with the function ``step``, also if it was to be written as a class."""
+    def runnable(self, program: str) -> tuple[str, str]:
+        """Return the program as it is run, and the name of the function that predicts a step."""
         form = self.problem.as_class
-        return program if form is None else program + form.function
+        return (program, "step") if form is None else (program + form.code, form.entry)
 
     def run(self, program: str, seed: int) -> Trial:
         """Let the program predict every distinct state and action, and compare the predictions here."""
         distinct = {(step.state, step.action): step for step in self.buffer}
         pairs = [self.arguments(step) for step in distinct.values()]
         others = [self.arguments(step) for step in self.held_out]
-        program = self.as_function(program)
-        with box().load(program, "step", state="fresh") as called:
+        runnable, function = self.runnable(program)
+        with box().load(runnable, function, state="fresh") as called:
             try:
                 values = called.map([*pairs, *others])
                 other = [read(value) for value in values[len(pairs) :]]
@@ -124,7 +125,8 @@ class DynamicsCode(DesignProblem):
         )
 
     def _held_out(self, program: str) -> list[Prediction]:
-        with box().load(program, "step") as called:
+        runnable, function = self.runnable(program)
+        with box().load(runnable, function) as called:
             return [read(value) for value in Patient(called).map([*map(self.arguments, self.held_out)])]
 
 

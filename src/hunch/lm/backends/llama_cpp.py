@@ -286,8 +286,8 @@ class LlamaModel(OpenAIModel):
         """Return log p(option | prompt) of each option: the sum over its tokens.
 
         One option after the other, since they share the prompt, which one slot of the server has read. A
-        request for an option also lists the likely tokens at each of its places. Options that begin alike
-        are often among them, and then need no request of their own; if not, only the tokens from there on
+        request for an option also lists the likely tokens at each of its places. An option whose tokens are
+        all listed needs no request of its own; of another one, only the tokens from the first unlisted one on
         are asked for.
         """
         # log p(token | prompt, earlier tokens of the option), by the earlier tokens

@@ -113,7 +113,8 @@ def shown_to(
             the same ones; 0 for all.
         blank: Leave out the task and the examples: the blank prompt.
         uninstructed: Leave out the task, and keep the examples.
-        reported: Examples tell after each skill whether it worked, see :func:`with_examples`.
+        reported: Examples tell after each skill whether it worked, see :func:`with_examples`. A prior that
+            compares with examples ignores it.
     """
     if uninstructed:
         states = [replace(state, task="") for state in states]
@@ -142,7 +143,7 @@ def with_examples(state: State, n: int, *, reported: bool = False) -> State:
         return state
     plans = []
     for number, (instruction, plan) in enumerate(spread(state.raw, n)):
-        *skills, last = plan
+        skills, last = plan[:-1], plan[-1:]
         lines = [f"Instruction: {instruction}"]
         for step, skill in enumerate(skills):
             if reported and number % 2 == 1 and step == len(skills) // 2:
@@ -150,7 +151,7 @@ def with_examples(state: State, n: int, *, reported: bool = False) -> State:
             lines.append(f"> {skill}")
             if reported:
                 lines.append(WORKED)
-        lines.append(f"> {last}")  # to stop, usually: the episode has no report after it
+        lines += [f"> {skill}" for skill in last]  # to stop, usually: the episode has no report after it
         plans.append("\n".join(lines))
     task = "\n\n".join([FEW_SHOT, *plans, f"Instruction: {state.task}"])
     return replace(state, task=task)

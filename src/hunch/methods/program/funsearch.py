@@ -68,8 +68,8 @@ class FunSearch(ProgramAgent):
             UsageError: if the problem has no function to evolve.
         """
         super().begin(world, seed)
-        if world.problem and not self.problem.function:
-            raise UsageError("FunSearch needs a problem that names the function to write.")
+        if world.problem and (not self.problem.function or self.problem.as_class is not None):
+            raise UsageError("FunSearch needs a problem that names the function to write, not a class.")
 
     def search(self) -> Search:
         """Return the search over islands, or a baseline."""
