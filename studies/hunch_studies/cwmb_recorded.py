@@ -103,14 +103,15 @@ def page(folder: Path) -> str:
 def _forms(runs: Mapping[tuple[str, str], Mapping[int, list[dict[str, Any]]]]) -> list[tuple[Any, ...]]:
     """Return for each arm how many programs failed, and how many of those are a class with a method ``step``.
 
-    A function ``step`` was asked for, but in the arms of classes.
+    There a function ``step`` was asked for, so the arms of classes have no such number.
     """
     lines = []
     for arm in RECORDED_ARMS:
         own = [row for (_, of), seeds in runs.items() if of == arm for rows in seeds.values() for row in rows]
         failed = [row for row in own if row["fitness"] is None]
+        of_classes = sum(_has_method(row["program"]) for row in failed)
         if own:
-            lines.append((arm, len(own), len(failed), sum(_has_method(row["program"]) for row in failed)))
+            lines.append((arm, len(own), len(failed), of_classes if form_of(arm) == "function" else ""))
     return lines
 
 
