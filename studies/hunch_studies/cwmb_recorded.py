@@ -107,11 +107,12 @@ def _forms(runs: Mapping[tuple[str, str], Mapping[int, list[dict[str, Any]]]]) -
     """
     lines = []
     for arm in RECORDED_ARMS:
-        own = [row for (_, of), seeds in runs.items() if of == arm for rows in seeds.values() for row in rows]
-        failed = [row for row in own if row["fitness"] is None]
-        of_classes = sum(_has_method(row["program"]) for row in failed)
-        if own:
-            lines.append((arm, len(own), len(failed), of_classes if form_of(arm) == "function" else ""))
+        by_seeds = [by_seed for (_, label), by_seed in runs.items() if label == arm]
+        programs = [row for by_seed in by_seeds for rows in by_seed.values() for row in rows]
+        failed = [row for row in programs if row["fitness"] is None]
+        as_class = sum(_has_method(row["program"]) for row in failed)
+        if programs:
+            lines.append((arm, len(programs), len(failed), as_class if form_of(arm) == "function" else ""))
     return lines
 
 

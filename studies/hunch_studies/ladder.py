@@ -270,17 +270,14 @@ def put_to(model: LanguageModel, cell: Cell, role: Role, bed: Bed, asked: Any) -
 def stand_in(cell: Cell, role: Role, bed: Bed, asked: Any) -> dict[str, Any]:
     """Return the scores of a stand-in in one environment as plain values."""
     seed = SEEDS[cell.stage]
+    scores: Scores | None
     if cell.rung == WORDS and not isinstance(role.lexical, str):
-        return {
-            "env": bed.env,
-            "why": "",
-            "unread": 0.0,
-            "usage": {},
-            **plain_scores(role.lexical(asked, seed)),
-        }
-    spec = UNINFORMED if cell.rung == UNINFORMED else str(role.lexical)
-    answered = put(role, bed, load(spec, cache=None), asked, seed)
-    return {"env": bed.env, "why": answered.why, "unread": 0.0, "usage": {}, **plain_scores(answered.scores)}
+        scores, why = role.lexical(asked, seed), ""
+    else:
+        spec = UNINFORMED if cell.rung == UNINFORMED else str(role.lexical)
+        answered = put(role, bed, load(spec, cache=None), asked, seed)
+        scores, why = answered.scores, answered.why
+    return {"env": bed.env, "why": why, "unread": 0.0, "usage": {}, **plain_scores(scores)}
 
 
 def plain_scores(scores: Scores | None) -> dict[str, Any]:

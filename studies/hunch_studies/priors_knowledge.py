@@ -157,15 +157,15 @@ def other_encoders(lms: Sequence[str], scale: Scale, folder: Path) -> str:
     found = by_pool(size, best, folder / "zero_shot.jsonl")
     lines = []
     leads = {}
-    for way, scores in found.items():
-        cells = [f"`{way[0]}`", best[way], len(scores), f"{np.mean(list(scores.values())):.2f}"]
-        for over in ("words", f"{way[0]}{BLANK}"):
-            other = found.get((over, "typical"))
-            if way[0] not in lms or other is None:
+    for (model, placement), scores in found.items():
+        temperature = best[model, placement]
+        cells = [f"`{model}`", temperature, len(scores), f"{np.mean(list(scores.values())):.2f}"]
+        for over in ("words", f"{model}{BLANK}"):
+            if model not in lms:  # a control
                 cells.append("")
                 continue
-            ahead = lead(scores, other)
-            leads[f"{way[0]} over {over}"] = [ahead.value, ahead.low, ahead.high]
+            ahead = lead(scores, found[over, placement])
+            leads[f"{model} over {over}"] = [ahead.value, ahead.low, ahead.high]
             cells.append(ahead.short())
         lines.append(cells)
     write_atomically(folder / "leads.json", json.dumps(leads, indent=1).encode())

@@ -109,14 +109,15 @@ def questions(draw: Callable[[np.random.Generator], Question], seed: int) -> lis
 
 def prepare(kind: Kind, data: Path) -> None:
     """Write the file of questions for training, unless it is there."""
+    file = data / "training.jsonl"
+    if file.exists():
+        return
     data.mkdir(parents=True, exist_ok=True)
     rows = [
         {"prompt": question.text, "options": question.options, "answer": question.answer}
         for question in questions(kind.draw, 0)[:TRAINED]
     ]
-    file = data / "training.jsonl"
-    if not file.exists():
-        write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows).encode())
+    write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
 # ---- the runs ----------------------------------------------------------------------------------------------
@@ -211,13 +212,22 @@ def measured(run: str, kind: Kind) -> dict[str, Any]:
         See :func:`fit`.
     """
     agent, _ = load_agent(Path(run))
-    held_out = questions(kind.draw, 0)[TRAINED:]
-    states = [State(question.text, actions=question.options) for question in held_out]
+    states = [State(question.text, actions=question.options) for question in held_out(kind)]
     policy: Any = agent.policy  # type: ignore[attr-defined]
     probs = np.concatenate(
         [np.array(policy.probabilities(few)) for few in cut(states, 32)]
     )  # (questions, answers)
-    return fit(probs, np.array([question.shares for question in held_out]))
+    return fit(probs, shares_of(kind))
+
+
+def held_out(kind: Kind) -> list[Question]:
+    """Return the questions on which runs are judged."""
+    return questions(kind.draw, 0)[TRAINED:]
+
+
+def shares_of(kind: Kind) -> FloatArray:
+    """Return the probability that each answer to the held-out questions is right, (questions, answers)."""
+    return np.array([question.shares for question in held_out(kind)])
 
 
 def fit(probs: FloatArray, shares: FloatArray) -> dict[str, float]:
@@ -264,10 +274,10 @@ def tabulated(kind: Kind, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
     """
     names = ("right", "sure", "calibration", "brier", "distance")
     lines = [
-        (label, len(own), *(over_seeds([row[name] for row in own]) for name in names))
-        for label, own in by_arm.items()
+        (label, len(rows), *(over_seeds([row[name] for row in rows]) for name in names))
+        for label, rows in by_arm.items()
     ]
-    shares = np.array([question.shares for question in questions(kind.draw, 0)[TRAINED:]])
+    shares = shares_of(kind)
     ends = {"all answers alike": np.full_like(shares, 1 / shares.shape[1]), "the shares": shares}
     for label, probs in ends.items():
         row = fit(probs, shares)
@@ -280,9 +290,9 @@ def tabulated(kind: Kind, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
     leads = []
     for label in others:
         for name in ("right", "calibration", "brier", "distance"):
-            own = _by_seed(by_arm[first], name)
-            other = _by_seed(by_arm[label], name)
-            lead = over_pairs([own[seed] - other[seed] for seed in own if seed in other])
+            leading = _by_seed(by_arm[first], name)
+            compared = _by_seed(by_arm[label], name)
+            lead = over_pairs([leading[seed] - compared[seed] for seed in leading if seed in compared])
             leads.append(f"- {first} less {label}, {name}: {lead.short()}")
     explained = f"On {HELD_OUT:,} held-out questions. Of calibration, brier and distance less is better."
     return "\n\n".join([explained, table_of(head, lines), "\n".join(leads)])
@@ -308,7 +318,7 @@ def recorded(file: Path) -> str:
             )
             for label in kind.arms
         }
-        by_arm = {label: own for label, own in by_arm.items() if own}
+        by_arm = {label: rows_of_arm for label, rows_of_arm in by_arm.items() if rows_of_arm}
         if by_arm:
             parts.append(f"### {title}\n\n{tabulated(kind, by_arm)}")
     return "\n\n".join(parts)

@@ -57,24 +57,14 @@ class Budget(Limits):
                 f"The budget of {self.calls:,} calls is reached: {usage['calls']:,.0f} were made, and the "
                 f"next step needs {requests:,} more."
             )
-        spent = {
-            "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
-            "money": usage["cost"],
-            "seconds": usage["seconds"],
-        }
-        for name, amount in spent.items():
+        for name, amount in _spent(usage).items():
             limit = getattr(self, name)
             if limit is not None and amount >= limit:
                 raise BudgetError(f"The budget of {limit:,} {name} is reached: {amount:,.6g} spent.")
 
     def rest(self, usage: Mapping[str, float]) -> Budget:
         """Return the budget of what comes after this usage; see :meth:`check`."""
-        spent = {
-            "calls": usage["calls"],
-            "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
-            "money": usage["cost"],
-            "seconds": usage["seconds"],
-        }
+        spent = {"calls": usage["calls"], **_spent(usage)}
         limits = {limit.name: getattr(self, limit.name) for limit in fields(Limits)}
         return Budget(
             **{name: max(0, limit - spent[name]) for name, limit in limits.items() if limit is not None}
@@ -95,6 +85,15 @@ class Budget(Limits):
                 f"A budget of money needs a model with a price, but {names} states none: give price_in and "
                 "price_out to the spec of a server, or limit --budget.calls, .tokens or .seconds."
             )
+
+
+def _spent(usage: Mapping[str, float]) -> dict[str, float]:
+    """Return what was spent of each limit but calls."""
+    return {
+        "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
+        "money": usage["cost"],
+        "seconds": usage["seconds"],
+    }
 
 
 class Ledger(Tally):

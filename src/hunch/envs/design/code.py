@@ -101,10 +101,10 @@ def flaw(program: str, function: str = "", parameters: Sequence[str] = ()) -> st
         return f"SyntaxError: {error.msg}" + quoted(program, error.lineno)
     if not function:
         return ""
-    defined = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function]
-    if not defined:
+    definition = defined_last(tree.body, function)
+    if definition is None:
         return f"it does not define the function {function}"
-    return _signature_flaw(defined[-1], parameters)
+    return _signature_flaw(definition, parameters)
 
 
 def class_flaw(program: str, name: str, methods: Mapping[str, Sequence[str]]) -> str:
@@ -121,15 +121,23 @@ def class_flaw(program: str, name: str, methods: Mapping[str, Sequence[str]]) ->
     if not classes:
         return f"it does not define the class {name}"
     for method, parameters in methods.items():
-        own = [n for n in classes[-1].body if isinstance(n, ast.FunctionDef) and n.name == method]
-        if not own and not classes[-1].bases:  # another class may have it
+        definition = defined_last(classes[-1].body, method)
+        if definition is None:
+            if classes[-1].bases:  # another class may have it
+                continue
             return f"its class {name} does not define the method {method}"
-        if own and (unfit := _signature_flaw(own[-1], _given(own[-1], parameters))):
+        if unfit := _signature_flaw(definition, _given(definition, parameters)):
             return unfit
-    begins = [n for n in classes[-1].body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-    if begins and _signature_flaw(begins[-1], ("self",)):
+    constructor = defined_last(classes[-1].body, "__init__")
+    if constructor is not None and _signature_flaw(constructor, ("self",)):
         return f"its class {name} cannot be made without arguments"
     return ""
+
+
+def defined_last(statements: Sequence[ast.stmt], function: str) -> ast.FunctionDef | None:
+    """Return the last definition of a function among statements, the one that counts; None without any."""
+    definitions = [one for one in statements if isinstance(one, ast.FunctionDef) and one.name == function]
+    return definitions[-1] if definitions else None
 
 
 def _given(method: ast.FunctionDef, parameters: Sequence[str]) -> tuple[str, ...]:
@@ -203,8 +211,8 @@ def structure(program: str, *functions: str) -> str:
 
     Two programs have the same structure if one becomes the other by giving other names to its variables,
     parameters, imports and helper functions. Attributes are not renamed, so for classes that holds in most
-    cases only. A keyword argument has another name only where a function of
-    the program itself is called: to other functions each keyword means something else.
+    cases only. A keyword argument has another name only where a function of the program itself is called: to
+    other functions each keyword means something else.
 
     Args:
         program: Python code.
@@ -386,15 +394,15 @@ def _plain(name: str, function: str) -> str:
 def _joined(nodes: Sequence[ast.stmt], function: str) -> str:
     """Return statements in order as one program, of each defined name the last definition only.
 
-    An earlier definition stays if a statement before the last one may run it.
+    An earlier definition stays if a statement before the last one may use it.
     """
     names = [_plain(node.name, function) if _is_definition(node) else "" for node in nodes]
     last = {name: place for place, name in enumerate(names)}
-    running = list(accumulate(map(_runs, nodes)))  # statements up to each place that may run others
+    uses = list(accumulate(map(_may_use_others, nodes)))  # statements up to each place that may use others
     kept: list[ast.stmt] = []
     for place, (name, node) in enumerate(zip(names, nodes, strict=True)):
         is_last = not name or place == last[name]
-        if is_last or running[last[name] - 1] > running[place]:
+        if is_last or uses[last[name] - 1] > uses[place]:
             kept.append(node)
 
     final = nodes[last[function]] if function in last else None
@@ -410,7 +418,7 @@ def _is_definition(node: ast.AST | None) -> TypeGuard[ast.FunctionDef | ast.Clas
     return isinstance(node, (ast.FunctionDef, ast.ClassDef))
 
 
-def _runs(node: ast.stmt) -> bool:
+def _may_use_others(node: ast.stmt) -> bool:
     """Return whether a statement may use what was defined before, at the time when it is run."""
     if isinstance(node, ast.FunctionDef):
         return bool(node.decorator_list or node.args.defaults or any(node.args.kw_defaults))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from hunch.envs.design.code import flaw
+from hunch.envs.design.code import defined_last, flaw
 
 TEMPLATES = (
     "np.abs({0})",
@@ -85,12 +85,14 @@ def _tree(program: str, function: str) -> ast.Module | None:
     if flaw(program):
         return None
     tree = ast.parse(program)
-    return tree if any(isinstance(n, ast.FunctionDef) and n.name == function for n in tree.body) else None
+    return tree if defined_last(tree.body, function) is not None else None
 
 
 def _function(tree: ast.Module, function: str) -> ast.FunctionDef:
-    """Return the last definition of a function, which is the one that counts."""
-    return [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function][-1]
+    """Return the definition that counts of a function that a program has."""
+    definition = defined_last(tree.body, function)
+    assert definition is not None  # see _tree
+    return definition
 
 
 # ---- changes ----------------------------------------------------------------------------------------------

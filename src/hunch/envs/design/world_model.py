@@ -107,7 +107,7 @@ class DynamicsCode(DesignProblem):
                 other = [read(value) for value in values[len(pairs) :]]
             except ProgramError:  # a failure on held-out steps only is no failure of the trial
                 values = _called(called, pairs)
-                other = self._held_out(program)
+                other = self._held_out(runnable, function)
         by_pair = dict(zip(distinct, values, strict=False))
         answers = [by_pair[step.state, step.action] for step in self.buffer]
         predictions = [read(answer) for answer in answers]
@@ -124,8 +124,7 @@ class DynamicsCode(DesignProblem):
             components=components,
         )
 
-    def _held_out(self, program: str) -> list[Prediction]:
-        runnable, function = self.runnable(program)
+    def _held_out(self, runnable: str, function: str) -> list[Prediction]:
         with box().load(runnable, function) as called:
             return [read(value) for value in Patient(called).map([*map(self.arguments, self.held_out)])]
 

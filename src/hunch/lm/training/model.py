@@ -10,10 +10,10 @@ This module imports torch and transformers, so import it only where such a model
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -53,6 +53,9 @@ RANK: Final = 8
 ALPHA: Final = 16.0
 """Rank and scale of adapters, unless the spec says otherwise: their term is multiplied by ALPHA / RANK."""
 SHORTEN: Final = " With context=N in its spec the beginnings of longer prompts are left out."
+
+Choice: TypeAlias = tuple[Prompt, tuple[str, ...]]
+"""A prompt in its hashable form, with the options after it."""
 
 
 def is_large(model: TransformerModel) -> bool:
@@ -171,10 +174,10 @@ class Trainable(Weights, Metered, ABC):
 
         Repeated requests are computed once.
         """
-        asked = choices(prompts, options)
-        distinct = list(dict.fromkeys(asked))
-        if not distinct:
-            return []
+        return _once(prompts, options, partial(self._option_outputs, ended=ended))
+
+    def _option_outputs(self, distinct: Sequence[Choice], ended: bool) -> list[OptionOutputs]:
+        """Return :meth:`option_outputs` of requests that differ."""
         rows = [self._row(prompt, listed, ended) for prompt, listed in distinct]
         with self.counted(len(rows), _tokens_in(rows)):
             logits, states = self._forward(rows)  # (rows, tokens, vocabulary), (rows, tokens, dim)
@@ -182,13 +185,12 @@ class Trainable(Weights, Metered, ABC):
         # The last token of the prompt predicts the first one of each option; counted from the end.
         roots = [tree.root - len(tree.tokens) for tree in trees]
         states_of_prompts = states[np.arange(len(trees)), roots].float()  # (rows, dim)
-        known: dict[tuple[Prompt, tuple[str, ...]], OptionOutputs] = {}
-        for pair, tree, log_probs, state in zip(
-            distinct, trees, path_log_probs(logits, trees), states_of_prompts, strict=True
-        ):
-            lengths = np.array([len(path) for path in tree.paths])
-            known[pair] = OptionOutputs(log_probs, lengths, state)
-        return [known[pair] for pair in asked]
+        return [
+            OptionOutputs(log_probs, np.array([len(path) for path in tree.paths]), state)
+            for tree, log_probs, state in zip(
+                trees, path_log_probs(logits, trees), states_of_prompts, strict=True
+            )
+        ]
 
     def whole_option_outputs(
         self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]
@@ -198,10 +200,10 @@ class Trainable(Weights, Metered, ABC):
         So an option has the probability with which the model writes it and ends. Repeated requests are
         computed once.
         """
-        asked = choices(prompts, options)
-        distinct = list(dict.fromkeys(asked))
-        if not distinct:
-            return []
+        return _once(prompts, options, self._whole_option_outputs)
+
+    def _whole_option_outputs(self, distinct: Sequence[Choice]) -> list[OptionOutputs]:
+        """Return :meth:`whole_option_outputs` of requests that differ."""
         prompt_of_text: list[Prompt] = []  # a distinct request's prompt, once for each of its options
         texts: list[Written] = []
         for prompt, listed in distinct:
@@ -213,11 +215,10 @@ class Trainable(Weights, Metered, ABC):
         log_probs = torch.split(outputs.logprobs.sum(1), counts)
         lengths = torch.split(outputs.mask.sum(1), counts)
         states = torch.split(outputs.states, counts)
-        known = {
-            request: OptionOutputs(of_options, n.cpu().numpy(), state[0, 0])
-            for request, of_options, n, state in zip(distinct, log_probs, lengths, states, strict=True)
-        }
-        return [known[request] for request in asked]
+        return [
+            OptionOutputs(of_options, n.cpu().numpy(), state[0, 0])
+            for of_options, n, state in zip(log_probs, lengths, states, strict=True)
+        ]
 
     def states(self, prompts: Sequence[Prompt]) -> Tensor:
         """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim)."""
@@ -482,6 +483,20 @@ class Trainable(Weights, Metered, ABC):
     @abstractmethod
     def _read(self, prompts: Sequence[Tokens]) -> Texts:
         """Read prompts, to write after them."""
+
+
+def _once(
+    prompts: Sequence[Prompt],
+    options: Sequence[Sequence[str]],
+    compute: Callable[[Sequence[Choice]], list[OptionOutputs]],
+) -> list[OptionOutputs]:
+    """Return what is computed for each prompt with its options; repeated requests are computed once."""
+    asked = choices([as_prompt(prompt) for prompt in prompts], options)
+    distinct = list(dict.fromkeys(asked))
+    if not distinct:
+        return []
+    known = dict(zip(distinct, compute(distinct), strict=True))
+    return [known[request] for request in asked]
 
 
 def _log_probs_and_entropy(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.core import UsageError, World
-from hunch.envs.design.code import flaw, rename
+from hunch.envs.design.code import defined_last, flaw, rename
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, BanditConfig, ProgramAgent
@@ -106,13 +106,11 @@ def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) 
     functions: list[str] = []
     for number, program in enumerate(programs):
         body = ast.parse(program).body
-        defined = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == function]
-        for node in body:
-            if defined and node is defined[-1]:
-                rename(defined[-1], f"{function}_v{number}")
-                functions.append(ast.unparse(node))
-            else:
-                others[ast.unparse(node)] = None
+        definition = defined_last(body, function)
+        if definition is not None:
+            rename(definition, f"{function}_v{number}")
+            functions.append(ast.unparse(definition))
+        others |= {ast.unparse(node): None for node in body if node is not definition}
     header = f"def {function}_v{len(programs)}({', '.join(parameters)}):\n"
     header += f'    """Improved version of `{function}_v{len(programs) - 1}`."""\n'
     parts = [*functions, header]
