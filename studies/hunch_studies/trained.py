@@ -23,7 +23,6 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.envs import make
-from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.methods.tune.offline_rlhf import OfflineRLHFConfig
 from hunch.methods.tune.rlhf import RLHFConfig
@@ -52,7 +51,7 @@ MODEL: Final = f"smollm2{OPTIONS}"
 """The model, unless another is named with its options: any that can be trained."""
 STREAMS: Final = 32
 UPDATES: Final = 40
-"""Updates of GRPO and of PPO."""
+"""Updates of GRPO."""
 EPISODES: Final = 64
 """Texts per update: eight answers to each of eight questions."""
 ROUNDS: Final = 4
@@ -60,7 +59,8 @@ ROUNDS: Final = 4
 RECORDED: Final = 512
 """Texts that are written before training, in groups of eight, for DPO to compare."""
 PAIRS: Final = 300
-"""Pairs of texts to which the reward model of RLHF and of best of n is fitted."""
+"""Pairs of texts to which the reward model of RLHF is fitted. They count among its texts: RLHF writes as many
+as GRPO in all."""
 HELD_OUT: Final = 300
 """Held-out questions on which each run is judged."""
 SHOWN: Final = 5
@@ -70,6 +70,8 @@ UNTRAINED: Final = "untrained"
 SFT_ONLY: Final = "SFT only"
 MAIN: Final = "GRPO"
 SHUFFLED: Final = "GRPO, shuffled rewards"
+LEARNED: Final = "RLHF"
+LEARNED_SHUFFLED: Final = "RLHF, shuffled labels"
 
 
 @dataclass(frozen=True)
@@ -191,16 +193,19 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         max_tokens=bed.max_tokens,
     )
     pairs = max(20, round(PAIRS * scale.share))
-    select = BestOfNConfig(pairs=pairs, paired=True, n=8, micro=32, max_tokens=bed.max_tokens)
     preferred = RLHFConfig(
         pairs=pairs,
         paired=True,  # thousands of prompts: hardly two texts would answer the same
+        # Four passes of PPO over each text would take four times as long.
+        advantage="leave_one_out",
+        group=8,
         episodes=EPISODES,
         kl=0.02,
         micro=32,
         learning_rate=1e-4,
         max_tokens=bed.max_tokens,
     )
+    preferring = max(2 * pairs + 2 * EPISODES, texts)  # steps, of which two are a pair
     compared = OfflineRLHFConfig(
         loss="dpo", batch_size=16, micro=16, learning_rate=1e-4, max_tokens=bed.max_tokens
     )
@@ -211,8 +216,8 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         Arm(UNTRAINED, _run(bed, "grpo", model, alone, STREAMS)),
         Arm("filtered cloning", _run(bed, "rest", lm, cloning, ROUNDS * cloning.episodes)),
         Arm("DPO", replace(dpo, data=str(data / "texts"))),
-        Arm("RLHF by PPO", _run(bed, "rlhf", lm, preferred, 2 * pairs + texts)),
-        Arm("best of 8 by a reward model", _run(bed, "best-of-n", lm, select, 2 * pairs + STREAMS)),
+        Arm(LEARNED, _run(bed, "rlhf", lm, preferred, preferring)),
+        Arm(LEARNED_SHUFFLED, _run(bed, "rlhf", lm, replace(preferred, labels="shuffled"), preferring)),
     ]
     if bed.sft:
         listed.insert(2, Arm(SFT_ONLY, _run(bed, "grpo", lm, alone, STREAMS)))

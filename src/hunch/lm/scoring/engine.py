@@ -77,6 +77,9 @@ class Engine:
         # Within the smallest window, an index in the tree can serve as a position.
         self._reach = min([reach for reach in (context, *windows) if reach], default=2**31)
         self._limits_logits = "logits_to_keep" in inspect.signature(network.forward).parameters
+        head = network.get_output_embeddings()
+        if self._limits_logits and head is not None:
+            head.register_forward_pre_hook(_without_gaps)
 
     def score(self, requests: Sequence[tuple[Tokens, Sequence[Tokens]]]) -> list[FloatArray]:
         """Return the log-probabilities of the options of each prompt, shape (n_options,), given as tokens."""
@@ -330,3 +333,12 @@ def token_log_probs(logits: torch.Tensor, trees: Sequence[Tree], keep: int) -> t
     before = before.to(torch.promote_types(before.dtype, torch.float32))
     # log softmax, of one token of each row
     return before[np.arange(len(before)), tokens] - before.logsumexp(dim=-1)
+
+
+def _without_gaps(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Copy the states, (rows, last positions, dim), of which the output weights make logits.
+
+    The last positions of several rows are a view with gaps, for which torch would multiply row by row, with a
+    copy of the output weights for each row.
+    """
+    return (inputs[0].contiguous(), *inputs[1:])
