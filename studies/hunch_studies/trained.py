@@ -44,6 +44,7 @@ from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
 from hunch_studies.trained_choices import KINDS, choices
 from hunch_studies.trained_choices import MODEL as CHOOSER
+from hunch_studies.trained_rewards import selection
 
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
 """How the model is loaded, and how the folder that SFT writes."""
@@ -58,7 +59,7 @@ ROUNDS: Final = 4
 """Rounds of filtered cloning; together they write as many texts as GRPO."""
 RECORDED: Final = 512
 """Texts that are written before training, in groups of eight, for DPO to compare."""
-PAIRS: Final = 300
+PAIRS: Final = 600
 """Pairs of texts to which the reward model of RLHF is fitted. They count among its texts: RLHF writes as many
 as GRPO in all."""
 HELD_OUT: Final = 300
@@ -72,6 +73,7 @@ MAIN: Final = "GRPO"
 SHUFFLED: Final = "GRPO, shuffled rewards"
 LEARNED: Final = "RLHF"
 LEARNED_SHUFFLED: Final = "RLHF, shuffled labels"
+CHOSEN: Final = "Reviews, chosen by a reward model"
 
 
 @dataclass(frozen=True)
@@ -356,6 +358,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             ready = partial(prepare, bed, model, place, scale.share)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
+        title = CHOSEN if len(models) == 1 else f"{CHOSEN}, {model}"
+        parts.append(selection(title, BEDS["Reviews"].env, model, scale))
         chooser = model if scale.lms else CHOOSER
         for name, kind in KINDS.items():
             title = name if len(models) == 1 else f"{name}, {model}"

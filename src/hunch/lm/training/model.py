@@ -371,12 +371,15 @@ class Trainable(Weights, Metered, ABC):
 
         # 4. log pi(token | prompt, tokens before), and H = - sum over the vocabulary of pi log pi.
         limited = within is not None
-        if not self._recomputed:
+        if torch.is_grad_enabled() and not self._recomputed:
             log_probs, entropy = _log_probs_and_entropy(token_logits, tokens, self.ends, limited)  # (n, T)
         else:
             # What is kept is larger here than in all layers together: several copies of the vocabulary.
+            compute = _log_probs_and_entropy
+            if torch.is_grad_enabled():
+                compute = partial(_computed_again, _log_probs_and_entropy)
             outputs_of_few = [
-                _computed_again(_log_probs_and_entropy, *few, self.ends, limited)
+                compute(*few, self.ends, limited)
                 for few in zip(torch.split(token_logits, FEW), torch.split(tokens, FEW), strict=True)
             ]
             log_probs = torch.cat([log_probs for log_probs, _ in outputs_of_few])

@@ -1,0 +1,217 @@
+"""What a learned reward is worth: a reward model that is fitted to comparisons chooses among texts.
+
+Best of n, by a reward model of each seed, beside one that was fitted to shuffled comparisons. All choose among
+the same texts of the untrained model, which are written once.
+
+    hunch study trained --part "Reviews, chosen by a reward model"
+    python -m hunch_studies.trained_rewards docs/assets/studies/trained-rewards.json   # the recorded rewards
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import comb, log
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.core import FloatArray, State, Transition
+from hunch.envs import make
+from hunch.methods.decode.best_of_n import BestOfNConfig
+from hunch.methods.tune.grpo import GRPOConfig
+from hunch.rl.rollout import Rollout
+from hunch.rl.statistics import over_pairs, over_seeds
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch.runs.files import write_atomically
+from hunch.runs.loading import load_agent
+from hunch_studies.planners import table as table_of
+from hunch_studies.study import Part, Scale, kept, runs_of
+
+PAIRS: Final = 600
+"""Pairs of texts to which a reward model is fitted."""
+STREAMS: Final = 32
+REQUESTS: Final = 150
+"""Held-out requests, to each of which the untrained model writes."""
+TEXTS: Final = 16
+"""Texts after each of them."""
+CHOICES: Final = (1, 2, 4, 8, 16)
+"""Numbers of texts among which the reward model chooses."""
+MAX_TOKENS: Final = 32
+NEVER: Final = 10**9
+TOGETHER: Final = 2
+"""Requests whose texts are written together."""
+FIRST_SEED: Final = 10_000
+"""Seed of the first request; the evaluations of runs draw others."""
+UNTRAINED: Final = "untrained"
+FITTED: Final = "comparisons"
+SHUFFLED: Final = "comparisons, shuffled"
+
+
+# ---- texts of the untrained model, and their rewards -------------------------------------------------------
+
+
+def pool(run: str) -> dict[str, Any]:
+    """Return held-out requests, and texts that an untrained run writes to them, with their gold rewards.
+
+    Returns:
+        ``requests``, (requests,); ``texts`` and ``gold``, (requests, texts).
+    """
+    requests: list[str] = []
+    texts: list[list[str]] = []
+    gold: list[list[float]] = []
+    for written in _texts_of(run):
+        requests.append(written[0].state.observation)
+        texts.append([transition.action for transition in written])
+        gold.append([round(transition.reward, 4) for transition in written])
+    return {"requests": requests, "texts": texts, "gold": gold}
+
+
+def _texts_of(run: str) -> list[list[Transition]]:
+    """Return what a run writes to each request."""
+    agent, config = load_agent(Path(run))
+    player = agent.player(FIRST_SEED)
+    options = {**config.env_options, "part": "held-out"}
+    written: list[list[Transition]] = []
+    for first in range(FIRST_SEED, FIRST_SEED + REQUESTS, TOGETHER):
+        seeds = [seed for seed in range(first, first + TOGETHER) for _ in range(TEXTS)]
+        rollout = Rollout([make(config.env, **options) for _ in seeds], seeds=seeds)
+        transitions = rollout.step(player.act(rollout.states))
+        written += [transitions[start : start + TEXTS] for start in range(0, len(seeds), TEXTS)]
+    return written
+
+
+def learned(run: str, requests: Sequence[str], texts: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the rewards that the reward model of a run of best of n gives to texts.
+
+    Returns:
+        ``learned``, (requests, texts); ``accuracy``, the share of held-out preferences that it predicts.
+    """
+    agent, _ = load_agent(Path(run))
+    source: Any = agent.source  # type: ignore[attr-defined]
+    rewards = [
+        source.score([State(request)] * len(several), list(several))
+        for request, several in zip(requests, texts, strict=True)
+    ]
+    return {
+        "learned": np.round(np.array(rewards), 4).tolist(),
+        "accuracy": round(source.records()[-1]["accuracy"], 4),
+    }
+
+
+def best_of(n: int, by: FloatArray, of: FloatArray) -> float:
+    """Return the mean of ``of`` for the best by ``by`` of n texts that are drawn without replacement.
+
+    With the texts of a request in falling order of ``by``, text r (from 0) is the best of n drawn ones with
+    probability C(N - 1 - r, n - 1) / C(N, n): the other n - 1 are among those behind it. This is the mean
+    over all draws of n, so it has less noise than one draw (Nakano et al., WebGPT, 2021).
+
+    Args:
+        n: Number of texts that are drawn.
+        by: The reward that chooses, shape (requests, N).
+        of: The reward that is reported, shape (requests, N).
+    """
+    total = by.shape[1]  # N
+    ranked = np.take_along_axis(of, np.argsort(-by, axis=1, kind="stable"), axis=1)  # (requests, N)
+    probs = [comb(total - 1 - rank, n - 1) / comb(total, n) for rank in range(total)]  # (N,)
+    return float((ranked @ np.array(probs)).mean())
+
+
+# ---- the part ----------------------------------------------------------------------------------------------
+
+
+def selection(title: str, env: str, model: str, scale: Scale) -> Part:
+    """Return a part of the study ``trained`` in which a reward model chooses among texts."""
+    pairs = max(20, round(PAIRS * scale.share))
+    select = BestOfNConfig(pairs=pairs, paired=True, n=1, micro=STREAMS, max_tokens=MAX_TOKENS)
+    alone = GRPOConfig(group=8, episodes=NEVER, max_tokens=MAX_TOKENS)  # writes, and is never updated
+
+    def run(method: str, options: Any, steps: int) -> RunConfig:
+        return RunConfig(method=method, env=env, lm=model, envs=STREAMS, steps=steps, options=options)
+
+    steps = 2 * pairs + STREAMS  # two texts are a pair; whole rounds of all streams
+    steps = -(-steps // STREAMS) * STREAMS
+    arms = (
+        Arm(FITTED, run("best-of-n", select, steps)),
+        Arm(SHUFFLED, run("best-of-n", replace(select, labels="shuffled"), steps)),
+        Arm(UNTRAINED, run("grpo", alone, STREAMS)),
+    )
+    beside = partial(judged, arms, scale.seeds)
+    # Apart: the arm that never learns has one round of steps.
+    return Part(title, arms, beside=beside, apart=True)
+
+
+def judged(arms: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Return the tables of what the reward models choose, in Markdown; keep their rewards in a file."""
+    runs = {arm.label: runs_of(arm, seeds, folder) for arm in arms}
+    (texts,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], pool)
+    measure = partial(learned, requests=texts["requests"], texts=texts["texts"])
+    keys = {label: [(str(run),) for run in runs[label]] for label in (FITTED, SHUFFLED)}
+    rows = {label: kept(folder / "learned.jsonl", listed, measure) for label, listed in keys.items()}
+    by_arm = {
+        label: [{k: row[k] for k in ("learned", "accuracy")} for row in of] for label, of in rows.items()
+    }
+    texts.pop("key")
+    write_atomically(folder / "rewards.json", json.dumps({**texts, "by_arm": by_arm}).encode())
+    return tabulated(np.array(texts["gold"]), by_arm)
+
+
+def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return the gold and the learned reward of the best of n texts, in Markdown.
+
+    Args:
+        gold: Gold rewards, shape (requests, texts).
+        by_arm: Of each arm and seed what :func:`learned` returns.
+    """
+    lines = []
+    chosen = {
+        label: np.array([[best_of(n, np.array(row["learned"]), gold) for n in CHOICES] for row in rows])
+        for label, rows in by_arm.items()
+    }  # by arm: gold of the choice, (seeds, numbers of texts)
+    for place, n in enumerate(CHOICES):
+        fitted, shuffled = (chosen[label][:, place] for label in (FITTED, SHUFFLED))
+        proxies = [best_of(n, np.array(row["learned"]), np.array(row["learned"])) for row in by_arm[FITTED]]
+        lines.append(
+            (
+                n,
+                f"{log(n) - (n - 1) / n:.2f}",
+                over_seeds(fitted.tolist()),
+                over_seeds(shuffled.tolist()),
+                f"{best_of(n, gold, gold):.2f}",
+                over_seeds(proxies),
+                over_pairs((fitted - chosen[FITTED][:, 0]).tolist()).short(),
+                over_pairs((fitted - shuffled).tolist()).short(),
+            )
+        )
+    head = (
+        "best of | KL at most, nats | gold, by the reward model | by shuffled comparisons | by gold itself | "
+        "learned reward | lead over one text | lead over shuffled comparisons"
+    )
+    agree = {label: over_seeds([row["accuracy"] for row in rows]) for label, rows in by_arm.items()}
+    ranks = over_seeds([correlation(np.array(row["learned"]), gold) for row in by_arm[FITTED]])
+    explained = (
+        f"On {gold.shape[0]:,} held-out requests with {gold.shape[1]} texts each, the same for all seeds. Share of "
+        f"held-out comparisons that a reward model predicts: {agree[FITTED]}; fitted to shuffled ones "
+        f"{agree[SHUFFLED]}. Correlation of learned and gold reward: {ranks}."
+    )
+    return "\n\n".join([explained, table_of(head, lines)])
+
+
+def correlation(learned: FloatArray, gold: FloatArray) -> float:
+    """Return the correlation of two rewards of texts, over all requests; both of shape (requests, texts)."""
+    return float(np.corrcoef(learned.ravel(), gold.ravel())[0, 1])
+
+
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rewards, in Markdown."""
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return tabulated(np.array(rows["gold"]), rows["by_arm"])
+
+
+if __name__ == "__main__":
+    print(recorded(Path(sys.argv[1])))
