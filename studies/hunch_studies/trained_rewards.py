@@ -1,7 +1,7 @@
 """What a learned reward is worth: a reward model that is fitted to comparisons chooses among texts.
 
-Best of n, by a reward model of each seed, beside one that was fitted to shuffled comparisons. All choose among
-the same texts of the untrained model, which are written once.
+Best of n, by a reward model of each seed, beside one that was fitted to shuffled comparisons. All choose
+among the same texts of the untrained model, which are written once.
 
     hunch study trained --part "Reviews, chosen by a reward model"
     python -m hunch_studies.trained_rewards docs/assets/studies/trained-rewards.json   # the recorded rewards
@@ -195,9 +195,9 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]
     agree = {label: over_seeds([row["accuracy"] for row in rows]) for label, rows in by_arm.items()}
     ranks = over_seeds([correlation(np.array(row["learned"]), gold) for row in by_arm[FITTED]])
     explained = (
-        f"On {gold.shape[0]:,} held-out requests with {gold.shape[1]} texts each, the same for all seeds. Share of "
-        f"held-out comparisons that a reward model predicts: {agree[FITTED]}; fitted to shuffled ones "
-        f"{agree[SHUFFLED]}. Correlation of learned and gold reward: {ranks}."
+        f"On {gold.shape[0]:,} held-out requests with {gold.shape[1]} texts each, the same for all seeds. "
+        f"Share of held-out comparisons that a reward model predicts: {agree[FITTED]}; fitted to shuffled "
+        f"ones {agree[SHUFFLED]}. Correlation of learned and gold reward: {ranks}."
     )
     return "\n\n".join([explained, table_of(head, lines)])
 

@@ -87,6 +87,17 @@ def test_what_is_written_has_the_log_probabilities_that_it_is_judged_by(model: T
     assert len({text.tokens for text in written}) > 8
 
 
+def test_texts_are_judged_the_same_without_gradients(model: Trainable) -> None:
+    """Without gradients the vocabulary is computed for a few texts at a time."""
+    prompts = PROMPTS * 8
+    written = model.write(prompts, rngs(len(prompts)), max_tokens=12)
+    judged = model.evaluate(prompts, written)
+    with torch.no_grad():
+        again = model.evaluate(prompts, written)
+    for one, other in zip(judged[:4], again[:4], strict=True):
+        np.testing.assert_allclose(one.detach(), other, atol=1e-4, rtol=1e-5)
+
+
 @pytest.mark.parametrize("prompts", [[*PROMPTS, PROMPTS[0]], EPISODE], ids=["apart", "continued"])
 def test_company_and_padding_change_nothing(model: Trainable, prompts: list[str]) -> None:
     together = model.write(prompts, rngs(len(prompts)), max_tokens=9)

@@ -14,10 +14,13 @@ from hunch.methods.settings import configure
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+import torch
+
 from hunch import lm
 from hunch.methods.tune.offline_rlhf import levels_of, preference_pairs
 from hunch.methods.tune.recorded import Example
-from hunch.roles.reward.model import RewardModel
+from hunch.rl.preference_losses import pairs as pair_loss
+from hunch.roles.reward.model import SHRINKS, RewardModel, best_shrink, head_weights
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled
 from hunch.roles.reward.settings import RewardModelConfig
 from hunch.runs.execute import RunConfig, execute
@@ -192,3 +195,23 @@ def test_a_run_with_rounds_fits_the_reward_model_in_each(renew, tmp_path):
     fits = [record for record in agent.records() if "pairs" in record]
     assert len(fits) == 2
     assert fits[1]["pairs"] > fits[0]["pairs"], "the second fit has the pairs of both rounds"
+
+
+@pytest.mark.parametrize(("pairs", "features", "least"), [(60, 400, 0.3), (2_000, 10, 0.0)])
+def test_a_head_with_more_features_than_pairs_is_shrunk(pairs, features, least):
+    """One feature of many decides, with noise; the chosen weight predicts other pairs well."""
+    torch.manual_seed(0)
+    first, second = torch.randn(2, 2 * pairs, features)
+    right = torch.sigmoid(first[:, 0] - second[:, 0])
+    shares = torch.bernoulli(right)
+    fitted, others = slice(0, pairs), slice(pairs, None)
+
+    chosen = best_shrink(first[fitted], second[fitted], shares[fitted])
+    losses = {
+        shrink: float(pair_loss(first[others] @ weights, second[others] @ weights, shares[others]))
+        for shrink in SHRINKS
+        for weights in [head_weights(first[fitted], second[fitted], shares[fitted], shrink)]
+    }
+
+    assert chosen >= least
+    assert losses[chosen] <= 1.05 * min(losses.values())

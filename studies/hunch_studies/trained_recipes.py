@@ -3,8 +3,8 @@
 These are the methods whose rows with a real model were not run in full. Each command starts here: the script
 makes its first updates, and reckons the hours of the whole.
 
-    python -m hunch_studies.recipes --out runs/recipes              # all: an hour of a core
-    python -m hunch_studies.recipes --out runs/recipes --only nlpo
+    python -m hunch_studies.trained_recipes --out runs/recipes              # all: an hour of a core
+    python -m hunch_studies.trained_recipes --out runs/recipes --only nlpo
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ PUPIL: Final = "smollm2?chat=true&train=lora&rank=16"
 CRITIC: Final = "qwen-coder-1.5b"
 """The model that judges, unless another is named."""
 REVIEWS: Final = "--env hunch/Reviews-v0 --envs 32 --max-tokens 32"
+PROMPTS: Final = "--env hunch/Prompts-v0 --env.file prompts.jsonl"
+QUESTIONS: Final = "--env hunch/Prompting-v0 --env.lm smollm2 --env.file questions.jsonl"
+CHOOSING: Final = f'{QUESTIONS} --env.play choose --env.prompts "Think first.|Answer briefly."'
 BABYAI: Final = "--env hunch/BabyAI-GoToRedBall-v0 --env.history 0 --envs 8 --learning-rate 1e-4 --micro 8"
 
 
@@ -82,33 +85,34 @@ RECIPES: Final = (
         {"--pairs": "20"},
     ),
     Recipe(
-        f"rest {REVIEWS} --lm PUPIL --episodes 640 --updates 30 --batch-size 16 --micro 16 --learning-rate 5e-4",
+        f"rest {REVIEWS} --lm PUPIL --episodes 640 --updates 30 --batch-size 16 --micro 16 "
+        "--learning-rate 5e-4",
         2_560,
         128,
         {"--episodes": "64", "--updates": "4"},
     ),
     Recipe(
-        "offline-rlhf --loss kto --data answers.jsonl --env hunch/Prompts-v0 --env.file prompts.jsonl --lm PUPIL "
-        "--batch-size 16 --micro 16 --max-tokens 32 --learning-rate 1e-4",
+        f"offline-rlhf {PROMPTS} --loss kto --data answers.jsonl --lm PUPIL --batch-size 16 --micro 16 "
+        "--max-tokens 32 --learning-rate 1e-4",
         60,
         3,
     ),
     Recipe(
-        "constitutional --env hunch/Prompts-v0 --env.file prompts.jsonl --lm PUPIL --judge CRITIC --labels judge "
-        "--principles principles.txt --drafts 256 --pairs 300 --advantage leave_one_out --group 2 --envs 16 "
-        "--episodes 64 --max-tokens 32 --micro 16 --learning-rate 1e-4",
+        f"constitutional {PROMPTS} --lm PUPIL --judge CRITIC --labels judge --principles principles.txt "
+        "--drafts 256 --pairs 300 --advantage leave_one_out --group 2 --envs 16 --episodes 64 "
+        "--max-tokens 32 --micro 16 --learning-rate 1e-4",
         3_472,
         160,
         {"--drafts": "16", "--pairs": "8", "--episodes": "32"},
     ),
     Recipe(
-        "context-distillation --env hunch/Prompts-v0 --env.file prompts.jsonl --lm PUPIL --context-file examples.txt "
-        "--envs 8 --micro 8 --max-tokens 32 --learning-rate 1e-4",
+        f"context-distillation {PROMPTS} --lm PUPIL --context-file examples.txt --envs 8 --micro 8 "
+        "--max-tokens 32 --learning-rate 1e-4",
         800,
         24,
     ),
     Recipe(
-        "rain --env hunch/Prompts-v0 --env.file prompts.jsonl --lm smollm2?chat=true --judge CRITIC "
+        f"rain {PROMPTS} --lm smollm2?chat=true --judge CRITIC "
         '--principle "The answer speaks well of its subject." --budget 128 --max-tokens 32',
         100,
         2,
@@ -120,7 +124,8 @@ RECIPES: Final = (
         128,
     ),
     Recipe(
-        "syndicom --env hunch/Repair-v0 --lm PUPIL --batch-size 16 --micro 16 --max-tokens 40 --learning-rate 5e-4",
+        "syndicom --env hunch/Repair-v0 --lm PUPIL --batch-size 16 --micro 16 --max-tokens 40 "
+        "--learning-rate 5e-4",
         120,
         6,
     ),
@@ -132,27 +137,23 @@ RECIPES: Final = (
     Recipe(f"twosome {BABYAI} --lm PUPIL --horizon 40", 10_000, 640),
     Recipe(f"gflan-prior {BABYAI} --lm PUPIL --proposer smollm2", 10_000, 640),
     Recipe(
-        "gigpo --env hunch/Household-Pick-v0 --env.max_steps 20 --env.written true --lm PUPIL --max-tokens 12 "
-        "--envs 16 --group 8 --episodes 16 --micro 16 --learning-rate 1e-4",
+        "gigpo --env hunch/Household-Pick-v0 --env.max_steps 20 --env.written true --lm PUPIL "
+        "--max-tokens 12 --envs 16 --group 8 --episodes 16 --micro 16 --learning-rate 1e-4",
         12_000,
         640,
     ),
     # Prompts of a frozen model.
     Recipe(
-        "tempera --env hunch/Prompting-v0 --env.play edit --env.lm smollm2 --env.file questions.jsonl "
-        '--env.words "briefly carefully think first answer only" --envs 8',
+        f'tempera {QUESTIONS} --env.play edit --env.words "briefly carefully think first answer only" '
+        "--envs 8",
         6_000,
         320,
     ),
     Recipe(
-        "prompt-oirl --data answered --env hunch/Prompting-v0 --env.play choose --env.lm smollm2 "
-        '--env.file questions.jsonl --env.prompts "Think first.|Answer briefly."',
+        f"prompt-oirl {CHOOSING} --data answered",
         1_500,
         100,
-        before=(
-            "data collect --env hunch/Prompting-v0 --env.play choose --env.lm smollm2 --env.file questions.jsonl "
-            '--env.prompts "Think first.|Answer briefly." --mix random=1 --steps 200 --out answered',
-        ),
+        before=(f"data collect {CHOOSING} --mix random=1 --steps 200 --out answered",),
     ),
 )
 
