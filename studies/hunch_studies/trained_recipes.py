@@ -3,7 +3,8 @@
 These are the methods whose rows with a real model were not run in full. Each command starts here: the script
 makes its first updates, and reckons the hours of the whole.
 
-    python -m hunch_studies.trained_recipes --out runs/recipes              # all: an hour of a core
+    python -m hunch_studies.trained_recipes --print                   # the commands in full
+    python -m hunch_studies.trained_recipes --out runs/recipes        # starts all: an hour of a core
     python -m hunch_studies.trained_recipes --out runs/recipes --only nlpo
 """
 
@@ -61,9 +62,11 @@ class Recipe:
         """The method."""
         return self.options.split()[0]
 
-    def words(self, steps: int) -> list[str]:
-        """Return the command for a number of steps, without the program's name."""
-        return [*shlex.split(self.options), "--steps", str(steps)]
+    def words(self, steps: int, pupil: str = PUPIL, critic: str = CRITIC) -> list[str]:
+        """Return what follows ``hunch run``, for a number of steps and these models."""
+        models = {"PUPIL": pupil, "CRITIC": critic}
+        words = [models.get(word, word) for word in shlex.split(self.options)]
+        return [*words, "--steps", str(steps)]
 
 
 RECIPES: Final = (
@@ -196,7 +199,7 @@ def start(recipe: Recipe, folder: Path, pupil: str = PUPIL, critic: str = CRITIC
     """
     for command in recipe.before:
         _hunch(shlex.split(command), folder)
-    words = [{"PUPIL": pupil, "CRITIC": critic}.get(word, word) for word in recipe.words(recipe.first)]
+    words = recipe.words(recipe.first, pupil, critic)
     for option, value in recipe.shorter.items():
         words[words.index(option) + 1] = value
     run = f"run-{recipe.method}"
@@ -239,7 +242,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Start commands that train with a small real model.")
     parser.add_argument("--out", type=Path, default=Path("runs/recipes"))
     parser.add_argument("--only", nargs="*", default=(), help="methods; all by default")
+    parser.add_argument("--print", action="store_true", help="print the commands, and start nothing")
     asked = parser.parse_args()
+    if asked.print:
+        for recipe in RECIPES:
+            for command in recipe.before:
+                print(f"hunch {command}")
+            print(shlex.join(["hunch", "run", *recipe.words(recipe.steps)]))
+        return
     rows = []
     for row in started(asked.out, asked.only):
         print(*row, sep="  ", flush=True)
