@@ -7,12 +7,13 @@ can be known, and shows what is learnt.
 
     hunch study trained --part "Ball from a bag, chosen" "Largest of three, chosen"
     python -m hunch_studies.trained_choices docs/assets/studies/trained-choices.jsonl   # recorded rows
+    python -m hunch_studies.trained_choices ROWS --collect runs/study-trained           # records them
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,14 +26,15 @@ from hunch.core import FloatArray, State
 from hunch.rl.calibration import calibration_error, reliability
 from hunch.rl.policy import cut
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.runs.compare import Arm
+from hunch.runs.compare import Arm, folder_name
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import write_atomically
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, kept, runs_of
+from hunch_studies.study import Part, Scale, kept, place_name, runs_of
 
 TRAINED: Final = 4_000
 HELD_OUT: Final = 300
@@ -324,5 +326,31 @@ def recorded(file: Path) -> str:
     return "\n\n".join(parts)
 
 
+def collect(study: Path, file: Path) -> None:
+    """Judge the finished runs of a study's folder, and write their rows to a file; judged ones are kept."""
+    known = {(row["kind"], row["arm"], row["seed"]): row for row in read_lines(file)}
+    for title, kind in KINDS.items():
+        for label in kind.arms:
+            for run in sorted((study / place_name(title) / folder_name(label)).glob("seed-*")):
+                key = (title, label, int(run.name.removeprefix("seed-")))
+                if key not in known and finished(run) is not None:
+                    figures = {name: round(figure, 6) for name, figure in measured(str(run), kind).items()}
+                    known[key] = {"kind": title, "arm": label, "seed": key[2], **figures}
+    order = [(title, label) for title, kind in KINDS.items() for label in kind.arms]
+    rows = sorted(known.values(), key=lambda row: (order.index((row["kind"], row["arm"])), row["seed"]))
+    write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def main() -> None:
+    """Print the tables of recorded rows, after adding those of a study's folder if one is named."""
+    parser = argparse.ArgumentParser(description="Tables of a model that chooses among answers.")
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--collect", type=Path, metavar="FOLDER", help="the study, whose runs are judged")
+    asked = parser.parse_args()
+    if asked.collect:
+        collect(asked.collect, asked.rows)
+    print(recorded(asked.rows))
+
+
 if __name__ == "__main__":
-    print(recorded(Path(sys.argv[1])))
+    main()

@@ -5,12 +5,13 @@ among the same texts of the untrained model, which are written once.
 
     hunch study trained --part "Reviews, chosen by a reward model"
     python -m hunch_studies.trained_rewards docs/assets/studies/trained-rewards.json   # the recorded rewards
+    python -m hunch_studies.trained_rewards ROWS --collect FOLDER-OF-THE-PART  # records them
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,10 +27,11 @@ from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.runs.compare import Arm
+from hunch.runs.compare import Arm, folder_name
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.loading import load_agent
+from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, kept, runs_of
 
@@ -148,17 +150,35 @@ def selection(title: str, env: str, model: str, scale: Scale) -> Part:
 
 def judged(arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the tables of what the reward models choose, in Markdown; keep their rewards in a file."""
-    runs = {arm.label: runs_of(arm, seeds, folder) for arm in arms}
-    (texts,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], pool)
-    measure = partial(learned, requests=texts["requests"], texts=texts["texts"])
-    keys = {label: [(str(run),) for run in runs[label]] for label in (FITTED, SHUFFLED)}
-    rows = {label: kept(folder / "learned.jsonl", listed, measure) for label, listed in keys.items()}
-    by_arm = {
-        label: [{k: row[k] for k in ("learned", "accuracy")} for row in of] for label, of in rows.items()
+    for arm in arms:
+        runs_of(arm, seeds, folder)  # all of them are finished
+    file = folder / "rewards.json"
+    collect(folder, file)
+    return recorded(file)
+
+
+def collect(folder: Path, file: Path) -> None:
+    """Write what the finished runs of the part choose among, and by which rewards, to a file.
+
+    Args:
+        folder: The part's folder; the texts of the untrained model, and the rewards, are kept in it.
+        file: JSON, see :func:`pool` and :func:`learned`.
+    """
+    runs = {
+        label: [
+            run for run in sorted((folder / folder_name(label)).glob("seed-*")) if finished(run) is not None
+        ]
+        for label in (FITTED, SHUFFLED, UNTRAINED)
     }
-    texts.pop("key")
-    write_atomically(folder / "rewards.json", json.dumps({**texts, "by_arm": by_arm}).encode())
-    return tabulated(np.array(texts["gold"]), by_arm)
+    (written,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], pool)
+    texts = {name: written[name] for name in ("requests", "texts", "gold")}
+    measure = partial(learned, requests=texts["requests"], texts=texts["texts"])
+    by_arm = {}
+    for label in (FITTED, SHUFFLED):
+        rows = kept(folder / "learned.jsonl", [(str(run),) for run in runs[label]], measure)
+        if rows:
+            by_arm[label] = [{name: row[name] for name in ("learned", "accuracy")} for row in rows]
+    write_atomically(file, json.dumps({**texts, "by_arm": by_arm}).encode())
 
 
 def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -168,24 +188,26 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]
         gold: Gold rewards, shape (requests, texts).
         by_arm: Of each arm and seed what :func:`learned` returns.
     """
+    shuffled_too = SHUFFLED in by_arm
     lines = []
     chosen = {
         label: np.array([[best_of(n, np.array(row["learned"]), gold) for n in CHOICES] for row in rows])
         for label, rows in by_arm.items()
     }  # by arm: gold of the choice, (seeds, numbers of texts)
     for place, n in enumerate(CHOICES):
-        fitted, shuffled = (chosen[label][:, place] for label in (FITTED, SHUFFLED))
+        fitted = chosen[FITTED][:, place]  # (seeds,)
+        shuffled = chosen[SHUFFLED][:, place] if shuffled_too else None
         proxies = [best_of(n, np.array(row["learned"]), np.array(row["learned"])) for row in by_arm[FITTED]]
         lines.append(
             (
                 n,
                 f"{log(n) - (n - 1) / n:.2f}",
                 over_seeds(fitted.tolist()),
-                over_seeds(shuffled.tolist()),
+                over_seeds(shuffled.tolist()) if shuffled is not None else "",
                 f"{best_of(n, gold, gold):.2f}",
                 over_seeds(proxies),
                 over_pairs((fitted - chosen[FITTED][:, 0]).tolist()).short(),
-                over_pairs((fitted - shuffled).tolist()).short(),
+                over_pairs((fitted - shuffled).tolist()).short() if shuffled is not None else "",
             )
         )
     head = (
@@ -197,7 +219,7 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]
     explained = (
         f"On {gold.shape[0]:,} held-out requests with {gold.shape[1]} texts each, the same for all seeds. "
         f"Share of held-out comparisons that a reward model predicts: {agree[FITTED]}; fitted to shuffled "
-        f"ones {agree[SHUFFLED]}. Correlation of learned and gold reward: {ranks}."
+        f"ones {agree.get(SHUFFLED, 'has not run')}. Correlation of learned and gold reward: {ranks}."
     )
     return "\n\n".join([explained, table_of(head, lines)])
 
@@ -213,5 +235,18 @@ def recorded(file: Path) -> str:
     return tabulated(np.array(rows["gold"]), rows["by_arm"])
 
 
+def main() -> None:
+    """Print the tables of recorded rewards, after writing those of a study's folder if one is named."""
+    parser = argparse.ArgumentParser(description="Tables of what reward models choose.")
+    parser.add_argument("rewards", type=Path)
+    parser.add_argument(
+        "--collect", type=Path, metavar="FOLDER", help="folder of the part, whose runs are read"
+    )
+    asked = parser.parse_args()
+    if asked.collect:
+        collect(asked.collect, asked.rewards)
+    print(recorded(asked.rewards))
+
+
 if __name__ == "__main__":
-    print(recorded(Path(sys.argv[1])))
+    main()
