@@ -50,9 +50,12 @@ OPTIONS: Final = "?chat=true&train=lora&rank=16"
 """How the model is loaded, and how the folder that SFT writes."""
 MODEL: Final = f"smollm2{OPTIONS}"
 """The model, unless another is named with its options: any that can be trained."""
+LARGER: Final = f"qwen-coder-0.5b{OPTIONS}&dtype=bfloat16"
+"""A model of four times the size."""
+SUMS: Final = "reasoning:chain_sum?min_terms=2&max_terms=2&min_digits=1&max_digits=2"
 STREAMS: Final = 32
 UPDATES: Final = 40
-"""Updates of GRPO."""
+"""Updates of GRPO, unless a bed has fewer."""
 EPISODES: Final = 64
 """Texts per update: eight answers to each of eight questions."""
 ROUNDS: Final = 4
@@ -84,26 +87,29 @@ class Bed:
         env: The environment; it has a ``part`` of held-out requests.
         max_tokens: Maximum number of tokens per text.
         sft: Updates of SFT on demonstrations before all arms but one, of 16 demonstrations each; 0 for none.
+        updates: Updates of GRPO.
+        model: The model, if another than :data:`MODEL`, unless one is named on the command line.
         options: Options of the environment.
     """
 
     env: str
     max_tokens: int
     sft: int = 0
+    updates: int = UPDATES
+    model: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 BEDS: Final[Mapping[str, Bed]] = {
     # Short answers in an easy format: of the tasks that models of this size were seen to learn (prime-rl).
     "Spelling backwards": Bed("reasoning:spell_backward?min_word_len=3&max_word_len=6", 12, sft=60),
-    "Sums": Bed(
-        "reasoning:chain_sum?min_terms=2&max_terms=2&min_digits=1&max_digits=2",
-        8,
-        sft=60,
-    ),
+    "Sums": Bed(SUMS, 8, sft=60),
     # An instructed model follows some constraints without SFT, so it learns from its own texts alone.
     "Constraints": Bed("hunch/Constraints-v0", 40),
     "Reviews": Bed("hunch/Reviews-v0", 32),
+    # A larger model, which is right half of the time without SFT: half as many updates, because each takes
+    # four times as long.
+    "Sums, Qwen-0.5B": Bed(SUMS, 8, updates=20, model=LARGER),
 }
 """The beds, fixed before the first full run."""
 ELSEWHERE: Final = (
@@ -169,7 +175,7 @@ def _run(bed: Bed, method: str, lm: str, options: Any, steps: int, streams: int 
 
 def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
     """GRPO, what does not learn, the control, and what else learns from about as many texts or fewer."""
-    updates = max(2, round(UPDATES * scale.share))
+    updates = max(2, round(bed.updates * scale.share))
     texts = updates * EPISODES
     lm = start(bed, model, data)
 
@@ -353,9 +359,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         for name, bed in BEDS.items():
             title = name if len(models) == 1 else f"{name}, {model}"
             place = data / place_name(title)
-            listed = arms(bed, model, scale, place)
+            learner = model if scale.lms else bed.model or model
+            listed = arms(bed, learner, scale, place)
             beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
-            ready = partial(prepare, bed, model, place, scale.share)
+            ready = partial(prepare, bed, learner, place, scale.share)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
         title = CHOSEN if len(models) == 1 else f"{CHOSEN}, {model}"
