@@ -38,7 +38,7 @@ from hunch_studies.study import Part, Scale, kept, runs_of
 PAIRS: Final = 600
 """Pairs of texts to which a reward model is fitted."""
 STREAMS: Final = 32
-REQUESTS: Final = 150
+REQUESTS: Final = 100
 """Held-out requests, to each of which the untrained model writes."""
 TEXTS: Final = 16
 """Texts after each of them."""

@@ -29,6 +29,7 @@ from hunch.core import (
     FloatArray,
     HunchError,
     HunchWarning,
+    IntArray,
     State,
     Transition,
     World,
@@ -185,20 +186,21 @@ class RewardModel(RewardSource):
         n_fitted = max(1, round(n * (1 - HELD_OUT)))
 
         # Fit each member. Several differ by their samples of the pairs (with replacement).
+        rewards_of_members = []
         for member in self.members:
-            rows = self.rng.integers(n_fitted, size=n_fitted) if len(self.members) > 1 else range(n_fitted)
-            member.fit([shuffled[int(i)] for i in rows], self.config, self.rng)
+            rows = np.arange(n_fitted)
+            if len(self.members) > 1:
+                rows = self.rng.integers(n_fitted, size=n_fitted)
+            rewards_of_members.append(member.fit(shuffled, rows, self.config, self.rng))  # (2 n,)
 
         # r <- r - mean, so that the mean over all texts of the pairs is 0.
-        self.fitted = True
-        self.mean = 0.0
-        states = [pair.state for pair in shuffled]
-        texts = [pair.first for pair in shuffled] + [pair.second for pair in shuffled]
-        rewards = self.score(states * 2, texts)  # (2 n,)
+        texts = [text for pair in shuffled for text in (pair.first, pair.second)]  # 2 n
+        rewards = self._combined(rewards_of_members, texts)  # (2 n,)
         self.mean = float(rewards.mean())
+        self.fitted = True
 
         # Accuracy: the share of pairs, without ties, whose better text has the larger reward.
-        difference = rewards[:n] - rewards[n:]  # (n,)
+        difference = rewards[0::2] - rewards[1::2]  # (n,)
         right: dict[str, list[bool]] = {"accuracy": [], "accuracy_fitted": []}
         for i, pair in enumerate(shuffled):
             if pair.share != 0.5:
@@ -226,14 +228,22 @@ class RewardModel(RewardSource):
             for member in self.members:
                 batches = zip(cut(states, TOGETHER), cut(texts, TOGETHER), strict=True)
                 rewards_of_members.append(torch.cat([member(*few) for few in batches]))
-        stacked = torch.stack(rewards_of_members)  # (members, n)
+        return self._combined(rewards_of_members, texts) - self.mean
+
+    def _combined(self, rewards_of_members: Sequence[Tensor], texts: Sequence[str]) -> FloatArray:
+        """Return the rewards of n texts, given those of each member; all of shape (n,).
+
+        Raises:
+            HunchError: if a reward is not finite.
+        """
+        stacked = torch.stack(list(rewards_of_members))  # (members, n)
         combined = stacked.mean(0) if self.config.combine == "mean" else stacked.amin(0)  # (n,)
         rewards: FloatArray = combined.double().numpy()
         not_finite = np.flatnonzero(~np.isfinite(rewards))
         if len(not_finite):
             text, reward = texts[not_finite[0]], rewards[not_finite[0]]
             raise HunchError(f"The reward model gives {text!r} the reward {reward}.")
-        return rewards - self.mean
+        return rewards
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per fit.
@@ -306,25 +316,39 @@ class Member:
         logprob = (read.logprobs * read.mask).sum(1, keepdim=True)  # (n, 1)
         return torch.cat([last.float(), total.float(), logprob.float()], 1)
 
-    def fit(self, pairs: Sequence[Compared], config: RewardModelConfig, rng: np.random.Generator) -> None:
-        """Fit the initial weights to pairs: the head first, and then all weights."""
+    def fit(
+        self,
+        pairs: Sequence[Compared],
+        rows: IntArray,
+        config: RewardModelConfig,
+        rng: np.random.Generator,
+    ) -> Tensor:
+        """Fit the initial weights to some of n pairs: the head first, and then all weights.
+
+        Args:
+            pairs: All pairs.
+            rows: Places of those that are fitted, which may repeat, shape (m,).
+            config: The settings.
+            rng: Draws the order of the pairs in the second stage.
+
+        Returns:
+            The rewards of all texts, both of each pair side by side, shape (2 n,), without gradients.
+        """
         self.begin(self.seed)
-        n = len(pairs)
-        # All first texts, then all second ones: pair i has the texts i and n + i.
-        prompts = [transcript(pair.state) for pair in pairs] * 2
-        texts = [pair.first for pair in pairs] + [pair.second for pair in pairs]
+        # Side by side, two texts share the prompt, which is then read once.
+        prompts = [prompt for pair in pairs for prompt in [transcript(pair.state)] * 2]  # 2 n
+        texts = [text for pair in pairs for text in (pair.first, pair.second)]  # 2 n
         known = []
         for prompt, text in zip(prompts, texts, strict=True):
             known += [text_of(prompt), text]
         self.lm.take(known)  # a growing vocabulary adds their words
         written = self.lm.as_written(prompts, texts)
-        shares = torch.tensor([pair.share for pair in pairs])  # (n,): preference for the first text
+        shares = torch.tensor([pairs[row].share for row in rows])  # (m,): preference for the first text
 
         # 1. The head on the features of the model as it is.
-        with torch.no_grad():
-            batches = zip(cut(prompts, TOGETHER), cut(written, TOGETHER), strict=True)
-            features = torch.cat([self._features(*few) for few in batches])  # (2 n, features)
-        self._fit_head(features, shares.to(features.device), config.shrink)
+        features = self._features_of_all(prompts, written)  # (2 n, features)
+        first, second = features[2 * rows], features[2 * rows + 1]  # (m, features) each
+        self._fit_head(first, second, shares.to(features.device), config.shrink)
 
         # 2. All weights: step down the gradient of
         #    - mean [ p log sigmoid(r_1 - r_2) + (1 - p) log sigmoid(r_2 - r_1) ] + CENTRE mean (r_1 + r_2)^2
@@ -332,25 +356,40 @@ class Member:
         learner = Learner.adam([*self.lm.parameters(), *self.head.parameters()])
         minibatches = []
         for _ in range(config.reward_epochs):
-            minibatches += list(cut(rng.permutation(n), BATCH))
-        for number, rows in enumerate(minibatches):
-            both = [*rows, *(n + rows)]
+            minibatches += list(cut(rng.permutation(len(rows)), BATCH))
+        for number, batch in enumerate(minibatches):
+            both = [place for row in rows[batch] for place in (2 * row, 2 * row + 1)]
             read = self._features([prompts[i] for i in both], [written[i] for i in both])
-            first, second = self.head(read)[:, 0].cpu().chunk(2)  # (batch,) each
-            loss = pair_loss(first, second, shares[rows], CENTRE)
+            rewards = self.head(read)[:, 0].cpu()  # (2 batch,)
+            loss = pair_loss(rewards[0::2], rewards[1::2], shares[batch], CENTRE)
             learner.update(loss, config.reward_rate * (1 - number / len(minibatches)))
 
-    def _fit_head(self, features: Tensor, shares: Tensor, shrink: float | None) -> None:
-        """Fit the head to features, those of all first texts before those of the second ones.
+        if minibatches:  # the weights have moved
+            features = self._features_of_all(prompts, written)
+        with torch.no_grad():
+            rewards_of_all: Tensor = self.head(features)[:, 0]
+        return rewards_of_all.cpu()
+
+    def _features_of_all(self, prompts: Sequence[Prompt], texts: Sequence[Written]) -> Tensor:
+        """Return the features of many texts, shape (n, 2 * dim + 1), without gradients."""
+        with torch.no_grad(), fitting(TOGETHER):
+            batches = zip(cut(prompts, TOGETHER), cut(texts, TOGETHER), strict=True)
+            return torch.cat([self._features(*few) for few in batches])
+
+    def _fit_head(self, first: Tensor, second: Tensor, shares: Tensor, shrink: float | None) -> None:
+        """Fit the head to pairs.
 
         Args:
-            features: Shape (2 n, features).
-            shares: The preference for the first text of each pair, shape (n,).
+            first: Features of the first text of each pair, shape (m, features).
+            second: The same of the second texts.
+            shares: The preference for the first text of each pair, shape (m,).
             shrink: See :attr:`RewardModelConfig.shrink`.
         """
-        mean = features.mean(0)
-        deviation = features.std(0) + 1e-6
-        first, second = ((features - mean) / deviation).chunk(2)  # (n, features) each
+        both = torch.cat([first, second])  # (2 m, features)
+        mean = both.mean(0)
+        deviation = both.std(0) + 1e-6
+        first = (first - mean) / deviation
+        second = (second - mean) / deviation
         if shrink is None:
             shrink = best_shrink(first, second, shares) if self.lm.large else SHRINK
         weights = head_weights(first, second, shares, shrink)
