@@ -51,8 +51,8 @@ TOGETHER: Final = 2
 FIRST_SEED: Final = 10_000
 """Seed of the first request; the evaluations of runs draw others."""
 UNTRAINED: Final = "untrained"
-FITTED: Final = "comparisons"
-SHUFFLED: Final = "comparisons, shuffled"
+FITTED: Final = "by comparisons"
+SHUFFLED: Final = "by shuffled comparisons"
 
 
 # ---- texts of the untrained model, and their rewards -------------------------------------------------------
