@@ -3,6 +3,7 @@ explain the gain: SFT alone, rewards that are shuffled, selection, and cloning o
 
     hunch study trained
     python -m hunch_studies.trained docs/assets/studies/trained.jsonl   # the tables of recorded rows
+    python -m hunch_studies.trained ROWS --collect runs/study-trained   # records rows of finished runs
 
 The model is SmolLM2-135M-Instruct. On one H100, with up to fourteen runs beside it and NVIDIA's multi-process
 service, an arm that learns took two minutes ("Spelling backwards") to five ("Reviews"); without the service
@@ -12,8 +13,8 @@ sixteen runs side by side made hardly any progress. On one core an arm of "Sums"
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,13 +36,14 @@ from hunch.roles.reward.rewarded import Rewarded
 from hunch.runs.compare import Arm
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.loading import load_agent
 from hunch.runs.record import collect, parse_mix
 from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study, kept, place_name, runs_of
+from hunch_studies.study import FULL, Part, Scale, Study, kept, place_name, runs_of
 from hunch_studies.trained_choices import KINDS, choices
 from hunch_studies.trained_choices import MODEL as CHOOSER
 from hunch_studies.trained_rewards import selection
@@ -382,7 +384,7 @@ STUDIES = {
         "0.8 by SFT and reinforcement learning (prime-rl), of which the second is the small part.",
         "Words of three to six letters, sums of two numbers below 100, constraints and sentiments that a "
         "rule checks; 256 demonstrations; adapters of rank 16. The settings are ours, and none was tuned. "
-        "GRPO, PPO and filtered cloning write 2,560 texts each, and PPO 600 more for its reward model.",
+        "GRPO, RLHF and filtered cloning write 2,560 texts each, RLHF with those of its 600 pairs.",
         _parts,
         lm_for="grpo",
     )
@@ -402,5 +404,29 @@ def recorded(file: Path) -> str:
     return "\n\n".join(parts)
 
 
+def collect(study: Path, file: Path) -> None:
+    """Judge the finished runs of a study's folder, and add their rows to a file; judged ones are kept."""
+    known = {(row["bed"], row["arm"], row["seed"]): row for row in read_lines(file)}
+    for part in _parts(FULL, study / "data"):
+        for arm in part.arms if part.title in BEDS else ():
+            for run in sorted((study / part.folder / arm.folder).glob("seed-*")):
+                key = (part.title, arm.label, int(run.name.removeprefix("seed-")))
+                if key not in known and finished(run) is not None:
+                    row = measured(str(run), HELD_OUT)
+                    known[key] = {"bed": key[0], "arm": key[1], "seed": key[2], **row}
+                    write_atomically(file, "".join(json.dumps(row) + "\n" for row in known.values()).encode())
+
+
+def main() -> None:
+    """Print the tables of recorded rows, after adding those of a study's folder if one is named."""
+    parser = argparse.ArgumentParser(description="Tables of a small real model in training.")
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--collect", type=Path, metavar="FOLDER", help="the study, whose runs are judged")
+    asked = parser.parse_args()
+    if asked.collect:
+        collect(asked.collect, asked.rows)
+    print(recorded(asked.rows))
+
+
 if __name__ == "__main__":
-    print(recorded(Path(sys.argv[1])))
+    main()
