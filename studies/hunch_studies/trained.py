@@ -404,7 +404,7 @@ def recorded(file: Path) -> str:
     return "\n\n".join(parts)
 
 
-def collect(study: Path, file: Path) -> None:
+def add_rows(study: Path, file: Path) -> None:
     """Judge the finished runs of a study's folder, and add their rows to a file; judged ones are kept."""
     known = {(row["bed"], row["arm"], row["seed"]): row for row in read_lines(file)}
     for part in _parts(FULL, study / "data"):
@@ -424,7 +424,7 @@ def main() -> None:
     parser.add_argument("--collect", type=Path, metavar="FOLDER", help="the study, whose runs are judged")
     asked = parser.parse_args()
     if asked.collect:
-        collect(asked.collect, asked.rows)
+        add_rows(asked.collect, asked.rows)
     print(recorded(asked.rows))
 
 

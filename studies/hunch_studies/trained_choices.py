@@ -326,7 +326,7 @@ def recorded(file: Path) -> str:
     return "\n\n".join(parts)
 
 
-def collect(study: Path, file: Path) -> None:
+def add_rows(study: Path, file: Path) -> None:
     """Judge the finished runs of a study's folder, and write their rows to a file; judged ones are kept."""
     known = {(row["kind"], row["arm"], row["seed"]): row for row in read_lines(file)}
     for title, kind in KINDS.items():
@@ -348,7 +348,7 @@ def main() -> None:
     parser.add_argument("--collect", type=Path, metavar="FOLDER", help="the study, whose runs are judged")
     asked = parser.parse_args()
     if asked.collect:
-        collect(asked.collect, asked.rows)
+        add_rows(asked.collect, asked.rows)
     print(recorded(asked.rows))
 
 
