@@ -225,7 +225,9 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]
 
 
 def correlation(learned: FloatArray, gold: FloatArray) -> float:
-    """Return the correlation of two rewards of texts, over all requests; both of shape (requests, texts)."""
+    """Return the correlation of two rewards of texts, (requests, texts); nan where one is always the same."""
+    if np.ptp(learned) == 0 or np.ptp(gold) == 0:
+        return float("nan")
     return float(np.corrcoef(learned.ravel(), gold.ravel())[0, 1])
 
 

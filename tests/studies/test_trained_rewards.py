@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+from hunch.runs.execute import execute
+from hunch_studies import trained_rewards
+from hunch_studies.study import Scale
 from hunch_studies.trained_rewards import FITTED, SHUFFLED, best_of, tabulated
+
+TINY = "scratch?width=16&layers=1&vocabulary=64"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -26,3 +32,21 @@ def test_a_reward_model_that_is_gold_chooses_as_gold_does():
     best = next(line for line in lines if line.startswith("| 16"))
     cells = [cell.strip() for cell in best.strip("|").split("|")]
     assert cells[2].startswith(cells[4])
+
+
+def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
+    pytest.importorskip("vaderSentiment")
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(trained_rewards, "REQUESTS", 4)
+    part = trained_rewards.selection("Reviews", "hunch/Reviews-v0", TINY, Scale(seeds=1, share=0.02))
+    for arm in part.arms:
+        if arm.label != SHUFFLED:
+            execute(arm.at(0), tmp_path / arm.folder / "seed-0")
+    file = tmp_path / "rewards.json"
+    trained_rewards.collect(tmp_path, file)
+    first = file.read_bytes()
+    trained_rewards.collect(tmp_path, file)
+    assert file.read_bytes() == first
+    rows = json.loads(first)
+    assert np.shape(rows["gold"]) == np.shape(rows["by_arm"][FITTED][0]["learned"]) == (4, 16)
+    assert "has not run" in trained_rewards.recorded(file)
