@@ -43,7 +43,7 @@ from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import FULL, Part, Scale, Study, kept, place_name, runs_of
+from hunch_studies.study import FULL, Part, Scale, Study, kept, place_name, runs_of, selected
 from hunch_studies.trained_choices import KINDS, choices
 from hunch_studies.trained_choices import MODEL as CHOOSER
 from hunch_studies.trained_rewards import selection
@@ -76,6 +76,7 @@ UNTRAINED: Final = "untrained"
 SFT_ONLY: Final = "SFT only"
 MAIN: Final = "GRPO"
 SHUFFLED: Final = "GRPO, shuffled rewards"
+DPO: Final = "DPO"
 LEARNED: Final = "RLHF"
 LEARNED_SHUFFLED: Final = "RLHF, shuffled labels"
 CHOSEN: Final = "Reviews, chosen by a reward model"
@@ -139,15 +140,18 @@ PASSAGES: Final = (
 # ---- what all arms of a bed start from ---------------------------------------------------------------------
 
 
-def prepare(bed: Bed, model: str, data: Path, share: float) -> None:
-    """Train the model on right answers to training questions, and record texts of it, unless it is done."""
+def prepare(bed: Bed, model: str, data: Path, share: float, texts_too: bool) -> None:
+    """Train the model on right answers to training questions, and record texts of it, unless it is done.
+
+    Texts are for DPO alone, and are written one by one, so they are left out where DPO is not asked for.
+    """
     data.mkdir(parents=True, exist_ok=True)
     writer = data / "writer"
     if bed.sft and finished(writer) is None:
         options = SFTConfig(batch_size=16, micro=16, learning_rate=5e-4, max_tokens=bed.max_tokens)
         steps = max(3, round(bed.sft * share))
         execute(_run(bed, "sft", model, options, steps, streams=1), writer)
-    if not (data / "texts").exists():
+    if texts_too and not (data / "texts").exists():
         texts = 8 * max(1, round(RECORDED / 8 * share))
         mix = parse_mix(f"write:{start(bed, model, data)}=1")  # the share, after a spec with "="
         recorded = collect(bed.env, {**bed.options}, mix, texts, group=8)
@@ -225,7 +229,7 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         Arm(SHUFFLED, _run(bed, "grpo", lm, replace(grpo, shuffle=True), texts)),
         Arm(UNTRAINED, _run(bed, "grpo", model, alone, STREAMS)),
         Arm("filtered cloning", _run(bed, "rest", lm, cloning, ROUNDS * cloning.episodes)),
-        Arm("DPO", replace(dpo, data=str(data / "texts"))),
+        Arm(DPO, replace(dpo, data=str(data / "texts"))),
         Arm(LEARNED, _run(bed, "rlhf", lm, preferred, preferring)),
         Arm(LEARNED_SHUFFLED, _run(bed, "rlhf", lm, replace(preferred, labels="shuffled"), preferring)),
     ]
@@ -364,7 +368,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             learner = model if scale.lms else bed.model or model
             listed = arms(bed, learner, scale, place)
             beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
-            ready = partial(prepare, bed, learner, place, scale.share)
+            texts_too = bool(selected([DPO], scale.arms))
+            ready = partial(prepare, bed, learner, place, scale.share, texts_too)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
         title = CHOSEN if len(models) == 1 else f"{CHOSEN}, {model}"
