@@ -137,6 +137,25 @@ def test_trained_weights_go_back_into_the_file_that_they_came_from(
     assert all(t.tensor_type == (kinds.F16 if len(t.shape) > 1 else kinds.F32) for t in new.tensors)
 
 
+def test_a_saved_model_that_is_trained_further_comes_with_its_gguf_file_again(
+    file: Path, tmp_path: Path
+) -> None:
+    """SFT and then GRPO: the second run begins with the folder of the first."""
+    first = lm.trainable(f"hf:{file}?train=all").save(tmp_path / "first")
+    model = lm.trainable(f"hf:{first}?train=lora")
+    for weight in model.parameters():
+        weight.data += 0.2
+    second = model.save(tmp_path / "second")
+    again = lm.trainable(f"hf:{second / 'model.gguf'}")
+    torch.testing.assert_close(logprobs(again), logprobs(model), atol=2e-2, rtol=1e-2)  # rounded to 16 bits
+
+    (first / "model.gguf").write_bytes(b"GGUF, cut off")
+    with pytest.warns(HunchWarning, match="cannot be read, so no GGUF file was written"):
+        third = lm.trainable(f"hf:{first}?train=lora").save(tmp_path / "third")
+    assert (third / "model.safetensors").exists()
+    assert not (third / "model.gguf").exists()
+
+
 def test_a_gguf_file_scores_and_embeds_like_a_folder(file: Path, tmp_path: Path) -> None:
     folder = lm.trainable(f"hf:{file}?train=all").save(tmp_path / "plain")
     one, other = (lm.load(f"hf:{place}", cache=None) for place in (file, folder))

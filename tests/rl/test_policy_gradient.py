@@ -386,6 +386,18 @@ def test_the_share_of_clipped_actions():
     assert 1 > shares[0] > shares[1]
 
 
+def test_metrics_do_not_depend_on_how_many_texts_are_computed_at_once():
+    """Each token counts as much as any other, whatever the length of the texts beside it."""
+    of_micro = []
+    for micro in (64, 3):
+        policy, rng = Letters(seed=3), np.random.default_rng(1)
+        drawn = [[answer(own)] for own in policy.sample([START] * 20, [rng] * 20)]
+        config = replace(PRESETS["reinforce"], learning_rate=0.1, epochs=2, micro=micro)
+        of_micro.append(PolicyGradient(policy, config).update(drawn, np.random.default_rng(0)))
+    assert {"entropy", "clipped", "moved"} <= of_micro[0].keys()
+    assert of_micro[0] == pytest.approx(of_micro[1], abs=1e-5)
+
+
 def test_unfinished_episodes_and_groups_of_one_are_refused():
     rng, whole, open_ = np.random.default_rng(0), [EPISODES[0]], [replace_done(EPISODES[1])]
     learners = {name: PolicyGradient(Letters(), PRESETS[name]) for name in PRESETS}

@@ -380,23 +380,23 @@ class PolicyGradient:
         if c.whiten:
             advantages[mask] = standardised(advantages[mask])
 
-        passes_metrics = self._fitted(lambda: self._passes(batch, rows, advantages, part))
+        metrics = self._fitted(lambda: self._passes(batch, rows, advantages, part))
         if self.extra is not None and part != "value":
             extra_loss = self.extra(rng)
             extra_loss.backward()  # type: ignore[no-untyped-call]
-            passes_metrics.append({"extra_loss": float(extra_loss.detach())})
+            metrics["extra_loss"] = float(extra_loss.detach())
 
         norm = nn.utils.clip_grad_norm_(self.weights, c.max_norm)  # before the clip
         if not torch.isfinite(norm):
             raise HunchError(_INFINITE)
         self.optimiser.step()
-        return mean_metrics(passes_metrics)
+        return metrics
 
-    def _passes(self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part) -> list[dict[str, float]]:
+    def _passes(self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part) -> dict[str, float]:
         """Compute the gradient of the loss over a minibatch in passes of at most ``micro`` steps.
 
         Each pass counts by its share of the actions, so that the sum of the gradients is that of the mean
-        over the minibatch.
+        over the minibatch, and so are the figures that are returned.
 
         Args:
             batch: All steps of the update.
@@ -406,15 +406,16 @@ class PolicyGradient:
         """
         mask = batch.mask[rows]  # (batch_size, T)
         self.optimiser.zero_grad()
-        passes_metrics = []
+        metrics: dict[str, float] = {}
         total = int(mask.sum())
         for start in range(0, len(rows), self.micro):
             few = slice(start, start + self.micro)
             loss, figures = self._loss(batch, rows[few], advantages[few], part)
             share = int(mask[few].sum()) / total
             (loss * share).backward()  # type: ignore[no-untyped-call]
-            passes_metrics.append(figures)
-        return passes_metrics
+            for name, figure in figures.items():
+                metrics[name] = metrics.get(name, 0.0) + share * figure
+        return metrics
 
     def _fitted(self, compute: Callable[[], Computed]) -> Computed:
         """Return what passes of ``micro`` steps compute; where memory runs out, again with half as many.

@@ -120,12 +120,16 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
     if shelved is not None:
         lines.append(f"license: {shelved.licence.lower()}")
     lines += ["---", "", f"# {printable(name or 'A model')}, trained by {run['method']}", ""]
+    done = summary.get("steps")
+    steps = f"{run['steps']:,} steps"
+    if isinstance(done, int) and done != run["steps"]:
+        steps = f"{done:,} of {steps}"
     about = f" ({shelved.summary}; licence {shelved.licence})" if shelved is not None else ""
     options = ", ".join(f"{key} {value!r}" for key, value in (run.get("env_options") or {}).items())
     lines += [
         f"- Model at the start: `{printable(spec)}`{about}.",
         f"- Trained by: {run['method']} of Hunch {record.get('versions', {}).get('hunch-rl', '')}, "
-        f"{run['steps']:,} steps, seed {run['seed']}.",
+        f"{steps}, seed {run['seed']}.",
         f"- Environment: `{printable(str(run['env']))}`{f' with {printable(options)}' if options else ''}.",
         f"- Evidence level: {record.get('evidence')}.",
     ]
@@ -159,15 +163,18 @@ def _loading(folder: Path) -> list[str]:
         return lines
     base = str(_json(folder / ADAPTER / "adapter_config.json").get("base_model_name_or_path", ""))
     lines += ["", "# or the adapter, beside the model at the start:"]
-    if not base.endswith(".gguf"):
+    if not Path(base).is_absolute():  # a name on the hub, which peft finds by itself
         loaded = f'model = AutoPeftModelForCausalLM.from_pretrained("{ADAPTER}")'
         return [*lines, "from peft import AutoPeftModelForCausalLM", "", loaded]
-    file = json.dumps(Path(base).name)  # peft cannot load a GGUF file by itself
+    if base.endswith(".gguf"):
+        where = f'"FOLDER_OF_THE_FILE", gguf_file={json.dumps(Path(base).name)}'
+    else:  # a folder of this machine, which others do not have
+        where = '"FOLDER_OF_THE_MODEL_AT_THE_START"'
     return [
         *lines,
         "from peft import PeftModel",
         "",
-        f'base = AutoModelForCausalLM.from_pretrained("FOLDER_OF_THE_FILE", gguf_file={file})',
+        f"base = AutoModelForCausalLM.from_pretrained({where})",
         f'model = PeftModel.from_pretrained(base, "{ADAPTER}")',
     ]
 

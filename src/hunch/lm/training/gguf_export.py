@@ -39,10 +39,14 @@ def write(network: Any, source: Path, target: Path) -> Path:
         target: The file to write; it is there in full or not at all.
 
     Raises:
-        HunchError: for an architecture that is not known here, or weights that do not fit the file.
+        HunchError: for a damaged file, an architecture that is not known here, or weights that do not fit
+            the file.
     """
     gguf = gguf_package()
-    reader = gguf.GGUFReader(str(source))
+    try:
+        reader = gguf.GGUFReader(str(source))
+    except Exception as error:  # at a damaged file the package raises whatever it runs into
+        raise HunchError(f"{source} cannot be read, so no GGUF file was written.") from error
     architecture = str(reader.fields["general.architecture"].contents())
     if architecture not in ARCHITECTURES:
         raise HunchError(

@@ -104,17 +104,19 @@ class Weights:
         """Save the model, with adapters added to its weights, as a transformers folder, which ``hf:`` loads.
 
         The folder keeps the evidence level, and the card with earlier trainings of the model. The adapters by
-        themselves are in its subfolder :data:`ADAPTER`, which peft loads. A model that came from a GGUF file
-        is also written as ``model.gguf``, for llama.cpp; a warning says where that is not possible.
+        themselves are in its subfolder :data:`ADAPTER`, which peft loads. A model that came from a GGUF file,
+        or from a folder with such a ``model.gguf``, is also written as ``model.gguf``, for llama.cpp; a
+        warning says where that is not possible.
         """
         network = self.adapters.merged() if self.adapters else self.network
         network.config.hunch_evidence = self.evidence
         write(Path(folder), network, self.model.tokenizer, self.model.trained_on)
         if self.adapters:
             self.save_adapters(Path(folder) / ADAPTER)
-        if self.model.source.endswith(GGUF):
+        lender = gguf_of(Path(self.model.source))
+        if lender is not None:
             try:
-                gguf_export.write(network, Path(self.model.source), Path(folder) / f"{folders.MODEL}{GGUF}")
+                gguf_export.write(network, lender, Path(folder) / f"{folders.MODEL}{GGUF}")
             except HunchError as error:  # the folder is complete without it
                 warnings.warn(str(error), HunchWarning, stacklevel=2)
         return Path(folder)
@@ -156,6 +158,18 @@ class Weights:
     def _trained(self) -> dict[str, torch.nn.Parameter]:
         named: Any = self.network.named_parameters()
         return {name: weight for name, weight in named if weight.requires_grad}
+
+
+def gguf_of(source: Path) -> Path | None:
+    """Return the GGUF file of a model: the file that it was read from, or the one that lies in its folder.
+
+    Args:
+        source: The folder or file that was read; a run trains on from the folder that another run has saved.
+    """
+    if source.name.endswith(GGUF):
+        return source
+    beside = source / f"{folders.MODEL}{GGUF}"
+    return beside if beside.is_file() else None
 
 
 def public_name(source: str) -> str:
