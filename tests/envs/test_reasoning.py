@@ -10,7 +10,7 @@ import pytest
 import hunch
 from hunch.core import UsageError
 from hunch.envs import check
-from hunch.envs.reasoning import LONGEST, only_computes, read_answer
+from hunch.envs.reasoning import LONGEST, Question, only_computes, read_answer
 
 pytest.importorskip("reasoning_gym", reason="needs the extra 'tasks'")
 
@@ -122,8 +122,11 @@ def test_answers_that_are_programs_run_nowhere_else(task, tmp_path):
 
 
 def test_what_computes_only():
-    for text in ("[1, 2, '3']", "sqrt(2)*x**2 + C", "3 * (94 - 1) / 7", "A, B", "-1.5e3"):
-        assert only_computes(text)
+    for text in (
+        *("[1, 2, '3']", "sqrt(2)*x**2 + C", "3 * (94 - 1) / 7", "A, B", "-1.5e3"),
+        *("-X**5/7 - X**3/2 + C", "X**10 + X**9", "sin(x)**2 + cos(x)**2", "(9 - x**2)**(3/2)"),
+    ):
+        assert only_computes(text), text
     for text in (
         "open('x')",
         "a.b",
@@ -132,8 +135,26 @@ def test_what_computes_only():
         "open\\\n('x')",
         "open #\n('x')",
         "ｅｘｅｃ('1')",
+        *("9**9**9", "9**(9 + 9**9)", "(9**9)**9", "sqrt(9**9)**9", "9**-9**9", "x**999", "x = 9**9**9"),
     ):
-        assert not only_computes(text)
+        assert not only_computes(text), text
+
+
+@pytest.mark.parametrize("task", ["simple_integration", "polynomial_multiplication"])
+def test_right_answers_are_asked_about(task):
+    """A sum of powers was taken for a power of powers: a quarter of all right integrals scored 0."""
+    made = hunch.make(f"reasoning:{task}").unwrapped.tasks[0]
+    assert all(made.answers(made.question(number)) for number in range(100))
+
+
+def test_demonstrations_leave_out_answers_that_are_not_scored(monkeypatch):
+    """Some of intermediate_integration state an integral that was not computed."""
+    env = hunch.make("reasoning:intermediate_integration", demonstrations=1).unwrapped
+    [task] = env.tasks
+    questions = [Question(str(n), answer, {}) for n, answer in enumerate((None, "3*Integral(x, x)", "x**2"))]
+    monkeypatch.setattr(task, "question", questions.__getitem__)  # the tasks of a process are shared
+    env.questions, env.part = len(questions), "all"
+    assert env.examples[0][1] == ("x**2",)
 
 
 def test_answers_at_which_a_verifier_fails_score_0():

@@ -7,6 +7,7 @@ asked at all about an answer that could do more than compute: one that a model w
 
 from __future__ import annotations
 
+import ast
 import copy
 import inspect
 import math
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
 from textwrap import shorten
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
@@ -55,8 +56,10 @@ _FUNCTIONS: Final = frozenset(
 _CALL: Final = re.compile(r"([^\W\d]\w*)?\s*\(")
 _MORE: Final = re.compile(r"__|[\\#]|\.\s*[^\W\d]|[)\]}'\"]\s*\(")
 """What an expression does not need: names with two underscores, attributes, calls of results, comments."""
-_LARGE: Final = re.compile(r"!|\*\*[^*,;]*\*\*|\*\*[\s(+]*\d{3}|[*][\s(]*\d{8}")
-"""What would compute for minutes: factorials, powers of powers, exponents from 100, very long lists."""
+_LARGE: Final = re.compile(r"!|\*\*[\s(+]*\d{3}|[*][\s(]*\d{8}")
+"""What would compute for minutes, as powers of powers do: factorials, exponents from 100, very long lists."""
+_TWO_POWERS: Final = re.compile(r"\*\*[^*,;]*\*\*")
+"""Two powers that may belong together, in a text that cannot be read as an expression."""
 _MODULES: Final = (
     "reasoning_gym",
     *(
@@ -159,6 +162,12 @@ class Task:
         answer = item.get("answer")
         return Question(str(item["question"]).strip(), None if answer is None else str(answer), dict(item))
 
+    def answers(self, question: Question) -> bool:
+        """Return whether the task states an answer to a question that its verifier is asked about."""
+        if question.answer is None:
+            return False
+        return not self.evaluates or only_computes(question.answer)
+
     def score(self, answer: str, question: Question) -> float:
         """Return the verifier's score of an answer, 0 to 1; 0 for one that the verifier cannot read."""
         if len(answer) > LONGEST:
@@ -181,9 +190,33 @@ class Task:
 
 def only_computes(answer: str) -> bool:
     """Return whether an answer, read as Python, only computes with numbers, texts and lists, and shortly."""
-    if _MORE.search(answer) or _LARGE.search(answer):
+    if _MORE.search(answer) or _LARGE.search(answer) or _has_powers_of_powers(answer):
         return False
     return all(name in _FUNCTIONS for name in _CALL.findall(answer) if name)
+
+
+def _has_powers_of_powers(answer: str) -> bool:
+    """Return whether a power is in an exponent, or in a base that is a number; not in sums like x**3 + x."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expression = ast.parse(answer.strip(), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return bool(_TWO_POWERS.search(answer))
+    for node in ast.walk(expression):
+        if not _is_power(node):
+            continue
+        if any(map(_is_power, ast.walk(node.right))):
+            return True
+        in_base = list(ast.walk(node.left))
+        has_symbol = any(isinstance(part, ast.Name) and part.id not in _FUNCTIONS for part in in_base)
+        if any(map(_is_power, in_base)) and not has_symbol:
+            return True
+    return False
+
+
+def _is_power(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
 
 
 @cache
@@ -213,6 +246,9 @@ def read_answer(text: str, reading: Reading) -> str:
 class Demonstrations(Sequence[tuple[str, tuple[str, ...]]]):
     """Questions of a part with the answers of their tasks, drawn when they are asked for.
 
+    Left out are questions without an answer, and those whose answer is not scored: some of
+    ``intermediate_integration`` state an integral that was not computed.
+
     Args:
         env: The environment.
         most: Maximum number of demonstrations.
@@ -233,12 +269,12 @@ class Demonstrations(Sequence[tuple[str, tuple[str, ...]]]):
         """Take the tasks in turn, and of each its first questions of the part that state an answer."""
         if self._drawn is None:
             env = self.env
-            of_task = [env.of_part(task) for task in env.tasks]
+            of_task = [filter(task.answers, env.of_part(task)) for task in env.tasks]
             drawn: list[tuple[str, tuple[str, ...]]] = []
             while of_task and len(drawn) < self.most:
                 left = []
                 for questions in of_task:
-                    question = next((q for q in questions if q.answer is not None), None)
+                    question = next(questions, None)
                     if question is not None and len(drawn) < self.most:
                         drawn.append((env.shown(question), (env.written(question),)))
                         left.append(questions)
