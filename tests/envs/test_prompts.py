@@ -40,6 +40,18 @@ def test_an_answer_is_one_of_the_options_of_its_line(tmp_path: Path) -> None:
     ]
 
 
+def test_an_answer_of_null_is_none(tmp_path: Path) -> None:
+    """Tables that are written as JSON have null where a line has no answer: the text "None" is not right."""
+    file = tmp_path / "prompts.jsonl"
+    rows = [{"prompt": "A", "answer": None}, {"prompt": "A", "answer": None, "options": ["None", "b"]}]
+    for row in rows:
+        file.write_text(json.dumps(row) + "\n")
+        env = hunch.make("hunch/Prompts-v0", file=str(file))
+        env.reset(seed=0)
+        _, reward, terminated, _, info = env.step("None")
+        assert (reward, terminated, info["success"]) == (0.0, True, False)
+
+
 @pytest.mark.parametrize(
     ("rows", "why"),
     [

@@ -16,7 +16,7 @@ from hunch.core import HunchError, HunchWarning, State, Transition, UsageError, 
 from hunch.envs.base import Outcome, TextEnv
 from hunch.rl.dataset import as_episodes
 from hunch.rl.policy import Decision, Step
-from hunch.rl.rollout import Rollout
+from hunch.rl.rollout import Rollout, StoppedError
 from hunch.rl.world import world_of
 from hunch.roles import RewardSource
 from hunch.roles.prior.language import prompt
@@ -456,6 +456,7 @@ NOWHERE = "hf:/no/such/folder"
         (["rloo", "--group", "1"], "set group to at least 2"),
         (["grpo", "--lm", "openai:gpt-5"], "openai:gpt-5 has no weights to train here"),
         (["grpo", "--reference", "none"], "no reference"),
+        (["grpo", "--reference", "none", "--kl", "0", "--stop-kl", "9"], "set stop_kl to 0"),
         (["grpo", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
         (["grpo", "--ptx", "1"], "give both, or neither"),
         (["grpo", "--reward", "nothing:There"], "cannot be imported"),
@@ -555,6 +556,18 @@ def test_a_run_that_drifts_is_stopped(model):
     made = agent("grpo", model, group=4, episodes=8, max_tokens=4, stop_entropy=100.0)
     with pytest.raises(HunchError, match="less than stop_entropy, 100"):
         hunch.train(made, [Bed() for _ in range(4)], steps=80)
+
+
+def test_a_run_that_drifts_leaves_the_model_as_it_was_before_the_update(prompts):
+    folder = prompts.parent / "stopped"
+    envs = [hunch.make("hunch/Prompts-v0", file=str(prompts)) for _ in range(2)]
+    options = {"group": 2, "episodes": 2, "max_tokens": 4, "stop_entropy": 100.0}
+    with pytest.raises(StoppedError, match=r"Before update 1 .* keeps the model"):
+        hunch.train("grpo", envs, 8, lm=WALKS, out=folder, **options)
+    kept = hunch.load(folder).agent
+    assert kept.learner.updates == 0
+    saved = lm.trainable(f"hf:{folder}").state_dict()
+    assert all(torch.equal(weight, saved[name]) for name, weight in kept.lm.state_dict().items())
 
 
 def test_a_text_that_does_not_fit_is_refused(model, tmp_path):

@@ -18,6 +18,7 @@ from hunch.rl.listed import ListedPolicy  # noqa: E402
 from hunch.rl.policy import Decision, Step  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient  # noqa: E402
 from hunch.rl.preference_losses import dpo, kto, log_ratios  # noqa: E402
+from hunch.rl.rollout import StoppedError  # noqa: E402
 from hunch.rl.settings import UpdateConfig  # noqa: E402
 
 
@@ -367,9 +368,11 @@ def test_a_policy_that_drifts_is_stopped_before_the_update():
     assert surprise == pytest.approx(-np.mean(recorded), abs=1e-5)
     PolicyGradient(policy, replace(kept, stop_entropy=surprise - 0.01)).update(drawn, rng)
     before = policy.scores.detach().clone()
-    with pytest.raises(HunchError, match=r"Before update 1 the entropy is .* so the run was stopped"):
-        PolicyGradient(policy, replace(kept, stop_entropy=surprise + 0.01)).update(drawn, rng)
+    learner = PolicyGradient(policy, replace(kept, stop_entropy=surprise + 0.01))
+    with pytest.raises(StoppedError, match=r"Before update 1 the entropy is .* so the run was stopped"):
+        learner.update(drawn, rng)
     assert torch.equal(policy.scores, before)
+    assert learner.updates == 0
 
 
 def test_the_share_of_clipped_actions():

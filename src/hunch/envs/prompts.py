@@ -78,7 +78,8 @@ class Prompts(TextEnv):
 
     def _move(self, action: str) -> Outcome:
         self.over = True
-        right = "answer" in self.row and action.strip() == str(self.row["answer"]).strip()
+        answer = self.row.get("answer")  # null is none, as tables that are written as JSON have it
+        right = answer is not None and action.strip() == str(answer).strip()
         return Outcome("", options_of(self.row), float(right), terminated=True, success=right)
 
     def _raw(self) -> Any:
@@ -163,7 +164,7 @@ def _check_options(row: Mapping[str, Any], where: str) -> None:
     are_texts = isinstance(options, list) and all(isinstance(option, str) and option for option in options)
     if not are_texts or len(options) < 2 or len(set(options)) < len(options):
         raise UsageError(f"{where} has options that are not at least two different texts.")
-    if "answer" in row and str(row["answer"]) not in options:
+    if row.get("answer") is not None and str(row["answer"]) not in options:
         raise UsageError(f"{where} has an answer that is not among its options: {row['answer']!r}.")
 
 

@@ -44,6 +44,7 @@ from torch import Tensor, nn
 from hunch.core import HunchError, IntArray, State, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, Advantage, anchors, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
+from hunch.rl.rollout import StoppedError
 from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
 
@@ -528,22 +529,30 @@ class PolicyGradient:
         The weights are then those from before this update.
 
         Raises:
-            HunchError: if the KL divergence exceeds ``stop_kl``, or the entropy is below ``stop_entropy``.
+            StoppedError: if the KL divergence exceeds ``stop_kl``, or the entropy is below ``stop_entropy``.
         """
         c = self.config
-        advice = "Lower learning_rate, or raise kl or entropy; the last checkpoint and the best are kept."
+        advice = (
+            "Lower learning_rate, or raise kl or entropy; a run's folder keeps the model as it was before "
+            "this update."
+        )
+        problem = ""
         if c.stop_kl and batch.reference_log_ratio is not None:
             kl = float(batch.reference_log_ratio.sum(1).mean())  # (n, tokens) -> (n,) -> scalar
             if kl > c.stop_kl:
-                raise HunchError(
-                    f"Before update {self.updates} the KL divergence from the reference is {kl:.3g} nats per "
-                    f"answer, more than stop_kl, {c.stop_kl:g}, so the run was stopped. {advice}"
+                problem = (
+                    f"the KL divergence from the reference is {kl:.3g} nats per answer, more than stop_kl, "
+                    f"{c.stop_kl:g}"
                 )
-        if c.stop_entropy and batch.surprise < c.stop_entropy:
-            raise HunchError(
-                f"Before update {self.updates} the entropy is {batch.surprise:.3g} nats per token, less than "
-                f"stop_entropy, {c.stop_entropy:g}, so the run was stopped. {advice}"
+        if not problem and c.stop_entropy and batch.surprise < c.stop_entropy:
+            problem = (
+                f"the entropy is {batch.surprise:.3g} nats per token, less than stop_entropy, "
+                f"{c.stop_entropy:g}"
             )
+        if problem:
+            number = self.updates
+            self.updates -= 1  # it was not made, and the run is saved now
+            raise StoppedError(f"Before update {number} {problem}, so the run was stopped. {advice}")
 
     # ---- step 3, and checkpoints --------------------------------------------------------------------------
 

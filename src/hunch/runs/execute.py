@@ -21,7 +21,7 @@ from hunch.lm.base import LanguageModel, threads
 from hunch.lm.budget import Budget, Ledger
 from hunch.lm.tally import Tally
 from hunch.rl.dataset import without_raw
-from hunch.rl.rollout import Rollout
+from hunch.rl.rollout import Rollout, StoppedError
 from hunch.runs import loop
 from hunch.runs.boards import Boards
 from hunch.runs.callbacks import NOBODY, Watch
@@ -160,7 +160,12 @@ def _run(
             resume(training, folder)
         if folder:
             training.boards = Boards(folder.path, training.steps, resolved.boards)
-        stopped = loop.run(training, places.evaluation, watch)
+        try:
+            stopped = loop.run(training, places.evaluation, watch)
+        except StoppedError:
+            if folder:  # the loop has saved the agent, which is sound
+                agent.export(folder.path / MODEL)
+            raise
         result = training.result(stopped)
         if folder:
             agent.export(folder.path / MODEL)

@@ -184,9 +184,10 @@ class WritingAgent(TextAgent):
         if cls.compares(config) and config.group < 2:
             raise UsageError("The advantage compares the answers of a group: set group to at least 2.")
         if isinstance(config, RegularisedConfig):
-            if (config.kl or config.kl_aim) and config.reference == "none":
+            if (config.kl or config.kl_aim or config.stop_kl) and config.reference == "none":
+                which = "kl" if config.kl or config.kl_aim else "stop_kl"
                 raise UsageError(
-                    "There is no reference from which a divergence could be measured: set kl to 0."
+                    f"There is no reference from which a divergence could be measured: set {which} to 0."
                 )
             if config.kl_aim and not config.kl:
                 raise UsageError("kl_aim adapts the weight kl, which must be above 0 at the start.")
