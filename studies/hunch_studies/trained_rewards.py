@@ -38,6 +38,7 @@ from hunch_studies.study import Part, Scale, kept, runs_of
 PAIRS: Final = 600
 """Pairs of texts to which a reward model is fitted."""
 STREAMS: Final = 32
+SHRINK: Final = 3e-3
 REQUESTS: Final = 100
 """Held-out requests, to each of which the untrained model writes."""
 TEXTS: Final = 16
@@ -52,7 +53,10 @@ FIRST_SEED: Final = 10_000
 """Seed of the first request; the evaluations of runs draw others."""
 UNTRAINED: Final = "untrained"
 FITTED: Final = "by comparisons"
+HARDLY_SHRUNK: Final = "by comparisons, head hardly shrunk"
 SHUFFLED: Final = "by shuffled comparisons"
+MODELS: Final = (FITTED, HARDLY_SHRUNK, SHUFFLED)
+"""The arms with a reward model."""
 
 
 # ---- texts of the untrained model, and their rewards -------------------------------------------------------
@@ -140,6 +144,8 @@ def selection(title: str, env: str, model: str, scale: Scale) -> Part:
     steps = -(-steps // STREAMS) * STREAMS
     arms = (
         Arm(FITTED, run("best-of-n", select, steps)),
+        # The weight that suits models of under a million weights.
+        Arm(HARDLY_SHRUNK, run("best-of-n", replace(select, shrink=SHRINK), steps)),
         Arm(SHUFFLED, run("best-of-n", replace(select, labels="shuffled"), steps)),
         Arm(UNTRAINED, run("grpo", alone, STREAMS)),
     )
@@ -168,60 +174,68 @@ def collect(folder: Path, file: Path) -> None:
         label: [
             run for run in sorted((folder / folder_name(label)).glob("seed-*")) if finished(run) is not None
         ]
-        for label in (FITTED, SHUFFLED, UNTRAINED)
+        for label in (*MODELS, UNTRAINED)
     }
     (written,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], pool)
     texts = {name: written[name] for name in ("requests", "texts", "gold")}
     measure = partial(learned, requests=texts["requests"], texts=texts["texts"])
     by_arm = {}
-    for label in (FITTED, SHUFFLED):
+    for label in MODELS:
         rows = kept(folder / "learned.jsonl", [(str(run),) for run in runs[label]], measure)
-        if rows:
-            by_arm[label] = [{name: row[name] for name in ("learned", "accuracy")} for row in rows]
+        by_arm[label] = {
+            run.name.removeprefix("seed-"): {name: row[name] for name in ("learned", "accuracy")}
+            for run, row in zip(runs[label], rows, strict=True)
+        }
     write_atomically(file, json.dumps({**texts, "by_arm": by_arm}).encode())
 
 
-def tabulated(gold: FloatArray, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def tabulated(gold: FloatArray, by_arm: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """Return the gold and the learned reward of the best of n texts, in Markdown.
 
     Args:
         gold: Gold rewards, shape (requests, texts).
-        by_arm: Of each arm and seed what :func:`learned` returns.
+        by_arm: By arm and seed what :func:`learned` returns; the leads are those of the first arm.
     """
-    shuffled_too = SHUFFLED in by_arm
-    lines = []
-    chosen = {
-        label: np.array([[best_of(n, np.array(row["learned"]), gold) for n in CHOICES] for row in rows])
+    rewards_of = {
+        label: {seed: np.array(row["learned"]) for seed, row in rows.items()}
         for label, rows in by_arm.items()
-    }  # by arm: gold of the choice, (seeds, numbers of texts)
-    for place, n in enumerate(CHOICES):
-        fitted = chosen[FITTED][:, place]  # (seeds,)
-        shuffled = chosen[SHUFFLED][:, place] if shuffled_too else None
-        proxies = [best_of(n, np.array(row["learned"]), np.array(row["learned"])) for row in by_arm[FITTED]]
-        lines.append(
-            (
-                n,
-                f"{log(n) - (n - 1) / n:.2f}",
-                over_seeds(fitted.tolist()),
-                over_seeds(shuffled.tolist()) if shuffled is not None else "",
-                f"{best_of(n, gold, gold):.2f}",
-                over_seeds(proxies),
-                over_pairs((fitted - chosen[FITTED][:, 0]).tolist()).short(),
-                over_pairs((fitted - shuffled).tolist()).short() if shuffled is not None else "",
-            )
-        )
-    head = (
-        "best of | KL at most, nats | gold, by the reward model | by shuffled comparisons | by gold itself | "
-        "learned reward | lead over one text | lead over shuffled comparisons"
+        if rows
+    }  # by arm and seed, (requests, texts)
+    fitted = rewards_of[FITTED]
+
+    lines = []
+    for n in CHOICES:
+        of_seeds = [best_of(n, rewards, gold) for rewards in fitted.values()]
+        proxies = [best_of(n, rewards, rewards) for rewards in fitted.values()]
+        lead = over_pairs([of_seed - best_of(1, gold, gold) for of_seed in of_seeds]).short()
+        kl = f"{log(n) - (n - 1) / n:.2f}"
+        by_gold = f"{best_of(n, gold, gold):.2f}"
+        lines.append((n, kl, over_seeds(of_seeds), lead, by_gold, over_seeds(proxies)))
+    head = "best of | KL at most, nats | gold | lead over one text | gold, chosen by gold | learned reward"
+
+    most = CHOICES[-1]
+    models = []
+    for label, rewards_of_seeds in rewards_of.items():
+        accuracy = [row["accuracy"] for row in by_arm[label].values()]
+        fits = [correlation(rewards, gold) for rewards in rewards_of_seeds.values()]
+        of_seeds = [best_of(most, rewards, gold) for rewards in rewards_of_seeds.values()]
+        behind = [
+            best_of(most, fitted[seed], gold) - best_of(most, rewards, gold)
+            for seed, rewards in rewards_of_seeds.items()
+            if seed in fitted
+        ]
+        lead = "" if label == FITTED else over_pairs(behind).short()
+        figures = (over_seeds(accuracy), over_seeds(fits), over_seeds(of_seeds), lead)
+        models.append((label, len(rewards_of_seeds), *figures))
+    of_models = (
+        "reward model | seeds | held-out comparisons predicted | correlation with gold | "
+        f"gold of best of {most} | lead of the first"
     )
-    agree = {label: over_seeds([row["accuracy"] for row in rows]) for label, rows in by_arm.items()}
-    ranks = over_seeds([correlation(np.array(row["learned"]), gold) for row in by_arm[FITTED]])
     explained = (
         f"On {gold.shape[0]:,} held-out requests with {gold.shape[1]} texts each, the same for all seeds. "
-        f"Share of held-out comparisons that a reward model predicts: {agree[FITTED]}; fitted to shuffled "
-        f"ones {agree.get(SHUFFLED, 'has not run')}. Correlation of learned and gold reward: {ranks}."
+        f"First the reward model {FITTED!r}, for each number of texts."
     )
-    return "\n\n".join([explained, table_of(head, lines)])
+    return "\n\n".join([explained, table_of(head, lines), table_of(of_models, models)])
 
 
 def correlation(learned: FloatArray, gold: FloatArray) -> float:

@@ -11,7 +11,7 @@ import pytest
 from hunch.runs.execute import execute
 from hunch_studies import trained_rewards
 from hunch_studies.study import Scale
-from hunch_studies.trained_rewards import FITTED, SHUFFLED, best_of, tabulated
+from hunch_studies.trained_rewards import FITTED, SHUFFLED, UNTRAINED, best_of, tabulated
 
 TINY = "scratch?width=16&layers=1&vocabulary=64"
 
@@ -28,10 +28,12 @@ def test_the_best_of_n_is_the_mean_over_all_draws(n):
 def test_a_reward_model_that_is_gold_chooses_as_gold_does():
     gold = np.random.default_rng(0).normal(size=(10, 16))
     row = {"learned": gold.tolist(), "accuracy": 1.0}
-    lines = tabulated(gold, {FITTED: [row] * 2, SHUFFLED: [row] * 2}).splitlines()
+    lines = tabulated(gold, {FITTED: {"0": row, "1": row}, SHUFFLED: {"1": row}}).splitlines()
     best = next(line for line in lines if line.startswith("| 16"))
     cells = [cell.strip() for cell in best.strip("|").split("|")]
     assert cells[2].startswith(cells[4])
+    shuffled = next(line for line in lines if line.startswith(f"| {SHUFFLED}"))
+    assert shuffled.strip("| ").endswith("0.00")
 
 
 def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
@@ -40,7 +42,7 @@ def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(trained_rewards, "REQUESTS", 4)
     part = trained_rewards.selection("Reviews", "hunch/Reviews-v0", TINY, Scale(seeds=1, share=0.02))
     for arm in part.arms:
-        if arm.label != SHUFFLED:
+        if arm.label in (FITTED, UNTRAINED):
             execute(arm.at(0), tmp_path / arm.folder / "seed-0")
     file = tmp_path / "rewards.json"
     trained_rewards.collect(tmp_path, file)
@@ -48,5 +50,5 @@ def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
     trained_rewards.collect(tmp_path, file)
     assert file.read_bytes() == first
     rows = json.loads(first)
-    assert np.shape(rows["gold"]) == np.shape(rows["by_arm"][FITTED][0]["learned"]) == (4, 16)
-    assert "has not run" in trained_rewards.recorded(file)
+    assert np.shape(rows["gold"]) == np.shape(rows["by_arm"][FITTED]["0"]["learned"]) == (4, 16)
+    assert SHUFFLED not in trained_rewards.recorded(file)
