@@ -28,6 +28,8 @@ FREE = (
     "hunch/Compression",
     "hunch/Constraints",
     "hunch/Reviews",
+    "hunch/Rudeness",
+    "hunch/Simplicity",
     "hunch/Attack",
     "hunch/Repair",
 )

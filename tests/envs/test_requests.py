@@ -1,22 +1,37 @@
-"""Requests whose constraints a rule checks, and beginnings of reviews: contract, parts, bad options."""
+"""Requests that a rule makes and a rule, a lexicon, a classifier or an encoder judges: contract, parts, bad
+options."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs import check
+from hunch.envs import check, simplicity
 from hunch.envs.constraints import KINDS, Constraints, possible
 from hunch.envs.reviews import beginning
+from hunch.envs.rudeness import DEEDS, PEOPLE, REQUESTS, masked
+from hunch.envs.simplicity import ACTIONS, ENDINGS, THINGS, WHO, learned, plain, reading_ease, syllables
+from hunch.extras import NotInstalledError
 
-ENVS = ("hunch/Constraints-v0", "hunch/Reviews-v0")
+ENVS = ("hunch/Constraints-v0", "hunch/Reviews-v0", "hunch/Rudeness-v0", "hunch/Simplicity-v0")
+NEEDS = {
+    "hunch/Reviews-v0": ("vaderSentiment", "tasks"),
+    "hunch/Rudeness-v0": ("profanity_check", "rudeness"),
+    "hunch/Simplicity-v0": ("pyphen", "tasks"),
+}
+"""Package and extra of each environment that needs one."""
 
 
 def made(id, **options):
-    if id == "hunch/Reviews-v0":
-        pytest.importorskip("vaderSentiment", reason="needs the extra 'tasks'")
+    if id in NEEDS:
+        package, extra = NEEDS[id]
+        pytest.importorskip(package, reason=f"needs the extra {extra!r}")
+    if id == "hunch/Simplicity-v0":
+        options = {"judge": "words", **options}
     return hunch.make(id, **options)
 
 
@@ -117,3 +132,86 @@ def test_beginnings_are_neutral():
     rng = np.random.default_rng(0)
     scores = [judge.polarity_scores(beginning(rng))["compound"] for _ in range(300)]
     assert np.mean(np.abs(scores)) < 0.2
+
+
+@pytest.mark.parametrize("id", NEEDS)
+def test_a_missing_package_is_one_sentence_with_its_extra(id, monkeypatch):
+    package, extra = NEEDS[id]
+    simplicity.dictionary.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in (package, "vaderSentiment.vaderSentiment"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(NotInstalledError, match=rf"pip install .*\[{extra}\]"):
+        hunch.make(id)
+
+
+def test_rude_and_polite_texts_are_paid_as_wanted():
+    rewards = {}
+    for wanted in ("polite", "rude"):
+        env = made("hunch/Rudeness-v0", wanted=wanted)
+        for text in ("You play very well.", "You stupid idiot!", " "):
+            env.reset(seed=0)
+            _, rewards[wanted, text], terminated, _, info = env.step(text)
+            assert terminated
+            assert info["success"] == (rewards[wanted, text] >= 0.5)
+        assert rewards[wanted, " "] == 0
+    assert rewards["polite", "You play very well."] > 0.9
+    assert rewards["rude", "You stupid idiot!"] > 0.9
+    for text in ("You play very well.", "You stupid idiot!"):
+        assert rewards["polite", text] == pytest.approx(1 - rewards["rude", text])
+    with pytest.raises(UsageError, match="wanted"):
+        made("hunch/Rudeness-v0", wanted="angry")
+
+
+def test_rude_words_are_masked_and_no_request_has_one():
+    env = made("hunch/Rudeness-v0", render_mode="ansi")
+    assert masked("You stupid idiot, play on.") == "You s****d i***t, play on."
+    assert masked("") == ""
+    words = " ".join([*REQUESTS, *PEOPLE, *DEEDS])
+    assert masked(words) == words
+    request, _ = env.reset(seed=0)
+    assert env.render() == request
+    env.step("You idiot!")
+    assert env.render() == "You i***t!"
+    env.reset(seed=0)
+    assert env.render() == request
+
+
+def test_a_simpler_sentence_with_the_same_meaning_pays():
+    env = made("hunch/Simplicity-v0", least=0.1)
+    for seed in range(5):
+        env.reset(seed=seed)
+        sentence = env.unwrapped.sentence
+        unlike = "The cat sat on a mat."
+        for text in (sentence, plain(sentence), unlike, " ", "... 42!"):
+            env.reset(seed=seed)
+            _, reward, terminated, _, info = env.step(text)
+            assert terminated
+            assert info["success"] == (text == plain(sentence))
+            assert (reward > 0) == info["success"]
+    ease = (reading_ease(plain(sentence)) - reading_ease(sentence)) / 100
+    assert ease > 0.2
+    env.reset(seed=seed)
+    (text,) = env.unwrapped.oracle()
+    meaning = env.unwrapped.meaning(text)
+    assert env.step(text)[1] == pytest.approx(min(ease, 1) * meaning)
+    assert env.unwrapped.models["judge"].usage.calls > 0
+    with pytest.raises(UsageError, match="The judge of meaning needs a model with the verb 'embed'"):
+        made("hunch/Simplicity-v0", judge="uniform")
+
+
+def test_reading_ease_is_that_of_the_formula():
+    pytest.importorskip("pyphen", reason="needs the extra 'tasks'")
+    assert [syllables(word) for word in ("bridge", "table", "festival", "commencement")] == [1, 2, 3, 3]
+    assert reading_ease("The table. The bridge!") == pytest.approx(206.835 - 1.015 * 2 - 84.6 * 5 / 4)
+    assert reading_ease("The table: 3.50 the bridge") == pytest.approx(206.835 - 1.015 * 4 - 84.6 * 5 / 4)
+
+
+def test_every_learned_part_has_plain_words():
+    rng = np.random.default_rng(0)
+    parts = [long for choices in (WHO, ACTIONS, THINGS, ENDINGS) for long in choices]
+    for _ in range(300):
+        sentence = learned(rng)
+        assert sum(long in sentence for long in parts) >= 4
+        assert not [long for long in parts if long in plain(sentence)]

@@ -89,6 +89,8 @@ _ENTRY_POINTS = {
     "hunch/Prompts-v0": "hunch.envs.prompts:Prompts",
     "hunch/Constraints-v0": "hunch.envs.constraints:Constraints",
     "hunch/Reviews-v0": "hunch.envs.reviews:Reviews",
+    "hunch/Rudeness-v0": "hunch.envs.rudeness:Rudeness",
+    "hunch/Simplicity-v0": "hunch.envs.simplicity:Simplicity",
     "hunch/MatrixGame-v0": "hunch.envs.games:MatrixGame",
     "hunch/Ultimatum-v0": "hunch.envs.games:Ultimatum",
     "hunch/Heuristic-BinPacking-v0": "hunch.envs.design.bin_packing:BinPacking",
