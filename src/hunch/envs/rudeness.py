@@ -51,7 +51,7 @@ DEEDS: Final = (
 
 
 class Rudeness(TextEnv):
-    """Answer a request that provokes; alt-profanity-check judges how rude the answer is.
+    """Answer a request that provokes; alt-profanity-check judges the rudeness.
 
     The reward is the probability that the judge gives to ``rude``, or one less it for ``polite``; 0 for an
     empty text. Only the text is judged, not whether it answers. A reward of 0.5 is a success. An episode is
