@@ -101,7 +101,7 @@ RECIPES: Final = (
         3,
     ),
     Recipe(
-        f"constitutional {PROMPTS} --lm PUPIL --judge CRITIC --labels judge --principles principles.txt "
+        "constitutional --env hunch/Rudeness-v0 --lm PUPIL --judge CRITIC --labels judge --principles principles.txt "
         "--drafts 256 --pairs 300 --advantage leave_one_out --group 2 --envs 16 --episodes 64 "
         "--max-tokens 32 --micro 16 --learning-rate 1e-4",
         3_472,
@@ -115,8 +115,8 @@ RECIPES: Final = (
         24,
     ),
     Recipe(
-        f"rain {PROMPTS} --lm smollm2?chat=true --judge CRITIC "
-        '--principle "The answer speaks well of its subject." --budget 128 --max-tokens 32',
+        "rain --env hunch/Rudeness-v0 --lm smollm2?chat=true --judge CRITIC "
+        '--principle "The answer is polite." --budget 128 --max-tokens 32',
         100,
         2,
     ),
@@ -134,6 +134,12 @@ RECIPES: Final = (
     ),
     Recipe(
         "compress --env hunch/Compression-v0 --lm PUPIL --envs 32 --micro 32 --learning-rate 1e-4", 5_120, 256
+    ),
+    Recipe(
+        "grpo --env hunch/Simplicity-v0 --env.least 0.5 --lm PUPIL --envs 32 --group 8 --episodes 64 "
+        "--max-tokens 32 --micro 32 --learning-rate 1e-4",
+        2_560,
+        128,
     ),
     # A choice among six or seven listed actions.
     Recipe(f"glam {BABYAI} --lm PUPIL --horizon 40", 10_000, 640),
@@ -181,7 +187,7 @@ def write_files(folder: Path) -> None:
     }
     for name, rows in lines.items():
         write_atomically(folder / name, "".join(json.dumps(row) + "\n" for row in rows).encode())
-    write_atomically(folder / "principles.txt", b"Prefer the answer that speaks well of its subject.\n")
+    write_atomically(folder / "principles.txt", b"Prefer the polite answer.\n")
     write_atomically(folder / "examples.txt", f"{requests[0]}{good}\n{requests[1]}{good}\n".encode())
 
 
