@@ -101,9 +101,9 @@ RECIPES: Final = (
         3,
     ),
     Recipe(
-        "constitutional --env hunch/Rudeness-v0 --lm PUPIL --judge CRITIC --labels judge --principles principles.txt "
-        "--drafts 256 --pairs 300 --advantage leave_one_out --group 2 --envs 16 --episodes 64 "
-        "--max-tokens 32 --micro 16 --learning-rate 1e-4",
+        "constitutional --env hunch/Rudeness-v0 --lm PUPIL --judge CRITIC --labels judge "
+        "--principles principles.txt --drafts 256 --pairs 300 --advantage leave_one_out --group 2 --envs 16 "
+        "--episodes 64 --max-tokens 32 --micro 16 --learning-rate 1e-4",
         3_472,
         160,
         {"--drafts": "16", "--pairs": "8", "--episodes": "32"},
