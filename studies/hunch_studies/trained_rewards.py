@@ -38,7 +38,7 @@ from hunch_studies.study import Part, Scale, kept, runs_of
 PAIRS: Final = 600
 """Pairs of texts to which a reward model is fitted."""
 STREAMS: Final = 32
-SHRINK: Final = 3e-3
+HEAD_L2: Final = 3e-3
 REQUESTS: Final = 100
 """Held-out requests, to each of which the untrained model writes."""
 TEXTS: Final = 16
@@ -145,7 +145,7 @@ def selection(title: str, env: str, model: str, scale: Scale) -> Part:
     arms = (
         Arm(FITTED, run("best-of-n", select, steps)),
         # The weight that suits models of under a million weights.
-        Arm(HARDLY_SHRUNK, run("best-of-n", replace(select, shrink=SHRINK), steps)),
+        Arm(HARDLY_SHRUNK, run("best-of-n", replace(select, head_l2=HEAD_L2), steps)),
         Arm(SHUFFLED, run("best-of-n", replace(select, labels="shuffled"), steps)),
         Arm(UNTRAINED, run("grpo", alone, STREAMS)),
     )

@@ -20,7 +20,7 @@ from hunch import lm
 from hunch.methods.tune.offline_rlhf import levels_of, preference_pairs
 from hunch.methods.tune.recorded import Example
 from hunch.rl.preference_losses import pairs as pair_loss
-from hunch.roles.reward.model import SHRINKS, RewardModel, best_shrink, head_weights
+from hunch.roles.reward.model import FOLDS, HEAD_L2S, Member, RewardModel, best_head_l2, head_weights
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled
 from hunch.roles.reward.settings import RewardModelConfig
 from hunch.runs.execute import RunConfig, execute
@@ -197,8 +197,10 @@ def test_a_run_with_rounds_fits_the_reward_model_in_each(renew, tmp_path):
     assert fits[1]["pairs"] > fits[0]["pairs"], "the second fit has the pairs of both rounds"
 
 
-@pytest.mark.parametrize(("pairs", "features", "least"), [(60, 400, 0.3), (2_000, 10, 0.0)])
-def test_a_head_with_more_features_than_pairs_is_shrunk(pairs, features, least):
+@pytest.mark.parametrize(
+    ("pairs", "features", "allowed"), [(60, 400, HEAD_L2S[2:]), (2_000, 10, HEAD_L2S[:3])]
+)
+def test_a_head_with_more_features_than_pairs_is_shrunk(pairs, features, allowed):
     """One feature of many decides, with noise; the chosen weight predicts other pairs well."""
     torch.manual_seed(0)
     first, second = torch.randn(2, 2 * pairs, features)
@@ -206,12 +208,35 @@ def test_a_head_with_more_features_than_pairs_is_shrunk(pairs, features, least):
     shares = torch.bernoulli(right)
     fitted, others = slice(0, pairs), slice(pairs, None)
 
-    chosen = best_shrink(first[fitted], second[fitted], shares[fitted])
+    fold = torch.arange(pairs) % FOLDS
+    chosen = best_head_l2(first[fitted], second[fitted], shares[fitted], fold)
     losses = {
-        shrink: float(pair_loss(first[others] @ weights, second[others] @ weights, shares[others]))
-        for shrink in SHRINKS
-        for weights in [head_weights(first[fitted], second[fitted], shares[fitted], shrink)]
+        weight: float(pair_loss(first[others] @ weights, second[others] @ weights, shares[others]))
+        for weight in HEAD_L2S
+        for weights in [head_weights(first[fitted], second[fitted], shares[fitted], weight)]
     }
 
-    assert chosen >= least
+    assert chosen in allowed
     assert losses[chosen] <= 1.05 * min(losses.values())
+
+
+@pytest.mark.parametrize("reward_epochs", [0, 2])
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3], [3, 1, 1, 2]], ids=["each", "drawn"])
+def test_a_fit_returns_the_rewards_that_the_model_then_gives(rows, reward_epochs):
+    """Both texts of a pair stand side by side; pairs that were not fitted have rewards, too."""
+    pairs = [Compared(ASKED, GOOD, BAD, 1.0), Compared(ASKED, BAD, "serve", 0.0)] * 3
+    member = Member(SCRATCH)
+    member.begin(0)
+    config = RewardModelConfig(reward_epochs=reward_epochs)
+    rewards = member.fit(pairs, np.array(rows), config, np.random.default_rng(0))
+    texts = [text for pair in pairs for text in (pair.first, pair.second)]
+    with torch.no_grad():
+        again = member([ASKED] * len(texts), texts)
+    np.testing.assert_allclose(rewards, again, atol=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_a_few_pairs_are_enough_to_choose_the_weight_of_the_head(pairs):
+    first, second = torch.randn(2, pairs, 5, generator=torch.Generator().manual_seed(0))
+    shares = torch.ones(pairs)
+    assert best_head_l2(first, second, shares, torch.arange(pairs) % FOLDS) in HEAD_L2S

@@ -341,4 +341,4 @@ def _without_gaps(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple
     The last positions of several rows are a view with gaps, for which torch would multiply row by row, with a
     copy of the output weights for each row.
     """
-    return (inputs[0].contiguous(), *inputs[1:])
+    return tuple(given.contiguous() for given in inputs)

@@ -374,7 +374,7 @@ class Trainable(Weights, Metered, ABC):
         if torch.is_grad_enabled() and not self._recomputed:
             log_probs, entropy = _log_probs_and_entropy(token_logits, tokens, self.ends, limited)  # (n, T)
         else:
-            # What is kept is larger here than in all layers together: several copies of the vocabulary.
+            # A few texts at a time: several copies of the vocabulary are larger than all layers together.
             compute = _log_probs_and_entropy
             if torch.is_grad_enabled():
                 compute = partial(_computed_again, _log_probs_and_entropy)

@@ -2,7 +2,8 @@
 
     pairs   <- texts that answer the same prompt, and which one is preferred
     r       <- w . (the state that predicts the text's end, the sum of all states, the text's log-likelihood)
-    descend on  -log sigmoid(r(preferred) - r(other)):  w until convergence, then all weights for some passes
+    descend on  -log sigmoid(r(preferred) - r(other)) + centre (r(preferred) + r(other))^2:
+                w until convergence, with + l2 |w|^2;  then all weights for some passes
     r       <- r - its mean over all texts of the pairs
 
 Fitting the head first, and then all weights, preserves the pretrained features (Kumar et al.,
@@ -56,10 +57,10 @@ BATCH = 64
 """Pairs per update (InstructGPT)."""
 CENTRE = 0.01
 """Weight of the squared sum of a pair's rewards, which keeps both near 0 (Eisenstein et al., 2024)."""
-SHRINK = 3e-3
+HEAD_L2 = 3e-3
 """Weight of the squared length of the head, over standardised features, for small models (our choice)."""
-SHRINKS = (3e-3, 3e-2, 3e-1, 3.0, 30.0)
-"""Weights among which cross-validation chooses."""
+HEAD_L2S = (3e-3, 3e-2, 3e-1, 3.0, 30.0)
+"""Weights among which cross-validation chooses for large models."""
 FOLDS = 5
 """Parts of the pairs in cross-validation; each is held out once."""
 
@@ -307,7 +308,8 @@ class Member:
     def _features(self, prompts: Sequence[Prompt], texts: Sequence[Written]) -> Tensor:
         """Return what the head reads of each text, shape (n, 2 * dim + 1).
 
-        The hidden state after the text, the sum of those after each token, and log p(text | prompt).
+        The hidden state that predicts the text's end, the sum of those that predict its tokens, and
+        log p(text | prompt).
         """
         read = self.lm.evaluate(prompts, texts)  # states (n, T, dim), logprobs and mask (n, T)
         last_token = read.mask.sum(1) - 1  # (n,)
@@ -323,7 +325,7 @@ class Member:
         config: RewardModelConfig,
         rng: np.random.Generator,
     ) -> Tensor:
-        """Fit the initial weights to some of n pairs: the head first, and then all weights.
+        """Fit the initial weights to some of n pairs, the head first; return the rewards of all pairs' texts.
 
         Args:
             pairs: All pairs.
@@ -338,17 +340,19 @@ class Member:
         # Side by side, two texts share the prompt, which is then read once.
         prompts = [prompt for pair in pairs for prompt in [transcript(pair.state)] * 2]  # 2 n
         texts = [text for pair in pairs for text in (pair.first, pair.second)]  # 2 n
+        fitted = [pairs[row] for row in rows]  # m
         known = []
-        for prompt, text in zip(prompts, texts, strict=True):
-            known += [text_of(prompt), text]
-        self.lm.take(known)  # a growing vocabulary adds their words
+        for pair in fitted:
+            known += [text_of(transcript(pair.state)), pair.first, pair.second]
+        self.lm.take(known)  # a growing vocabulary adds the words of the fitted pairs
         written = self.lm.as_written(prompts, texts)
-        shares = torch.tensor([pairs[row].share for row in rows])  # (m,): preference for the first text
+        shares = torch.tensor([pair.share for pair in fitted])  # (m,): preference for the first text
 
         # 1. The head on the features of the model as it is.
         features = self._features_of_all(prompts, written)  # (2 n, features)
         first, second = features[2 * rows], features[2 * rows + 1]  # (m, features) each
-        self._fit_head(first, second, shares.to(features.device), config.shrink)
+        fold = torch.as_tensor(rows % FOLDS)  # (m,): equal rows are held out together
+        self._fit_head(first, second, shares.to(features.device), fold.to(features.device), config.head_l2)
 
         # 2. All weights: step down the gradient of
         #    - mean [ p log sigmoid(r_1 - r_2) + (1 - p) log sigmoid(r_2 - r_1) ] + CENTRE mean (r_1 + r_2)^2
@@ -358,7 +362,8 @@ class Member:
         for _ in range(config.reward_epochs):
             minibatches += list(cut(rng.permutation(len(rows)), BATCH))
         for number, batch in enumerate(minibatches):
-            both = [place for row in rows[batch] for place in (2 * row, 2 * row + 1)]
+            pairs_of_batch = rows[batch]
+            both = [place for pair_place in pairs_of_batch for place in (2 * pair_place, 2 * pair_place + 1)]
             read = self._features([prompts[i] for i in both], [written[i] for i in both])
             rewards = self.head(read)[:, 0].cpu()  # (2 batch,)
             loss = pair_loss(rewards[0::2], rewards[1::2], shares[batch], CENTRE)
@@ -376,23 +381,26 @@ class Member:
             batches = zip(cut(prompts, TOGETHER), cut(texts, TOGETHER), strict=True)
             return torch.cat([self._features(*few) for few in batches])
 
-    def _fit_head(self, first: Tensor, second: Tensor, shares: Tensor, shrink: float | None) -> None:
+    def _fit_head(
+        self, first: Tensor, second: Tensor, shares: Tensor, fold: Tensor, head_l2: float | None
+    ) -> None:
         """Fit the head to pairs.
 
         Args:
             first: Features of the first text of each pair, shape (m, features).
             second: The same of the second texts.
             shares: The preference for the first text of each pair, shape (m,).
-            shrink: See :attr:`RewardModelConfig.shrink`.
+            fold: See :func:`best_head_l2`.
+            head_l2: See :attr:`RewardModelConfig.head_l2`.
         """
         both = torch.cat([first, second])  # (2 m, features)
         mean = both.mean(0)
         deviation = both.std(0) + 1e-6
         first = (first - mean) / deviation
         second = (second - mean) / deviation
-        if shrink is None:
-            shrink = best_shrink(first, second, shares) if self.lm.large else SHRINK
-        weights = head_weights(first, second, shares, shrink)
+        if head_l2 is None:
+            head_l2 = best_head_l2(first, second, shares, fold) if self.lm.large else HEAD_L2
+        weights = head_weights(first, second, shares, head_l2)
         # The head reads features that are not standardised: w . (x - mean) / deviation.
         with torch.no_grad():
             self.head.weight[0] = weights / deviation
@@ -409,14 +417,14 @@ class Member:
         self.head.load_state_dict(state["head"])
 
 
-def head_weights(first: Tensor, second: Tensor, shares: Tensor, shrink: float) -> Tensor:
-    """Return the weights w of a head that minimise the loss of the pairs, + shrink |w|^2.
+def head_weights(first: Tensor, second: Tensor, shares: Tensor, head_l2: float) -> Tensor:
+    """Return the weights w of a head that minimise the loss of the pairs, + head_l2 |w|^2.
 
     Args:
         first: Standardised features of the first text of each pair, shape (n, features).
         second: The same of the second texts.
         shares: The preference for the first text of each pair, shape (n,).
-        shrink: Weight of the squared length.
+        head_l2: Weight of the squared length.
 
     Returns:
         Shape (features,).
@@ -427,7 +435,7 @@ def head_weights(first: Tensor, second: Tensor, shares: Tensor, shrink: float) -
     def loss() -> Tensor:
         solver.zero_grad()
         of_pairs = pair_loss(first @ weights, second @ weights, shares, CENTRE)
-        value = of_pairs + shrink * weights.square().sum()
+        value = of_pairs + head_l2 * weights.square().sum()
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
@@ -435,27 +443,29 @@ def head_weights(first: Tensor, second: Tensor, shares: Tensor, shrink: float) -
     return weights.detach()
 
 
-def best_shrink(first: Tensor, second: Tensor, shares: Tensor) -> float:
+def best_head_l2(first: Tensor, second: Tensor, shares: Tensor, fold: Tensor) -> float:
     """Return the weight of the squared length with the smallest loss on pairs that were held out.
 
-    With 1,153 features of a model of 135 million weights and 300 pairs, the weight that suits a small model
-    predicts other pairs no better than chance.
+    The 1,153 features of a model of 135 million weights outnumber some hundred pairs: a head that is hardly
+    shrunk fits those wholly, and says little of others. What is held out is compared by the likelihood of its
+    preferences alone, without the weight that centres the rewards.
 
     Args:
-        first: Standardised features of the first text of each pair, in random order, shape (n, features).
+        first: Standardised features of the first text of each pair, shape (m, features).
         second: The same of the second texts.
-        shares: The preference for the first text of each pair, shape (n,).
+        shares: The preference for the first text of each pair, shape (m,).
+        fold: The part, 0 to FOLDS - 1, in which each pair is held out, shape (m,).
     """
-    fold = torch.arange(len(shares), device=shares.device) % FOLDS  # (n,)
-    losses = []
-    for shrink in SHRINKS:
-        loss = 0.0
-        for held_out in range(min(FOLDS, len(shares))):
-            fitted, others = fold != held_out, fold == held_out
-            weights = head_weights(first[fitted], second[fitted], shares[fitted], shrink)
-            loss += float(pair_loss(first[others] @ weights, second[others] @ weights, shares[others]))
-        losses.append(loss)
-    return SHRINKS[int(np.argmin(losses))]
+    losses = np.zeros(len(HEAD_L2S))
+    for number in range(FOLDS):
+        fitted, held_out = fold != number, fold == number
+        if not fitted.any() or not held_out.any():
+            continue
+        for place, head_l2 in enumerate(HEAD_L2S):
+            weights = head_weights(first[fitted], second[fitted], shares[fitted], head_l2)
+            loss = pair_loss(first[held_out] @ weights, second[held_out] @ weights, shares[held_out])
+            losses[place] += float(loss) * int(held_out.sum())
+    return HEAD_L2S[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]
 
 
 def _mean(values: Sequence[bool]) -> float:

@@ -32,7 +32,7 @@ class RewardModelConfig:
     """Number of reward models, trained with different seeds (Coste et al., ICLR 2024: 5)."""
     combine: Literal["mean", "worst"] = "mean"
     """Reward of an ensemble: the mean of its rewards, or the lowest."""
-    shrink: PositiveFloat | None = None
+    head_l2: PositiveFloat | None = field(default=None, metadata=LATER)
     """Weight of the squared length of the head, over standardised features. None: for a model of more than 50
     million weights, whose features may outnumber the pairs, by cross-validation on the pairs; for a smaller
     one 0.003 (our choice)."""
