@@ -64,9 +64,9 @@ ROUNDS: Final = 4
 """Rounds of filtered cloning; together they write as many texts as GRPO."""
 RECORDED: Final = 512
 """Texts that are written before training, in groups of eight, for DPO to compare."""
-PAIRS: Final = 600
-"""Pairs of texts to which the reward model of RLHF is fitted. They count among its texts: RLHF writes as many
-as GRPO in all."""
+PAIRS: Final = 15 / 64
+"""Pairs of texts to which the reward model of RLHF is fitted, for each text of GRPO: 600 for 2,560. They
+count among its texts: RLHF writes as many as GRPO in all."""
 HELD_OUT: Final = 300
 """Held-out questions on which each run is judged."""
 SHOWN: Final = 5
@@ -140,7 +140,7 @@ PASSAGES: Final = (
 # ---- what all arms of a bed start from ---------------------------------------------------------------------
 
 
-def prepare(bed: Bed, model: str, data: Path, share: float, texts_too: bool) -> None:
+def prepare(bed: Bed, model: str, data: Path, share: float, with_texts: bool) -> None:
     """Train the model on right answers to training questions, and record texts of it, unless it is done.
 
     Texts are for DPO alone, and are written one by one, so they are left out where DPO is not asked for.
@@ -151,7 +151,7 @@ def prepare(bed: Bed, model: str, data: Path, share: float, texts_too: bool) -> 
         options = SFTConfig(batch_size=16, micro=16, learning_rate=5e-4, max_tokens=bed.max_tokens)
         steps = max(3, round(bed.sft * share))
         execute(_run(bed, "sft", model, options, steps, streams=1), writer)
-    if texts_too and not (data / "texts").exists():
+    if with_texts and not (data / "texts").exists():
         texts = 8 * max(1, round(RECORDED / 8 * share))
         mix = parse_mix(f"write:{start(bed, model, data)}=1")  # the share, after a spec with "="
         recorded = collect(bed.env, {**bed.options}, mix, texts, group=8)
@@ -206,8 +206,8 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         learning_rate=5e-4,
         max_tokens=bed.max_tokens,
     )
-    pairs = max(20, round(PAIRS * scale.share))
-    preferred = RLHFConfig(
+    pairs = max(20, round(PAIRS * texts))
+    rlhf = RLHFConfig(
         pairs=pairs,
         paired=True,  # thousands of prompts: hardly two texts would answer the same
         # Four passes of PPO over each text would take four times as long.
@@ -219,7 +219,7 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         learning_rate=1e-4,
         max_tokens=bed.max_tokens,
     )
-    preferring = max(2 * pairs + 2 * EPISODES, texts)  # steps, of which two are a pair
+    rlhf_steps = max(2 * pairs + 2 * EPISODES, texts)  # two steps are a pair; then at least two updates
     compared = OfflineRLHFConfig(
         loss="dpo", batch_size=16, micro=16, learning_rate=1e-4, max_tokens=bed.max_tokens
     )
@@ -230,8 +230,8 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         Arm(UNTRAINED, _run(bed, "grpo", model, alone, STREAMS)),
         Arm("filtered cloning", _run(bed, "rest", lm, cloning, ROUNDS * cloning.episodes)),
         Arm(DPO, replace(dpo, data=str(data / "texts"))),
-        Arm(LEARNED, _run(bed, "rlhf", lm, preferred, preferring)),
-        Arm(LEARNED_SHUFFLED, _run(bed, "rlhf", lm, replace(preferred, labels="shuffled"), preferring)),
+        Arm(LEARNED, _run(bed, "rlhf", lm, rlhf, rlhf_steps)),
+        Arm(LEARNED_SHUFFLED, _run(bed, "rlhf", lm, replace(rlhf, labels="shuffled"), rlhf_steps)),
     ]
     if bed.sft:
         listed.insert(2, Arm(SFT_ONLY, _run(bed, "grpo", lm, alone, STREAMS)))
@@ -368,8 +368,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             learner = model if scale.lms else bed.model or model
             listed = arms(bed, learner, scale, place)
             beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
-            texts_too = bool(selected([DPO], scale.arms))
-            ready = partial(prepare, bed, learner, place, scale.share, texts_too)
+            with_texts = bool(selected([DPO], scale.arms))
+            ready = partial(prepare, bed, learner, place, scale.share, with_texts)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
         title = CHOSEN if len(models) == 1 else f"{CHOSEN}, {model}"
@@ -389,7 +389,8 @@ STUDIES = {
         "0.8 by SFT and reinforcement learning (prime-rl), of which the second is the small part.",
         "Words of three to six letters, sums of two numbers below 100, constraints and sentiments that a "
         "rule checks; 256 demonstrations; adapters of rank 16. The settings are ours, and none was tuned. "
-        "GRPO, RLHF and filtered cloning write 2,560 texts each, RLHF with those of its 600 pairs.",
+        "GRPO, RLHF and filtered cloning write 2,560 texts each, RLHF with those of its 600 pairs; Qwen half "
+        "as many.",
         _parts,
         lm_for="grpo",
     )
@@ -413,7 +414,9 @@ def add_rows(study: Path, file: Path) -> None:
     """Judge the finished runs of a study's folder, and add their rows to a file; judged ones are kept."""
     known = {(row["bed"], row["arm"], row["seed"]): row for row in read_lines(file)}
     for part in _parts(FULL, study / "data"):
-        for arm in part.arms if part.title in BEDS else ():
+        if part.title not in BEDS:
+            continue
+        for arm in part.arms:
             for run in sorted((study / part.folder / arm.folder).glob("seed-*")):
                 key = (part.title, arm.label, int(run.name.removeprefix("seed-")))
                 if key not in known and finished(run) is not None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hunch.core import FloatArray, State, Transition
+from hunch.core import FloatArray, State, Transition, UsageError
 from hunch.envs import make
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
@@ -62,8 +62,12 @@ MODELS: Final = (FITTED, HARDLY_SHRUNK, SHUFFLED)
 # ---- texts of the untrained model, and their rewards -------------------------------------------------------
 
 
-def pool(run: str) -> dict[str, Any]:
+def pool(run: str, number: int = REQUESTS) -> dict[str, Any]:
     """Return held-out requests, and texts that an untrained run writes to them, with their gold rewards.
+
+    Args:
+        run: The run's folder.
+        number: Number of requests.
 
     Returns:
         ``requests``, (requests,); ``texts`` and ``gold``, (requests, texts).
@@ -71,20 +75,20 @@ def pool(run: str) -> dict[str, Any]:
     requests: list[str] = []
     texts: list[list[str]] = []
     gold: list[list[float]] = []
-    for written in _texts_of(run):
+    for written in _texts_of(run, number):
         requests.append(written[0].state.observation)
         texts.append([transition.action for transition in written])
         gold.append([round(transition.reward, 4) for transition in written])
     return {"requests": requests, "texts": texts, "gold": gold}
 
 
-def _texts_of(run: str) -> list[list[Transition]]:
-    """Return what a run writes to each request."""
+def _texts_of(run: str, number: int) -> list[list[Transition]]:
+    """Return what a run writes to each of some requests."""
     agent, config = load_agent(Path(run))
     player = agent.player(FIRST_SEED)
     options = {**config.env_options, "part": "held-out"}
     written: list[list[Transition]] = []
-    for first in range(FIRST_SEED, FIRST_SEED + REQUESTS, TOGETHER):
+    for first in range(FIRST_SEED, FIRST_SEED + number, TOGETHER):
         seeds = [seed for seed in range(first, first + TOGETHER) for _ in range(TEXTS)]
         rollout = Rollout([make(config.env, **options) for _ in seeds], seeds=seeds)
         transitions = rollout.step(player.act(rollout.states))
@@ -105,7 +109,7 @@ def learned(run: str, requests: Sequence[str], texts: Sequence[Sequence[str]]) -
         for request, several in zip(requests, texts, strict=True)
     ]
     return {
-        "learned": np.round(np.array(rewards), 4).tolist(),
+        "learned": [[float(f"{reward:.6g}") for reward in of_request] for of_request in rewards],
         "accuracy": round(source.records()[-1]["accuracy"], 4),
     }
 
@@ -149,26 +153,30 @@ def selection(title: str, env: str, model: str, scale: Scale) -> Part:
         Arm(SHUFFLED, run("best-of-n", replace(select, labels="shuffled"), steps)),
         Arm(UNTRAINED, run("grpo", alone, STREAMS)),
     )
-    beside = partial(judged, arms, scale.seeds)
+    beside = partial(judged, arms, scale.seeds, requests=scale.episodes(REQUESTS))
     # Apart: the arm that never learns has one round of steps.
     return Part(title, arms, beside=beside, apart=True)
 
 
-def judged(arms: Sequence[Arm], seeds: int, folder: Path) -> str:
+def judged(arms: Sequence[Arm], seeds: int, folder: Path, requests: int = REQUESTS) -> str:
     """Return the tables of what the reward models choose, in Markdown; keep their rewards in a file."""
     for arm in arms:
         runs_of(arm, seeds, folder)  # all of them are finished
     file = folder / "rewards.json"
-    collect(folder, file)
+    collect(folder, file, requests)
     return recorded(file)
 
 
-def collect(folder: Path, file: Path) -> None:
+def collect(folder: Path, file: Path, requests: int = REQUESTS) -> None:
     """Write what the finished runs of the part choose among, and by which rewards, to a file.
 
     Args:
         folder: The part's folder; the texts of the untrained model, and the rewards, are kept in it.
         file: JSON, see :func:`pool` and :func:`learned`.
+        requests: Number of held-out requests.
+
+    Raises:
+        UsageError: if no run of the untrained model, or with comparisons, is finished.
     """
     runs = {
         label: [
@@ -176,7 +184,11 @@ def collect(folder: Path, file: Path) -> None:
         ]
         for label in (*MODELS, UNTRAINED)
     }
-    (written,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], pool)
+    for label in (UNTRAINED, FITTED):
+        if not runs[label]:
+            raise UsageError(f"{folder} holds no finished run of {label!r}.")
+    write = partial(pool, number=requests)
+    (written,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], write)
     texts = {name: written[name] for name in ("requests", "texts", "gold")}
     measure = partial(learned, requests=texts["requests"], texts=texts["texts"])
     by_arm = {}
@@ -233,16 +245,22 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Mapping[str, Mapping[str, A
     )
     explained = (
         f"On {gold.shape[0]:,} held-out requests with {gold.shape[1]} texts each, the same for all seeds. "
-        f"First the reward model {FITTED!r}, for each number of texts."
+        f"First the reward model {FITTED!r}, for each number of texts. Intervals are over reward models; the "
+        "correlation is within requests."
     )
     return "\n\n".join([explained, table_of(head, lines), table_of(of_models, models)])
 
 
 def correlation(learned: FloatArray, gold: FloatArray) -> float:
-    """Return the correlation of two rewards of texts, (requests, texts); nan where one is always the same."""
-    if np.ptp(learned) == 0 or np.ptp(gold) == 0:
-        return float("nan")
-    return float(np.corrcoef(learned.ravel(), gold.ravel())[0, 1])
+    """Return the correlation of two rewards of texts within requests; nan where one is always the same.
+
+    Both have the shape (requests, texts). What differs between requests does not count, because only texts
+    of one request are chosen from.
+    """
+    one = learned - learned.mean(axis=1, keepdims=True)
+    other = gold - gold.mean(axis=1, keepdims=True)
+    size = np.sqrt((one**2).sum() * (other**2).sum())
+    return float((one * other).sum() / size) if size > 0 else float("nan")
 
 
 def recorded(file: Path) -> str:

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from hunch.core import UsageError
 from hunch.runs.execute import execute
 from hunch_studies import trained_rewards
 from hunch_studies.study import Scale
@@ -39,15 +40,17 @@ def test_a_reward_model_that_is_gold_chooses_as_gold_does():
 def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
     pytest.importorskip("vaderSentiment")
     pytest.importorskip("transformers")
-    monkeypatch.setattr(trained_rewards, "REQUESTS", 4)
     part = trained_rewards.selection("Reviews", "hunch/Reviews-v0", TINY, Scale(seeds=1, share=0.02))
     for arm in part.arms:
         if arm.label in (FITTED, UNTRAINED):
             execute(arm.at(0), tmp_path / arm.folder / "seed-0")
     file = tmp_path / "rewards.json"
-    trained_rewards.collect(tmp_path, file)
+    with pytest.raises(UsageError, match="no finished run of 'untrained'"):
+        trained_rewards.collect(tmp_path / "elsewhere", file)
+    trained_rewards.collect(tmp_path, file, requests=4)
     first = file.read_bytes()
-    trained_rewards.collect(tmp_path, file)
+    monkeypatch.setattr(trained_rewards, "_texts_of", None)  # nothing is written twice
+    trained_rewards.collect(tmp_path, file, requests=4)
     assert file.read_bytes() == first
     rows = json.loads(first)
     assert np.shape(rows["gold"]) == np.shape(rows["by_arm"][FITTED]["0"]["learned"]) == (4, 16)
