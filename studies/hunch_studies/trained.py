@@ -270,7 +270,9 @@ def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> st
         if label != before and before in by_arm:
             lead = _lead(own, by_arm[before])
         cells = [over_seeds([row[name] for row in own]) for name in ("score", "right", "kl", "perplexity")]
-        elsewhere = over_seeds([float(np.mean(row["elsewhere"])) for row in own])
+        elsewhere: Any = ""
+        if all(row["elsewhere"] for row in own):
+            elsewhere = over_seeds([float(np.mean(row["elsewhere"])) for row in own])
         lines.append((label, len(own), cells[0], cells[1], lead, *cells[2:], elsewhere))
     head = f"arm | seeds | score | right | score above {before} | KL, nats | perplexity | other tasks"
     explained = (
@@ -307,8 +309,13 @@ def shown(by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return "What they wrote, with seed 0:\n\n" + "\n".join(lines)
 
 
-def measured(run: str, episodes: int) -> dict[str, Any]:
+def measured(run: str, episodes: int, others: bool = True) -> dict[str, Any]:
     """Judge a run: on held-out requests, on other tasks, and on plain sentences.
+
+    Args:
+        run: The run's folder.
+        episodes: Number of held-out requests.
+        others: Whether to judge it on other tasks, which takes as long as the rest.
 
     Returns:
         Mean ``score``, share ``right``, ``kl`` per text, ``perplexity`` of the sentences, mean scores
@@ -324,7 +331,7 @@ def measured(run: str, episodes: int) -> dict[str, Any]:
         "right": score.success.value,
         "kl": score.figures.get("kl", 0.0),
         "perplexity": perplexity(agent),
-        "elsewhere": [answered(agent, env, episodes // 3) for env in ELSEWHERE],
+        "elsewhere": [answered(agent, env, episodes // 3) for env in ELSEWHERE] if others else [],
         "texts": examples(agent, replace(config, env_options={**config.env_options, "part": "held-out"})),
     }
 
@@ -410,8 +417,14 @@ def recorded(file: Path) -> str:
     return "\n\n".join(parts)
 
 
-def add_rows(study: Path, file: Path) -> None:
-    """Judge the finished runs of a study's folder, and add their rows to a file; judged ones are kept."""
+def add_rows(study: Path, file: Path, others: bool = True) -> None:
+    """Judge the finished runs of a study's folder, and add their rows to a file; judged ones are kept.
+
+    Args:
+        study: The study's folder.
+        file: The rows, a line of JSON each.
+        others: See :func:`measured`.
+    """
     known = {(row["bed"], row["arm"], row["seed"]): row for row in read_lines(file)}
     for part in _parts(FULL, study / "data"):
         if part.title not in BEDS:
@@ -420,7 +433,7 @@ def add_rows(study: Path, file: Path) -> None:
             for run in sorted((study / part.folder / arm.folder).glob("seed-*")):
                 key = (part.title, arm.label, int(run.name.removeprefix("seed-")))
                 if key not in known and finished(run) is not None:
-                    row = measured(str(run), HELD_OUT)
+                    row = measured(str(run), HELD_OUT, others)
                     known[key] = {"bed": key[0], "arm": key[1], "seed": key[2], **row}
                     write_atomically(file, "".join(json.dumps(row) + "\n" for row in known.values()).encode())
 
@@ -430,9 +443,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Tables of a small real model in training.")
     parser.add_argument("rows", type=Path)
     parser.add_argument("--collect", type=Path, metavar="FOLDER", help="the study, whose runs are judged")
+    parser.add_argument("--held-out-only", action="store_true", help="judge runs on no other tasks")
     asked = parser.parse_args()
     if asked.collect:
-        add_rows(asked.collect, asked.rows)
+        add_rows(asked.collect, asked.rows, others=not asked.held_out_only)
     print(recorded(asked.rows))
 
 
