@@ -133,7 +133,7 @@ RECIPES: Final = (
         6,
     ),
     Recipe(
-        "compress --env hunch/Compression-v0 --lm PUPIL --envs 32 --micro 32 --learning-rate 1e-4", 5_120, 256
+        "compress --env hunch/Compression-v0 --lm PUPIL --envs 36 --micro 32 --learning-rate 1e-4", 5_184, 288
     ),
     Recipe(
         "grpo --env hunch/Simplicity-v0 --env.least 0.5 --lm PUPIL --envs 32 --group 8 --episodes 64 "
