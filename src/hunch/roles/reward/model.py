@@ -362,8 +362,7 @@ class Member:
         for _ in range(config.reward_epochs):
             minibatches += list(cut(rng.permutation(len(rows)), BATCH))
         for number, batch in enumerate(minibatches):
-            pairs_of_batch = rows[batch]
-            both = [place for pair_place in pairs_of_batch for place in (2 * pair_place, 2 * pair_place + 1)]
+            both = [place for row in rows[batch] for place in (2 * row, 2 * row + 1)]  # of the texts
             read = self._features([prompts[i] for i in both], [written[i] for i in both])
             rewards = self.head(read)[:, 0].cpu()  # (2 batch,)
             loss = pair_loss(rewards[0::2], rewards[1::2], shares[batch], CENTRE)
