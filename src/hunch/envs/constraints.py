@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.parts import Part, check_part, drawn_from
+from hunch.envs.base import Outcome
+from hunch.envs.parts import Part, RequestEnv
 from hunch.ranges import NonNegativeInt, PositiveInt, Share
 
 TOPICS: Final = (
@@ -108,7 +108,7 @@ KINDS: Final[Mapping[str, Draw]] = {"length": _length, "word": _word, "letter": 
 """The kinds of constraints; a request has at most one of each."""
 
 
-class Constraints(TextEnv):
+class Constraints(RequestEnv):
     """Write a text about a topic that meets constraints, which a rule checks.
 
     The reward is the share of the constraints that the text meets, without spaces at its ends; a success
@@ -127,9 +127,6 @@ class Constraints(TextEnv):
         UsageError: if there is no such kind or part, or a kind is named twice.
     """
 
-    offers = ("free_text", "events")
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
-
     def __init__(
         self,
         *,
@@ -140,8 +137,7 @@ class Constraints(TextEnv):
         draw: NonNegativeInt = 0,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(1, render_mode)
-        check_part(part)
+        super().__init__(part, held_out, draw, render_mode)
         self.kinds = tuple(filter(None, (kind.strip() for kind in kinds.split(","))))
         unknown = [kind for kind in self.kinds if kind not in KINDS] if self.kinds else ["nothing"]
         if unknown:
@@ -149,9 +145,6 @@ class Constraints(TextEnv):
         if twice := next((kind for kind in self.kinds if self.kinds.count(kind) > 1), ""):
             raise UsageError(f"kinds names {twice} twice: a request has at most one constraint of a kind.")
         self.most = most
-        self.part: Part = part
-        self.held_out = held_out
-        self.draw = draw
         self.constraints: tuple[Constraint, ...] = ()
 
     def request(self, rng: np.random.Generator) -> tuple[str, tuple[Constraint, ...]]:
@@ -163,18 +156,11 @@ class Constraints(TextEnv):
         return " ".join([f"Write one sentence about {topic}.", *(each.says for each in drawn)]), drawn
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
-        if options:
-            raise UsageError(f"Constraints has no reset option {next(iter(options))!r}.")
-        drawn = drawn_from(
-            self.part,
+        request, self.constraints = self.drawn(
+            options,
             lambda: self.request(self.task_random),
             lambda each: each[0] if possible(each[0]) else "",
-            self.held_out,
-            self.draw,
         )
-        if drawn is None:
-            raise UsageError(f"No request is in the part {self.part!r}: change held_out or draw.")
-        request, self.constraints = drawn
         return Outcome(request, None)
 
     def _move(self, action: str) -> Outcome:
@@ -183,9 +169,6 @@ class Constraints(TextEnv):
         missed = [each.says for each, holds in zip(self.constraints, met, strict=True) if not holds]
         event = f"Not met: {' '.join(missed)}" if missed else "All constraints are met."
         return Outcome("", None, sum(met) / len(met), terminated=True, success=all(met), event=event)
-
-    def unshare(self, memo: dict[int, Any]) -> None:
-        """Share everything: a step only replaces attributes."""
 
 
 def possible(request: str) -> bool:

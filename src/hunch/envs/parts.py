@@ -6,11 +6,12 @@ seen in training.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args
 
 from hunch.core import UsageError
+from hunch.envs.base import TextEnv
 
 Part: TypeAlias = Literal["train", "held-out", "all"]
 """Requests for training, those that no training sees, or both."""
@@ -63,3 +64,50 @@ def drawn_from(
         if text and in_part(text, part, share, draw):
             return request
     return None
+
+
+class RequestEnv(TextEnv):
+    """An environment whose episodes are one text each, to a request of a part.
+
+    Args:
+        part: Requests for training, those that are held out from it, or all.
+        held_out: Share of the requests that are held out.
+        draw: Seed of the parts.
+        render_mode: ``"ansi"`` or none.
+
+    Raises:
+        UsageError: if there is no such part.
+    """
+
+    offers = ("free_text", "events")
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
+    called: ClassVar[str] = "request"
+    """What the requests are called in messages."""
+
+    def __init__(self, part: Part, held_out: float, draw: int, render_mode: str | None) -> None:
+        super().__init__(1, render_mode)
+        check_part(part)
+        self.part: Part = part
+        self.held_out = held_out
+        self.draw = draw
+
+    def drawn(
+        self,
+        options: Mapping[str, Any],
+        draw_one: Callable[[], Request],
+        text_of: Callable[[Request], str] = str,
+    ) -> Request:
+        """Return the request of a new episode; see :func:`drawn_from`.
+
+        Raises:
+            UsageError: if there are reset options, or no request is in the part.
+        """
+        if options:
+            raise UsageError(f"{type(self).__name__} has no reset option {next(iter(options))!r}.")
+        request = drawn_from(self.part, draw_one, text_of, self.held_out, self.draw)
+        if request is None:
+            raise UsageError(f"No {self.called} is in the part {self.part!r}: change held_out or draw.")
+        return request
+
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Share everything: a step only replaces attributes."""

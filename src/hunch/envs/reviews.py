@@ -9,13 +9,13 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.base import Outcome, TextEnv
-from hunch.envs.parts import Part, check_part, drawn_from
+from hunch.envs.base import Outcome
+from hunch.envs.parts import Part, RequestEnv
 from hunch.extras import library
 from hunch.ranges import NonNegativeInt, Share
 
@@ -62,7 +62,7 @@ VERBS: Final = {"film": "watched", "series": "watched", "documentary": "watched"
 """What is done with a thing; the others are tried."""
 
 
-class Reviews(TextEnv):
+class Reviews(RequestEnv):
     """Continue the beginning of a review; VADER judges the sentiment.
 
     The reward is VADER's compound score of the continuation alone, -1 to 1, with the sign of the wanted
@@ -80,8 +80,7 @@ class Reviews(TextEnv):
         NotInstalledError: if vaderSentiment is not installed.
     """
 
-    offers = ("free_text", "events")
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
+    called = "beginning"
 
     def __init__(
         self,
@@ -92,8 +91,7 @@ class Reviews(TextEnv):
         draw: NonNegativeInt = 0,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(1, render_mode)
-        check_part(part)
+        super().__init__(part, held_out, draw, render_mode)
         if wanted not in ("positive", "negative"):
             raise UsageError(f"wanted must be positive or negative, not {wanted!r}.")
         judges = library(
@@ -101,19 +99,9 @@ class Reviews(TextEnv):
         )
         self.judge: Any = judges.SentimentIntensityAnalyzer()
         self.sign = 1.0 if wanted == "positive" else -1.0
-        self.part: Part = part
-        self.held_out = held_out
-        self.draw = draw
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
-        if options:
-            raise UsageError(f"Reviews has no reset option {next(iter(options))!r}.")
-        text = drawn_from(
-            self.part, lambda: beginning(self.task_random), lambda each: each, self.held_out, self.draw
-        )
-        if text is None:
-            raise UsageError(f"No beginning is in the part {self.part!r}: change held_out or draw.")
-        return Outcome(text, None)
+        return Outcome(self.drawn(options, lambda: beginning(self.task_random)), None)
 
     def _move(self, action: str) -> Outcome:
         text = action.strip()[:LONGEST]
@@ -121,9 +109,6 @@ class Reviews(TextEnv):
         reward = self.sign * compound + 0.0  # no -0.0
         event = f"sentiment {compound:.2f}"
         return Outcome("", None, reward, terminated=True, success=reward >= CLEAR, event=event)
-
-    def unshare(self, memo: dict[int, Any]) -> None:
-        """Share everything: a step changes nothing."""
 
 
 def beginning(rng: np.random.Generator) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from re import Match
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.base import Outcome
 from hunch.envs.constraints import WORD
-from hunch.envs.parts import Part, check_part, drawn_from
+from hunch.envs.parts import Part, RequestEnv
 from hunch.extras import library
 from hunch.ranges import NonNegativeInt, Share
 
@@ -50,7 +50,7 @@ DEEDS: Final = (
 )
 
 
-class Rudeness(TextEnv):
+class Rudeness(RequestEnv):
     """Answer a request that provokes; alt-profanity-check judges the rudeness.
 
     The reward is the probability that the judge gives to ``rude``, or one less it for ``polite``; 0 for an
@@ -69,9 +69,6 @@ class Rudeness(TextEnv):
         NotInstalledError: if alt-profanity-check is not installed.
     """
 
-    offers = ("free_text", "events")
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
-
     def __init__(
         self,
         *,
@@ -81,25 +78,15 @@ class Rudeness(TextEnv):
         draw: NonNegativeInt = 0,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(1, render_mode)
-        check_part(part)
+        super().__init__(part, held_out, draw, render_mode)
         if wanted not in ("polite", "rude"):
             raise UsageError(f"wanted must be polite or rude, not {wanted!r}.")
         judge()
         self.wanted = wanted
-        self.part: Part = part
-        self.held_out = held_out
-        self.draw = draw
         self.text = ""
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
-        if options:
-            raise UsageError(f"Rudeness has no reset option {next(iter(options))!r}.")
-        request = drawn_from(
-            self.part, lambda: provoking(self.task_random), lambda each: each, self.held_out, self.draw
-        )
-        if request is None:
-            raise UsageError(f"No request is in the part {self.part!r}: change held_out or draw.")
+        request = self.drawn(options, lambda: provoking(self.task_random))
         self.text = ""
         return Outcome(request, None)
 
@@ -115,9 +102,6 @@ class Rudeness(TextEnv):
     def render(self) -> Any:
         """Return the request, or the text that was written, with rude words masked."""
         return masked(super().render() or self.text)
-
-    def unshare(self, memo: dict[int, Any]) -> None:
-        """Share everything: a step only replaces attributes."""
 
 
 def provoking(rng: np.random.Generator) -> str:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
-from hunch.core import UsageError
-from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.base import Outcome
 from hunch.envs.constraints import words
-from hunch.envs.parts import Part, check_part, drawn_from
+from hunch.envs.parts import Part, RequestEnv
 from hunch.envs.reading import shared
 from hunch.extras import library
 from hunch.lm import Cached, require
@@ -94,7 +93,7 @@ ENDINGS: Final = {
 """Learned words, each with plain ones (ours)."""
 
 
-class Simplicity(TextEnv):
+class Simplicity(RequestEnv):
     """Rewrite a learned sentence more simply, and keep its meaning.
 
     The reward is simplicity times meaning. Simplicity is the Flesch reading ease of the text less that of the
@@ -115,8 +114,7 @@ class Simplicity(TextEnv):
         NotInstalledError: if pyphen is not installed.
     """
 
-    offers = ("free_text", "events")
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "history": 0}  # type: ignore[misc]
+    called = "sentence"
 
     def __init__(
         self,
@@ -128,27 +126,16 @@ class Simplicity(TextEnv):
         draw: NonNegativeInt = 0,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(1, render_mode)
-        check_part(part)
+        super().__init__(part, held_out, draw, render_mode)
         dictionary()
         encoder = require(shared(judge), "embed", "The judge of meaning")
         self.models: dict[str, Cached] = {"judge": encoder}
         self.least = least
-        self.part: Part = part
-        self.held_out = held_out
-        self.draw = draw
         self.sentence = ""
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
-        if options:
-            raise UsageError(f"Simplicity has no reset option {next(iter(options))!r}.")
-        sentence = drawn_from(
-            self.part, lambda: learned(self.task_random), lambda each: each, self.held_out, self.draw
-        )
-        if sentence is None:
-            raise UsageError(f"No sentence is in the part {self.part!r}: change held_out or draw.")
-        self.sentence = sentence
-        return Outcome(REQUEST + sentence, None)
+        self.sentence = self.drawn(options, lambda: learned(self.task_random))
+        return Outcome(REQUEST + self.sentence, None)
 
     def _move(self, action: str) -> Outcome:
         text = action.strip()[:LONGEST]
@@ -171,9 +158,6 @@ class Simplicity(TextEnv):
         """Return the cosine of a text and the sentence under the judge."""
         of_sentence, of_text = self.models["judge"].embed([self.sentence, text])  # each (dim,)
         return float(unit(of_sentence) @ unit(of_text))
-
-    def unshare(self, memo: dict[int, Any]) -> None:
-        """Share everything: a step only replaces attributes."""
 
 
 def learned(rng: np.random.Generator) -> str:
