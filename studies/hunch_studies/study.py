@@ -174,6 +174,12 @@ def runs_of(arm: Arm, seeds: int, folder: Path) -> list[Path]:
     return found
 
 
+def finished_runs(folder: Path) -> dict[int, Path]:
+    """Return the finished runs in the folder of an arm, by seed."""
+    seeds = {int(run.name.removeprefix("seed-")): run for run in folder.glob("seed-*")}
+    return {seed: seeds[seed] for seed in sorted(seeds) if finished(seeds[seed]) is not None}
+
+
 @dataclass(frozen=True)
 class Study:
     """A claim of a paper, and the runs that test it.

@@ -43,7 +43,7 @@ from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import FULL, Part, Scale, Study, kept, place_name, runs_of, selected
+from hunch_studies.study import FULL, Part, Scale, Study, finished_runs, kept, place_name, runs_of, selected
 from hunch_studies.trained_choices import KINDS, choices
 from hunch_studies.trained_choices import MODEL as CHOOSER
 from hunch_studies.trained_rewards import selection
@@ -430,11 +430,11 @@ def add_rows(study: Path, file: Path, others: bool = True) -> None:
         if part.title not in BEDS:
             continue
         for arm in part.arms:
-            for run in sorted((study / part.folder / arm.folder).glob("seed-*")):
-                key = (part.title, arm.label, int(run.name.removeprefix("seed-")))
-                if key not in known and finished(run) is not None:
+            for seed, run in finished_runs(study / part.folder / arm.folder).items():
+                key = (part.title, arm.label, seed)
+                if key not in known:
                     row = measured(str(run), HELD_OUT, others)
-                    known[key] = {"bed": key[0], "arm": key[1], "seed": key[2], **row}
+                    known[key] = {"bed": part.title, "arm": arm.label, "seed": seed, **row}
                     write_atomically(file, "".join(json.dumps(row) + "\n" for row in known.values()).encode())
 
 

@@ -30,11 +30,10 @@ from hunch.runs.compare import Arm, folder_name
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.loading import load_agent
-from hunch.runs.stored import finished
 from hunch_contrib.tune.rest import ReSTConfig
 from hunch_contrib.tune.rloo import RLOOConfig
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, kept, place_name, runs_of
+from hunch_studies.study import Part, Scale, finished_runs, kept, place_name, runs_of
 
 TRAINED: Final = 4_000
 HELD_OUT: Final = 300
@@ -331,11 +330,11 @@ def add_rows(study: Path, file: Path) -> None:
     known = {(row["kind"], row["arm"], row["seed"]): row for row in read_lines(file)}
     for title, kind in KINDS.items():
         for label in kind.arms:
-            for run in sorted((study / place_name(title) / folder_name(label)).glob("seed-*")):
-                key = (title, label, int(run.name.removeprefix("seed-")))
-                if key not in known and finished(run) is not None:
+            for seed, run in finished_runs(study / place_name(title) / folder_name(label)).items():
+                key = (title, label, seed)
+                if key not in known:
                     figures = {name: round(figure, 6) for name, figure in measured(str(run), kind).items()}
-                    known[key] = {"kind": title, "arm": label, "seed": key[2], **figures}
+                    known[key] = {"kind": title, "arm": label, "seed": seed, **figures}
     order = [(title, label) for title, kind in KINDS.items() for label in kind.arms]
     rows = sorted(known.values(), key=lambda row: (order.index((row["kind"], row["arm"])), row["seed"]))
     write_atomically(file, "".join(json.dumps(row) + "\n" for row in rows).encode())

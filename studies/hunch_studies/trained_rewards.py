@@ -31,9 +31,8 @@ from hunch.runs.compare import Arm, folder_name
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.loading import load_agent
-from hunch.runs.stored import finished
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, kept, runs_of
+from hunch_studies.study import Part, Scale, finished_runs, kept, runs_of
 
 PAIRS: Final = 600
 """Pairs of texts to which a reward model is fitted."""
@@ -178,25 +177,20 @@ def collect(folder: Path, file: Path, requests: int = REQUESTS) -> None:
     Raises:
         UsageError: if no run of the untrained model, or with comparisons, is finished.
     """
-    runs = {
-        label: [
-            run for run in sorted((folder / folder_name(label)).glob("seed-*")) if finished(run) is not None
-        ]
-        for label in (*MODELS, UNTRAINED)
-    }
+    runs = {label: finished_runs(folder / folder_name(label)) for label in (*MODELS, UNTRAINED)}
     for label in (UNTRAINED, FITTED):
         if not runs[label]:
             raise UsageError(f"{folder} holds no finished run of {label!r}.")
     write = partial(pool, number=requests)
-    (written,) = kept(folder / "texts.jsonl", [(str(runs[UNTRAINED][0]),)], write)
+    (written,) = kept(folder / "texts.jsonl", [(str(next(iter(runs[UNTRAINED].values()))),)], write)
     texts = {name: written[name] for name in ("requests", "texts", "gold")}
     measure = partial(learned, requests=texts["requests"], texts=texts["texts"])
     by_arm = {}
     for label in MODELS:
-        rows = kept(folder / "learned.jsonl", [(str(run),) for run in runs[label]], measure)
+        rows = kept(folder / "learned.jsonl", [(str(run),) for run in runs[label].values()], measure)
         by_arm[label] = {
-            run.name.removeprefix("seed-"): {name: row[name] for name in ("learned", "accuracy")}
-            for run, row in zip(runs[label], rows, strict=True)
+            str(seed): {name: row[name] for name in ("learned", "accuracy")}
+            for seed, row in zip(runs[label], rows, strict=True)
         }
     write_atomically(file, json.dumps({**texts, "by_arm": by_arm}).encode())
 
