@@ -330,6 +330,20 @@ def measured(run: str, episodes: int, others: bool = True) -> dict[str, Any]:
         "score": score.episode_return,
         "right": score.success.value,
         "kl": score.figures.get("kl", 0.0),
+        **price(agent, config, episodes, others),
+    }
+
+
+def price(agent: Any, config: RunConfig, episodes: int, others: bool) -> dict[str, Any]:
+    """Return what of :func:`measured` is not the score: ``perplexity``, ``elsewhere`` and ``texts``.
+
+    Args:
+        agent: The agent.
+        config: Settings of its run.
+        episodes: Number of held-out requests of the score.
+        others: See :func:`measured`.
+    """
+    return {
         "perplexity": perplexity(agent),
         "elsewhere": [answered(agent, env, episodes // 3) for env in ELSEWHERE] if others else [],
         "texts": examples(agent, replace(config, env_options={**config.env_options, "part": "held-out"})),

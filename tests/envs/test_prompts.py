@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hunch
-from hunch.core import InadmissibleActionError, UsageError
+from hunch.core import HunchWarning, InadmissibleActionError, UsageError
 
 PLANTS = [
     {"prompt": "A fern is a", "options": ["plant", "stone"], "answer": "plant"},
@@ -65,3 +65,11 @@ def test_an_answer_of_null_is_none(tmp_path: Path) -> None:
 def test_options_that_nobody_could_choose_from(tmp_path: Path, rows: list[Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         hunch.make("hunch/Prompts-v0", file=file_of(tmp_path, rows))
+
+
+@pytest.mark.parametrize("answer", [["a"], {"value": 1}])
+def test_an_answer_that_no_text_can_equal_is_told(tmp_path, answer):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text(json.dumps({"prompt": "Which letter?", "answer": answer}) + "\n")
+    with pytest.warns(HunchWarning, match="1 prompts .* no text of a model equals it"):
+        hunch.make("hunch/Prompts-v0", file=str(file))

@@ -200,3 +200,12 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with pytest.raises(UsageError, match=r"need reasoning-gym: pip install .*\[tasks\]"):
         hunch.make("reasoning:gcd?max_value=77")
+
+
+@pytest.mark.parametrize("task", ["countdown", "fraction_simplification", "prime_factorization", "puzzle24"])
+def test_an_empty_answer_gets_nothing(task):
+    """Some verifiers give it a little."""
+    env = hunch.make(f"reasoning:{task}")
+    for text in ("", "  \n"):
+        env.reset(seed=1)
+        assert env.step(text)[1] == 0

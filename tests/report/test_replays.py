@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 import hunch
-from hunch.report.episodes import RunEpisodes, replay
+from hunch.report.episodes import RunEpisodes, episodes_of, replay
 from hunch.report.pack import pack
 from hunch.rl.rollout import Rollout
 
@@ -73,3 +73,26 @@ def test_pictures_stand_beside_their_states(drawn):
     assert len(columns["pictures"]) == (len(columns["answers"]) if drawn else 0)
     for episode in (seen[0], seen[2]):
         assert [n for n, url in enumerate(episode.pictures) if url] == list(drawn)
+
+
+class Sore(Counting):
+    """Its actions must not stand on a page as they are."""
+
+    def masked(self, text):
+        return text.replace("say", "s*y")
+
+
+gymnasium.register("tests/Sore-v0", Sore)
+
+
+def test_a_page_shows_texts_as_their_environment_masks_them(tmp_path):
+    env = hunch.make("tests/Sore-v0")
+    rollout = Rollout([env], seeds=[0])
+    while rollout.states:
+        rollout.step([rollout.states[0].options[0]])
+    finished = rollout.take_finished()
+    config = SimpleNamespace(env="tests/Sore-v0", env_options={})
+    result = SimpleNamespace(episodes=finished, evaluations=[])
+    tale = episodes_of(SimpleNamespace(config=config, result=result, folder=tmp_path), 0)
+    assert tale.reason == ""  # replayed with the actions as they were
+    assert tale.episodes[0].actions == ("s*y 1", "s*y 2", "s*y 3", "s*y 4")

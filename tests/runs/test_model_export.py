@@ -64,6 +64,21 @@ def test_the_card_and_the_modelfile_say_what_it_is(run: Path, tmp_path: Path) ->
     assert (tmp_path / "mine" / "Modelfile").read_text().startswith("FROM ./transformers\n")
 
 
+def test_the_modelfile_stops_at_all_ends_of_answers(run: Path, tmp_path: Path) -> None:
+    """A chat model states more ends than its tokenizer: those of a turn and of a text."""
+    shutil.copytree(run, tmp_path / "run")
+    model = tmp_path / "run" / "model"
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    tokenizer["added_tokens"] = [{"id": 7, "content": "<end of turn>"}, {"id": 8, "content": "<other>"}]
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    settings = json.loads((model / "tokenizer_config.json").read_text())
+    (model / "tokenizer_config.json").write_text(json.dumps({**settings, "eos_token": "<end>"}))
+    (model / "generation_config.json").write_text('{"eos_token_id": [7, 7, 3]}')
+    export_model(tmp_path / "run", tmp_path / "mine")
+    lines = (tmp_path / "mine" / "Modelfile").read_text().splitlines()
+    assert lines[1:] == ['PARAMETER stop "<end>"', 'PARAMETER stop "<end of turn>"']
+
+
 @pytest.mark.parametrize(
     ("base", "lines"),
     [

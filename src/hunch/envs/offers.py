@@ -72,6 +72,15 @@ class HasSubtasks(Protocol):
 
 
 @runtime_checkable
+class HasMask(Protocol):
+    """An environment whose texts may offend: pages show them as :meth:`masked` returns them."""
+
+    def masked(self, text: str) -> str:
+        """Return a text without what must not stand on a page."""
+        ...
+
+
+@runtime_checkable
 class HasPool(Protocol):
     """An environment with a pool of games, which a model must not have been trained on."""
 

@@ -10,10 +10,12 @@ the line in ``next_state.raw``; no policy sees them.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
-from hunch.core import PlainPrompt, State, UsageError
+from hunch.core import HunchWarning, PlainPrompt, State, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.offers import Offer
 from hunch.numbers import number as as_number
@@ -59,6 +61,14 @@ class Prompts(TextEnv):
             )
         if with_options:
             self.offers = ("raw",)  # actions are listed
+        if nested := [row for row in self.rows if isinstance(row.get("answer"), (list, dict))]:
+            warnings.warn(
+                f"{len(nested)} prompts in {file} have an answer that is no text or number, such as "
+                f"{shorten(str(nested[0]['answer']), 60)}: no text of a model equals it, so only a reward "
+                "source can pay for them.",
+                HunchWarning,
+                stacklevel=2,
+            )
         self.row, self.over = self.rows[0], False
         # Of these lines only: the others may be held out from training.
         self.examples = tuple(

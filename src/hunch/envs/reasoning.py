@@ -167,8 +167,14 @@ class Task:
         return not self.evaluates or only_computes(question.answer)
 
     def score(self, answer: str, question: Question) -> float:
-        """Return the verifier's score of an answer, 0 to 1; 0 for one that the verifier cannot read."""
+        """Return the verifier's score of an answer, 0 to 1; 0 for one that the verifier cannot read.
+
+        An empty answer gets 0, unless nothing is the right answer. Some verifiers give it a little, and a
+        model that writes nothing would be rewarded for it.
+        """
         if len(answer) > LONGEST:
+            return 0.0
+        if not answer.strip() and (question.answer or "").strip():
             return 0.0
         if self.evaluates and not only_computes(answer):
             return 0.0

@@ -103,6 +103,10 @@ class Rudeness(RequestEnv):
         """Return the request, or the text that was written, with rude words masked."""
         return masked(super().render() or self.text)
 
+    def masked(self, text: str) -> str:
+        """Return a text with rude words masked; see :func:`masked`. Reports show texts so."""
+        return masked(text)
+
 
 def provoking(rng: np.random.Generator) -> str:
     """Draw a request without rude words."""

@@ -7,7 +7,7 @@ explanations from the agent of the last checkpoint.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from hunch.core import Explanation, HunchError, State, Transition
 from hunch.envs import make
+from hunch.envs.offers import HasMask
 from hunch.lm.pictures import picture
 from hunch.report.gather import Run
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
@@ -83,7 +84,7 @@ def episodes_of(run: Run, number: int, loaded: Loaded | None = None) -> RunEpiso
             explained = dict(zip(chosen, step_opinions, strict=True))
     except HunchError as error:
         why_not = str(error)
-    return RunEpisodes(run, episodes, replayed, reason, explained, why_not)
+    return RunEpisodes(run, _as_shown(run.config, episodes), replayed, reason, explained, why_not)
 
 
 def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:
@@ -99,6 +100,21 @@ def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:
         raise
     except Exception as error:  # a user's environment may raise anything
         raise HunchError(f"{type(error).__name__}: {error}") from error
+
+
+def _as_shown(config: RunConfig, episodes: Sequence[Finished]) -> list[Finished]:
+    """Return episodes with their actions as pages may show them.
+
+    An environment that cannot be made cannot be asked; its episodes are not replayed, and a page has no text
+    of them.
+    """
+    try:
+        env = make(config.env, **{**config.env_options, "history": 0}).unwrapped
+    except Exception:  # a user's environment may raise anything; `replay` has told what
+        return list(episodes)
+    if not isinstance(env, HasMask):
+        return list(episodes)
+    return [replace(each, actions=tuple(map(env.masked, each.actions))) for each in episodes]
 
 
 def _replay(env: TextEnvironment, episode: Finished) -> Replayed:

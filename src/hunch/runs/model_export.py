@@ -94,13 +94,23 @@ def _modelfile(folder: Path) -> str:
     """
     source = GGUF_FILE if (folder / GGUF_FILE).is_file() else MERGED
     lines = [f"FROM ./{source}"]
-    settings = _json(folder / MERGED / "tokenizer_config.json")
-    end = settings.get("eos_token")
+    lines += [
+        f"PARAMETER stop {json.dumps(end, ensure_ascii=False)}" for end in _ends_of_answers(folder / MERGED)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _ends_of_answers(model: Path) -> list[str]:
+    """Return the tokens that end a text: the tokenizer's end token, and those that the checkpoint states."""
+    end = _json(model / "tokenizer_config.json").get("eos_token")
     if isinstance(end, Mapping):  # as transformers wrote it before version 5
         end = end.get("content")
-    if isinstance(end, str) and end:
-        lines.append(f"PARAMETER stop {json.dumps(end, ensure_ascii=False)}")
-    return "\n".join(lines) + "\n"
+    stated = _json(model / "generation_config.json").get("eos_token_id")
+    numbers = stated if isinstance(stated, list) else [stated]
+    tokens = _json(model / "tokenizer.json").get("added_tokens")
+    of_number = {token["id"]: token["content"] for token in tokens} if isinstance(tokens, list) else {}
+    ends = [end, *(of_number.get(number) for number in numbers)]
+    return [text for text in dict.fromkeys(ends) if isinstance(text, str) and text]
 
 
 def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) -> str:
