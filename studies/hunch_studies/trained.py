@@ -50,6 +50,8 @@ from hunch_studies.trained_rewards import selection
 
 OPTIONS: Final = "?chat=true&train=lora&rank=16"
 """How the model is loaded, and how the folder that SFT writes."""
+OF_TRAINING: Final = ("chat", "train", "rank", "alpha", "end", "dtype", "recompute")
+"""Options of a model that the folder has, too, that SFT of it writes."""
 MODEL: Final = f"smollm2{OPTIONS}"
 """The model, unless another is named with its options: any that can be trained."""
 LARGER: Final = f"qwen-coder-0.5b{OPTIONS}&dtype=bfloat16"
@@ -91,6 +93,7 @@ class Bed:
         max_tokens: Maximum number of tokens per text.
         sft: Updates of SFT on demonstrations before all arms but one, of 16 demonstrations each; 0 for none.
         updates: Updates of GRPO.
+        least: Score of a text that is right, for filtered cloning; None if scores have no such mark.
         model: The model, if another than :data:`MODEL`, unless one is named on the command line.
         options: Options of the environment.
     """
@@ -99,6 +102,7 @@ class Bed:
     max_tokens: int
     sft: int = 0
     updates: int = UPDATES
+    least: float | None = None
     model: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -106,13 +110,13 @@ class Bed:
 BEDS: Final[Mapping[str, Bed]] = {
     # Short answers in an easy format: of the tasks that models of this size were seen to learn (prime-rl).
     "Spelling backwards": Bed("reasoning:spell_backward?min_word_len=3&max_word_len=6", 12, sft=60),
-    "Sums": Bed(SUMS, 8, sft=60),
+    "Sums": Bed(SUMS, 8, sft=60, least=1.0),
     # An instructed model follows some constraints without SFT, so it learns from its own texts alone.
     "Constraints": Bed("hunch/Constraints-v0", 40),
     "Reviews": Bed("hunch/Reviews-v0", 32),
     # A larger model, which is right half of the time without SFT: half as many updates, because each takes
     # four times as long.
-    "Sums, Qwen-0.5B": Bed(SUMS, 8, updates=20, model=LARGER),
+    "Sums, Qwen-0.5B": Bed(SUMS, 8, updates=20, least=1.0, model=LARGER),
 }
 """The beds, fixed before the first full run."""
 ELSEWHERE: Final = (
@@ -160,7 +164,10 @@ def prepare(bed: Bed, model: str, data: Path, share: float, with_texts: bool) ->
 
 def start(bed: Bed, model: str, data: Path) -> str:
     """Return the spec of the model from which the arms start: after SFT, if the bed has it."""
-    return f"hf:{data / 'writer'}{OPTIONS}" if bed.sft else model
+    if not bed.sft:
+        return model
+    options = [part for part in model.partition("?")[2].split("&") if part.partition("=")[0] in OF_TRAINING]
+    return f"hf:{data / 'writer'}?{'&'.join(options)}"
 
 
 def _run(bed: Bed, method: str, lm: str, options: Any, steps: int, streams: int = STREAMS) -> RunConfig:
@@ -199,7 +206,11 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
     alone = replace(grpo, episodes=NEVER)  # an agent that writes, and is never updated
     cloning = ReSTConfig(
         episodes=max(STREAMS, texts // ROUNDS),
-        keep=2,
+        # The best of eight answers to each question. Without groups nearly every question is met once, and
+        # nothing would be left out.
+        group=8,
+        keep=1,
+        least=bed.least,
         updates=max(2, round(30 * scale.share)),
         batch_size=16,
         micro=16,

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +43,8 @@ def evaluate(path):
     return evaluated(path, {log!r}, {env!r}, {options!r}, {floor!r})
 """
 """The file that openevolve imports."""
+REJECTED: Final = re.compile(r"Iteration \d+ error[^:]*: (?P<reason>.*?)(?: \| tokens: .*)?$", re.DOTALL)
+"""What openevolve logs of an answer that it rejects."""
 SECONDS: Final = 3_600
 """Seconds after which openevolve gives up an answer or an iteration, which then counts as a failed program.
 It asks four at a time, and on a busy processor each may take minutes; the sandbox has its own limits."""
@@ -126,7 +131,8 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
         search = OpenEvolve(
             str(place / "first.py"), str(place / "evaluate.py"), config=config, output_dir=str(place / "out")
         )
-        asyncio.run(search.run(iterations=programs))
+        with rejections() as reasons:
+            asyncio.run(search.run(iterations=programs))
         lines = [json.loads(line) for line in read_lines(log) if line]
     known: dict[str, int] = {}
     attempts = []
@@ -135,11 +141,34 @@ def _run(bed: Bed, model: str, address: str, programs: int, seed: int) -> dict[s
         first = known.setdefault(structure(line["program"], problem.function), number)
         copy_of = first if first < number else None
         attempts.append(Attempt(number, **line, copy_of=copy_of).line())
-    # openevolve passes over answers without a program. They were asked for, so they count as failed; in which
-    # iterations they came it does not say.
-    unread = range(len(attempts), programs)
-    attempts += [Attempt(number, "", None, error="no program in the answer").line() for number in unread]
+    # openevolve passes over an answer that it rejects, without an evaluation. It was asked for, so it counts
+    # as failed. It has no place among the programs, which are noted when their evaluation ends.
+    rejected = reasons[: max(0, programs - len(attempts))]
+    for number, reason in enumerate(rejected, len(attempts)):
+        attempts.append(Attempt(number, "", None, error=reason).line())
     return {"attempts": attempts}
+
+
+@contextmanager
+def rejections() -> Iterator[list[str]]:
+    """Collect why openevolve rejects answers, in a list that grows: it only logs the reasons."""
+    reasons: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if rejected := REJECTED.match(record.getMessage()):
+                reasons.append(rejected["reason"])
+
+    log, collect = logging.getLogger("openevolve.process_parallel"), Collect()
+    before = log.level, log.propagate
+    log.setLevel(logging.WARNING)  # its own level is above
+    log.propagate = False
+    log.addHandler(collect)
+    try:
+        yield reasons
+    finally:
+        log.removeHandler(collect)
+        log.level, log.propagate = before
 
 
 def evaluated(path: str, log: str, env: str, options: Mapping[str, Any], floor: float) -> Any:

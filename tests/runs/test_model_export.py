@@ -64,6 +64,16 @@ def test_the_card_and_the_modelfile_say_what_it_is(run: Path, tmp_path: Path) ->
     assert (tmp_path / "mine" / "Modelfile").read_text().startswith("FROM ./transformers\n")
 
 
+def test_the_card_of_a_run_that_was_stopped_has_its_steps(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()  # a stop rule leaves none
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    first = metrics.read_text().splitlines()[0]
+    metrics.write_text(first + "\n")
+    export_model(tmp_path / "run", tmp_path / "mine")
+    assert f"{json.loads(first)['step']} of 8 steps" in (tmp_path / "mine" / "README.md").read_text()
+
+
 def test_the_modelfile_stops_at_all_ends_of_answers(run: Path, tmp_path: Path) -> None:
     """A chat model states more ends than its tokenizer: those of a turn and of a text."""
     shutil.copytree(run, tmp_path / "run")

@@ -15,15 +15,22 @@ kept per beginning, so that prompts with low returns are learnt as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import World
 from hunch.lm.speech import text_of
 from hunch.methods.policy.kept import plain_streams, streams_of
-from hunch.methods.tune.agent import ListedConfig, WritingAgent, WritingConfig, figures, shuffled
+from hunch.methods.tune.agent import (
+    GroupConfig,
+    ListedConfig,
+    WritingAgent,
+    WritingConfig,
+    figures,
+    shuffled,
+)
 from hunch.methods.tune.grpo import METHOD as GRPO
-from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.ranges import LATER, PositiveFloat, PositiveInt
 from hunch.rl.policy import Step, cut, fitting
 
 if TYPE_CHECKING:
@@ -31,11 +38,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReSTConfig(ListedConfig, WritingConfig):
+class ReSTConfig(GroupConfig, ListedConfig, WritingConfig):
     """Settings of ReST: rounds of writing, and of imitating the best."""
 
     episodes: PositiveInt = 2_048
     """Episodes that are written in each round (our choice)."""
+    group: PositiveInt = field(default=1, metadata=LATER)
+    """Answers to one prompt: this many parallel environments begin each episode with the same seed. Where
+    prompts are many, each is met once: then only groups, or ``least``, leave bad answers out."""
     keep: PositiveInt = 8
     """Maximum episodes kept per first prompt: the best, among equals the shortest (ReST-EM: 10)."""
     least: float | None = None
@@ -54,6 +64,11 @@ class ReST(WritingAgent):
     config_class: ClassVar[type[Any]] = ReSTConfig
     saved = ("policy", "rng", "kept", "best")
 
+    @classmethod
+    def compares(cls, config: Any) -> bool:
+        """Return False: a group may be one answer, for nothing is compared with a mean."""
+        return False
+
     def make_learner(self) -> Learner:
         """Return the update of a round: Adam on the weights of the model."""
         from hunch.lm.training import Learner  # loads torch
@@ -68,16 +83,17 @@ class ReST(WritingAgent):
 
     def learn(self) -> dict[str, float]:
         """End the round if enough has been written: keep the best, and imitate it."""
-        groups = self.kept.whole()  # of one episode each
-        if len(groups) < self.config.episodes:
+        groups = self.kept.whole()
+        if sum(map(len, groups)) < self.config.episodes:
             return {}
         self.kept.clear()
         if self.config.shuffle:
             groups = shuffled(groups, self.rng)
-        for [episode] in groups:
+        episodes = [episode for group in groups for episode in group]
+        for episode in episodes:
             self.best.add(text_of(self.policy.prompt(episode[0].transition.state)), episode)
         kept = self.best.episodes()
-        metrics = {"kept": float(len(kept)), **figures([episode for [episode] in groups])}
+        metrics = {"kept": float(len(kept)), **figures(episodes)}
         if kept:
             metrics["loss"] = self.improve(kept)
         return metrics

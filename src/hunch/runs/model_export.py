@@ -14,7 +14,7 @@ from hunch.core import HunchError, UsageError
 from hunch.lm.backends.folders import MODEL
 from hunch.lm.shelf import SHELF
 from hunch.printable import printable
-from hunch.runs.files import read_json
+from hunch.runs.files import read_json, read_lines
 from hunch.runs.stored import read_record
 
 ADAPTER: Final = "adapter"
@@ -59,7 +59,7 @@ def export_model(run: Path, target: Path) -> list[str]:
     try:
         parts = _copied(model, part)
         (part / "Modelfile").write_text(_modelfile(part), encoding="utf-8")
-        text = card(record, read_json(run / "summary.json") or {}, part)
+        text = card(record, read_json(run / "summary.json") or _so_far(run), part)
         (part / "README.md").write_text(text, encoding="utf-8")
         part.chmod(0o755)
         part.replace(target)
@@ -70,6 +70,12 @@ def export_model(run: Path, target: Path) -> list[str]:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return parts
+
+
+def _so_far(run: Path) -> dict[str, Any]:
+    """Return the number of steps of a run without a summary: one that goes on, or that a stop rule ended."""
+    lines = read_lines(run / "metrics.jsonl")
+    return {"steps": lines[-1]["step"]} if lines else {}
 
 
 def _copied(model: Path, target: Path) -> list[str]:
