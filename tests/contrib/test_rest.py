@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hunch.core import State, Transition, World
+from hunch.core import HunchWarning, State, Transition, World
 from hunch.rl.policy import Decision, Step
 
 pytest.importorskip("torch")
@@ -93,3 +93,25 @@ def test_without_anything_worth_keeping_the_model_stays_as_it_was(agent):
     played(agent, [0.0] * 4)
     assert agent.learn()["kept"] == 0
     assert all((before[name] == weight).all() for name, weight in agent.lm.state_dict().items())
+
+
+def test_what_selects_nothing_is_said(agent):
+    """Each prompt is met once: the best of one answer is the answer."""
+    states = [replace(ASKED, stream=i, observation=f"{ASKED.observation} {i}") for i in range(4)]
+    texts = agent.act(states)
+    steps = zip(states, texts, [0.0, 1.0, 0.0, 0.0], strict=True)
+    agent.observe([Transition(state, text, reward, state, True, False) for state, text, reward in steps])
+    with pytest.warns(HunchWarning, match="Of the 4 episodes of a round 4 were kept"):
+        metrics = agent.learn()
+    assert metrics["left_out"] == 0
+
+
+def test_the_best_answer_of_a_group_is_imitated():
+    own = ReST(lm=trainable("scratch?width=16&layers=1&heads=2&vocabulary=32"), **{**SMALL, "group": 4})
+    own.lm.take(["boil carrot serve"])
+    own.begin(World(steps=100, streams=4), 0)
+    texts = played(own, [0.0, 9.0, 1.0, 2.0])
+    metrics = own.learn()
+    assert metrics["kept"] == 1
+    assert metrics["left_out"] == (len(set(texts)) - 1) / 4
+    assert own.best.episodes()[0][0].decision.text == texts[1]

@@ -14,11 +14,12 @@ kept per beginning, so that prompts with low returns are learnt as well.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from hunch.core import World
+from hunch.core import HunchWarning, World
 from hunch.lm.speech import text_of
 from hunch.methods.policy.kept import plain_streams, streams_of
 from hunch.methods.tune.agent import (
@@ -90,10 +91,16 @@ class ReST(WritingAgent):
         if self.config.shuffle:
             groups = shuffled(groups, self.rng)
         episodes = [episode for group in groups for episode in group]
-        for episode in episodes:
+        before = len(self.best.episodes())
+        left_out = sum(
             self.best.add(text_of(self.policy.prompt(episode[0].transition.state)), episode)
+            for episode in episodes
+        )
         kept = self.best.episodes()
-        metrics = {"kept": float(len(kept)), **figures(episodes)}
+        more = len(kept) - before
+        if self.config.least is None and left_out < len(episodes) / 10 and more > len(episodes) / 2:
+            warnings.warn(_ALL_KEPT.format(more, len(episodes)), HunchWarning, stacklevel=2)
+        metrics = {"kept": float(len(kept)), "left_out": left_out / len(episodes), **figures(episodes)}
         if kept:
             metrics["loss"] = self.improve(kept)
         return metrics
@@ -151,16 +158,21 @@ class TopEpisodes:
         self.size, self.least = size, least
         self.known: dict[str, list[list[Step]]] = {}  # by beginning, the best first
 
-    def add(self, beginning: str, episode: list[Step]) -> None:
-        """Keep an episode if it is among the best; of episodes with equal texts, keep the best one."""
+    def add(self, beginning: str, episode: list[Step]) -> bool:
+        """Keep an episode if it is among the best; of episodes with equal texts, keep the best one.
+
+        Returns:
+            Whether an episode was left out, this or another, for its return and not for its equal texts.
+        """
         if self.least is not None and _rank(episode)[0] < self.least:
-            return
+            return True
         by_texts = {_texts(kept): kept for kept in self.known.get(beginning, [])}
         texts = _texts(episode)
         rival = by_texts.get(texts)
         if rival is None or _rank(episode) > _rank(rival):
             by_texts[texts] = episode
         self.known[beginning] = sorted(by_texts.values(), key=_rank, reverse=True)[: self.size]
+        return len(by_texts) > self.size
 
     def episodes(self) -> list[list[Step]]:
         """Return all episodes that are kept."""
@@ -185,6 +197,11 @@ def _texts(episode: Sequence[Step]) -> tuple[str, ...]:
     """Return the texts that the model wrote in an episode."""
     return tuple(step.decision.text for step in episode)
 
+
+_ALL_KEPT: Final = (
+    "Of the {1} episodes of a round {0} were kept, also the worst: hardly anything was selected, because "
+    "prompts are met too seldom. Set group, for several answers to each, a smaller keep, or least."
+)
 
 METHOD = replace(
     GRPO,
