@@ -88,7 +88,7 @@ RECIPES: Final = (
         {"--pairs": "20"},
     ),
     Recipe(
-        f"rest {REVIEWS} --lm PUPIL --episodes 640 --updates 30 --batch-size 16 --micro 16 "
+        f"rest {REVIEWS} --lm PUPIL --group 8 --keep 1 --episodes 640 --updates 30 --batch-size 16 --micro 16 "
         "--learning-rate 5e-4",
         2_560,
         128,
