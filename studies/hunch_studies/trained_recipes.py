@@ -88,8 +88,8 @@ RECIPES: Final = (
         {"--pairs": "20"},
     ),
     Recipe(
-        f"rest {REVIEWS} --lm PUPIL --group 8 --keep 1 --episodes 640 --updates 30 --batch-size 16 --micro 16 "
-        "--learning-rate 5e-4",
+        f"rest {REVIEWS} --lm PUPIL --group 8 --keep 1 --episodes 640 --updates 30 --batch-size 16 "
+        "--micro 16 --learning-rate 5e-4",
         2_560,
         128,
         {"--episodes": "64", "--updates": "4"},
