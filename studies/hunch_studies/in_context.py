@@ -1,7 +1,15 @@
-"""Study of "In-context Reinforcement Learning with Algorithm Distillation" (Laskin et al., ICLR 2023)."""
+"""Study of "In-context Reinforcement Learning with Algorithm Distillation" (Laskin et al., ICLR 2023).
+
+    hunch study in-context
+    python -m hunch_studies.in_context docs/assets/studies/in_context.json --bed DarkRoom   # minutes
+
+The second command plays anew what needs no network: the learner, rules and random play. It holds the recorded
+returns of the networks against it.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,9 +54,13 @@ PRETRAINED: Final[Mapping[str, Mapping[str, Any]]] = {
     "decision-pretrained": {},
     "decision-pretrained, other tasks' labels": {"labels": "shuffled"},
 }
+"""Only where the observation says which action is best once the task is known: in rooms without a key."""
 LONGER: Final = 4
 """The Decision-Pretrained Transformer is also trained with so many times the updates."""
-"""Only where the observation says which action is best once the task is known: in rooms without a key."""
+SOURCE: Final = "the source in its first episodes"
+LEARNER: Final = "the learner, exploring within a lifetime"
+EXPLORING: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
+"""Shares of a lifetime in which the learner may explore."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,8 @@ class Bed:
     """What is recorded of the same learners, by folder: parts of whole lives, and only their ends."""
     episodes: int
     """Episodes of a lifetime."""
+    length: int
+    """Maximum number of steps of an episode."""
     rules: Mapping[str, Rule]
     best: Callable[[Sequence[str]], float]
     """Called with the best actions of an episode; returns its return."""
@@ -104,6 +118,7 @@ BEDS: Final = (
             "ends": Lives(tasks=100, copies=2, episodes=400, every=1, skip=384),
         },
         16,
+        LENGTH,
         {"a programmer's rule": Sweep},
         lambda way: 1.0 + way.count("stay"),  # the last move to the goal pays, too
     ),
@@ -116,6 +131,7 @@ BEDS: Final = (
             "pulls": Lives(tasks=300, copies=1, episodes=10, every=1),
             "last-pulls": Lives(tasks=300, copies=1, episodes=20, every=1, skip=10),
         },
+        10,
         10,
         {"UCB": UCB, "Thompson sampling": Thompson},
         lambda way: 0.8 * len(way),
@@ -130,6 +146,7 @@ BEDS: Final = (
             "door-ends": Lives(tasks=200, copies=1, episodes=960, every=1, skip=944),
         },
         16,
+        20,
         {"a programmer's rule": SweepTwice},
         lambda way: 2.0,
         most=3,
@@ -172,15 +189,34 @@ def of_seed(tasks: Tasks, data: Path, folder: str, seed: int) -> dict[str, Any]:
 
 
 def references(bed: Bed, seed: int, lifetimes: int) -> dict[str, FloatArray]:
-    """Return the mean return by episode of the learner, rules and random play on a seed's held-out tasks."""
+    """Return the mean return by episode of the learner, rules and random play on a seed's held-out tasks.
+
+    The source learns for many lifetimes, so that it still explores at the end of the first. What a network
+    does in one lifetime is held against the same learner that explores in a part of it.
+    """
     found, n = dict[str, FloatArray](), bed.episodes
-    lived = histories(bed.learner(seed, True), Lives(tasks=lifetimes, copies=1, episodes=n, every=1))
-    found["the learner itself"] = by_episode([(e.number, sum(e.rewards)) for e in lived.episodes], n)
+    found[SOURCE] = learnt(bed, bed.source, seed, True, lifetimes)
+    found[LEARNER] = learnt(bed, within_a_lifetime(bed, seed, lifetimes), seed, True, lifetimes)
     for label, player in {**bed.rules, "random play": Random}.items():
         envs = [hunch.make(bed.env, **bed.tasks(seed, True)) for _ in range(lifetimes)]
         played = evaluate(player, envs, lifetimes * n, seed, lifetime=n)
         found[label] = by_episode([(e.number, e.episode_return) for e in played], n)
     return found
+
+
+def within_a_lifetime(bed: Bed, seed: int, lifetimes: int) -> QLearningConfig:
+    """Return the source with the exploration that has the best last episodes on the tasks of training."""
+    first, last, _ = bed.source.epsilon
+    steps = bed.episodes * bed.length
+    scheduled = [replace(bed.source, epsilon=(first, last, round(share * steps))) for share in EXPLORING]
+    return max(scheduled, key=lambda config: learnt(bed, config, seed, False, lifetimes)[-3:].mean())
+
+
+def learnt(bed: Bed, source: QLearningConfig, seed: int, held_out: bool, lifetimes: int) -> FloatArray:
+    """Return the mean return of each episode of a learner's lifetimes, shape (episodes,)."""
+    config = replace(bed.learner(seed, held_out), options=source)
+    lived = histories(config, Lives(tasks=lifetimes, copies=1, episodes=bed.episodes, every=1))
+    return by_episode([(e.number, sum(e.rewards)) for e in lived.episodes], bed.episodes)
 
 
 def by_episode(played: Sequence[tuple[int, float]], episodes: int) -> FloatArray:
@@ -297,3 +333,57 @@ STUDIES = {
         seeds=5,
     ),
 }
+
+
+def held_against(bed: Bed, recorded: Mapping[str, Mapping[str, Sequence[float]]], lifetimes: int) -> str:
+    """Return the table of what needs no network, and the leads of recorded networks over it, in Markdown.
+
+    Args:
+        bed: The environment.
+        recorded: By arm and seed, the mean return of each episode.
+        lifetimes: Lifetimes of the references of a seed.
+    """
+    seeds = sorted({seed for of_arm in recorded.values() for seed in of_arm})
+    first: dict[str, list[float]] = {}
+    last: dict[str, dict[str, float]] = {}
+    for seed in seeds:
+        for label, curve in references(bed, int(seed), lifetimes).items():
+            first.setdefault(label, []).append(float(curve[0]))
+            last.setdefault(label, {})[seed] = float(curve[-3:].mean())
+    names = [name for name in recorded if name.partition("-")[0] in ("algorithm", "decision")]
+    lines = [
+        f"| | first episode | last three of {bed.episodes} | "
+        + "".join(f"lead of {name} | " for name in names),
+        "|---" * (3 + len(names)) + "|",
+    ]
+    for label, own in last.items():
+        leads = []
+        for name in names:
+            paired = [float(np.mean(curve[-3:])) - own[seed] for seed, curve in recorded[name].items()]
+            leads.append(over_pairs(paired).short())
+        cells = [over_seeds(first[label]).short(), over_seeds(list(own.values())).short(), *leads]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table of :func:`held_against`."""
+    parser = argparse.ArgumentParser(description="Recorded networks beside learners and rules.")
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--bed", choices=[bed.title for bed in BEDS], default=BEDS[0].title)
+    parser.add_argument("--lifetimes", type=int, default=LIFETIMES)
+    asked = parser.parse_args()
+    rows = json.loads(asked.rows.read_text(encoding="utf-8"))
+    nested = {"Bandit": "bandit", "DarkKeyToDoor": "door"}
+    of_bed = rows[nested[asked.bed]] if asked.bed in nested else rows
+    [bed] = [bed for bed in BEDS if bed.title == asked.bed]
+    networks = {
+        name: own if isinstance(own, dict) else {str(seed): curve for seed, curve in enumerate(own)}
+        for name, own in of_bed.items()
+        if name not in nested.values()
+    }
+    print(held_against(bed, networks, asked.lifetimes))
+
+
+if __name__ == "__main__":
+    main()
