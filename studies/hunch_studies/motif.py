@@ -62,8 +62,11 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
         config = CountBonusConfig(table=replace(TABLE, initial=initial), **options)
         return _arm(label, "count-bonus", config, steps, **env_options)
 
+    def rnd(weight: float) -> Arm:
+        config = RNDConfig(table=replace(TABLE, initial=START * weight), weight=weight)
+        return _arm(f"RND, weight {weight:g}", "rnd", config, steps, **env_options)
+
     high = START * 0.01
-    rnd = RNDConfig(table=replace(TABLE, initial=high), weight=0.01)
     return (
         *(motif(f"Motif, label noise {noise}", f"{RULE}?error={noise}") for noise in NOISE),
         motif("Motif, uninformed judge", "uniform"),
@@ -74,7 +77,11 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
         count("count of events", weight=0.01, of="event"),
         count(f"count of states, Q from {high}", weight=0.01, initial=high),
         count(f"Q from {high} alone", weight=0.0, initial=high),
-        _arm("RND, weight 0.01", "rnd", rnd, steps, **env_options),
+        rnd(0.01),
+        # With the weight of Motif's rewards.
+        count("count of states, weight 0.1", weight=0.1),
+        count("count of events, weight 0.1", weight=0.1, of="event"),
+        rnd(0.1),
         *(motif(f"Motif, {lm}", lm) for lm in lms),
     )
 
