@@ -1,5 +1,7 @@
 """Beds for the searches of writers: any environment of Gymnasium with numbers, and its measured floor."""
 
+import logging
+
 import gymnasium as gym
 import pytest
 
@@ -9,6 +11,7 @@ from hunch.envs.design.problem import DesignProblem
 from hunch.roles.writer.programs import Attempt
 from hunch_studies.writers import result, tried
 from hunch_studies.writers_beds import BEDS, bed_of, constant, first_program, some_actions
+from hunch_studies.writers_openevolve import rejections
 
 
 def problem_of(bed):
@@ -43,3 +46,14 @@ def test_a_run_in_which_every_program_failed_has_the_floor():
     bed = BEDS["MountainCar-v0"]
     row = result(bed, [Attempt(number, "", None, error="no program") for number in range(8)])
     assert (row["best"], row["unseen"], row["failed"]) == ({8: -200.0}, -200.0, 1.0)
+
+
+def test_reasons_of_openevolve_are_collected_from_its_log():
+    log = logging.getLogger("openevolve.process_parallel")
+    with rejections() as reasons:
+        log.warning("Iteration 3 error [diff]: Rewrite is identical to the parent | tokens: 12 (prompt: 10)")
+        log.warning("Iteration 4 error: no code: none")
+        log.warning("Iteration 5: something else")
+    assert reasons == ["Rewrite is identical to the parent", "no code: none"]
+    log.warning("Iteration 6 error: afterwards")
+    assert len(reasons) == 2
