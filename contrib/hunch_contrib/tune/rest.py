@@ -81,6 +81,7 @@ class ReST(WritingAgent):
         super().begin(world, seed)
         self.seed = seed
         self.best = TopEpisodes(self.config.keep, self.config.least)
+        self.warned = False  # once is enough
 
     def learn(self) -> dict[str, float]:
         """End the round if enough has been written: keep the best, and imitate it."""
@@ -98,7 +99,9 @@ class ReST(WritingAgent):
         )
         kept = self.best.episodes()
         more = len(kept) - before
-        if self.config.least is None and left_out < len(episodes) / 10 and more > len(episodes) / 2:
+        hardly_selects = left_out < len(episodes) / 10 and more > len(episodes) / 2
+        if self.config.least is None and hardly_selects and not self.warned:
+            self.warned = True
             warnings.warn(_ALL_KEPT.format(more, len(episodes)), HunchWarning, stacklevel=2)
         metrics = {"kept": float(len(kept)), "left_out": left_out / len(episodes), **figures(episodes)}
         if kept:
