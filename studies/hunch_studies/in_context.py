@@ -43,8 +43,6 @@ Tasks = Callable[[int, bool], dict[str, Any]]
 LIFETIMES: Final = 48
 """Lifetimes per evaluation."""
 UPDATES: Final = 800
-LENGTH: Final = 15
-"""Steps of an episode of the dark room."""
 DISTILLATION: Final[Mapping[str, Mapping[str, Any]]] = {
     "algorithm distillation": {},
     "expert distillation": {"kind": 1},
@@ -118,7 +116,7 @@ BEDS: Final = (
             "ends": Lives(tasks=100, copies=2, episodes=400, every=1, skip=384),
         },
         16,
-        LENGTH,
+        15,
         {"a programmer's rule": Sweep},
         lambda way: 1.0 + way.count("stay"),  # the last move to the goal pays, too
     ),
@@ -298,7 +296,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         )
 
     def pretrained(bed: Bed, updates: int) -> list[Arm]:
-        steps = bed.episodes * LENGTH
+        steps = bed.episodes * bed.length
         return [
             arm(bed, label, "decision-pretrained", data, updates, lifetimes, transitions=steps, **options)
             for label, options in PRETRAINED.items()

@@ -71,6 +71,8 @@ PAIRS: Final = 15 / 64
 count among its texts: RLHF writes as many as GRPO in all."""
 HELD_OUT: Final = 300
 """Held-out questions on which each run is judged."""
+JUDGED: Final = 17
+"""Seed of the held-out questions, and of what is drawn in answering them."""
 SHOWN: Final = 5
 """Held-out questions whose answers are shown."""
 NEVER: Final = 10**9
@@ -333,7 +335,7 @@ def measured(run: str, episodes: int, others: bool = True) -> dict[str, Any]:
         ``elsewhere``, and ``texts``: held-out requests with what the run wrote.
     """
     folder = Path(run)
-    trial = Trial(run=folder, env_options={"part": "held-out"}, episodes=episodes, seed=17)
+    trial = Trial(run=folder, env_options={"part": "held-out"}, episodes=episodes, seed=JUDGED)
     evaluations = folder.parent / "evaluations"
     score = evaluate_run(trial, evaluations / f"{folder.name}-held-out")
     agent, config = load_agent(folder)
@@ -375,7 +377,7 @@ def perplexity(agent: Any) -> float:
 def answered(agent: Any, env: str, episodes: int) -> float:
     """Return the agent's mean score on held-out requests of another task."""
     envs = [make(env, part="held-out") for _ in range(min(STREAMS, episodes))]
-    played = evaluate(agent.player, envs, episodes, 17)
+    played = evaluate(agent.player, envs, episodes, JUDGED)
     return float(np.mean([episode.episode_return for episode in played]))
 
 
@@ -383,7 +385,7 @@ def examples(agent: Any, config: RunConfig) -> list[tuple[str, str]]:
     """Return held-out requests, drawn by a seed, with what the agent writes to each."""
     envs = resolve(config).environments(SHOWN)
     states = Rollout(envs, seeds=[1_000 + number for number in range(SHOWN)]).states
-    texts = agent.player(17).act(states)
+    texts = agent.player(JUDGED).act(states)
     return [(state.observation, text) for state, text in zip(states, texts, strict=True)]
 
 

@@ -37,6 +37,7 @@ from hunch_studies.study import FULL
 from hunch_studies.trained import (
     BEDS,
     EPISODES,
+    JUDGED,
     MAIN,
     OPTIONS,
     STREAMS,
@@ -58,8 +59,6 @@ QUESTIONS: Final = 150
 IN_16_BITS: Final = "&dtype=bfloat16"
 RANK: Final = 16
 """Rank and scale of the adapters, as in the study's models."""
-JUDGED: Final = 17
-"""The seed with which :func:`hunch_studies.trained.measured` judges."""
 
 
 def questions(bed: Bed, seed: int, group: int, updates: int) -> list[tuple[str, int]]:
@@ -99,7 +98,7 @@ def train(bed: Bed, config: GRPOConfig, agent: Any, seed: int, updates: int, fol
     policy, lm = agent.policy, agent.lm
     tokenizer = lm.model.tokenizer
     asked = questions(bed, seed, config.group, updates)
-    [*prompts] = lm.prompt_tokens([policy.prompt(State(text)) for text, _ in asked], config.max_tokens)
+    prompts = lm.prompt_tokens([policy.prompt(State(text)) for text, _ in asked], config.max_tokens)
     texts = [tokenizer.decode(tokens) for tokens in prompts]
     if any(tuple(tokenizer(text).input_ids) != tokens for text, tokens in zip(texts, prompts, strict=True)):
         raise UsageError("TRL would not read the same tokens of the prompts as we do.")
