@@ -1,8 +1,11 @@
 """Recognises that memory ran out, in the words of the system, of Python and of the libraries.
 
-Some libraries do not say so. Where the address space of a process is limited (``ulimit -v``), torch ends it
-while it is loaded ("terminate called ..."), and OpenBLAS, which NumPy and SciPy hold, waits for ever. Whether
-there is room for them is therefore checked before they are loaded.
+Where a process takes more than the machine has, Linux ends it without a word. What may be large, such as an
+update of a model, is therefore told how much is free (:func:`at_most_what_is_free`).
+
+Some libraries do not say so either. Where the address space of a process is limited (``ulimit -v``), torch
+ends it while it is loaded ("terminate called ..."), and OpenBLAS, which NumPy and SciPy hold, waits for ever.
+Whether there is room for them is therefore checked before they are loaded.
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, cast
 
@@ -30,6 +36,8 @@ ROOM: Final = {"numpy": 80, "torch": 470, "scipy": 70}
 WITH_OPENBLAS: Final = ("numpy", "scipy")
 PER_THREAD: Final = 40
 """MB that OpenBLAS takes for each further thread, while it is loaded."""
+RESERVE: Final = 0.05
+"""Share of the free memory that a block leaves to the others."""
 
 
 class NoRoomError(MemoryError):
@@ -44,6 +52,72 @@ def is_lack_of_memory(error: BaseException | None) -> bool:
 def sentence(error: BaseException | None) -> str:
     """Return the sentence about an error that says that memory ran out."""
     return str(error) if isinstance(error, NoRoomError) else SENTENCE
+
+
+@contextmanager
+def at_most_what_is_free() -> Iterator[None]:
+    """Let this process take no more memory in this block than is free, so that it gets an error beyond that.
+
+    Free is what the system can give without swapping, and what the process's control group leaves. The limit
+    is that of data (``ulimit -d``), which Linux alone applies to all memory that a process asks for; on other
+    systems, and where the amounts are not known, nothing happens. A lower limit stays.
+    """
+    limit = _size_of_data_at_most()
+    if limit is None:
+        yield
+        return
+    import resource
+
+    usual, most = resource.getrlimit(resource.RLIMIT_DATA)
+    known = [value for value in (usual, most) if value != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([limit, *known]), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (usual, most))
+
+
+def _size_of_data_at_most() -> int | None:
+    """Return the bytes of data that this process has and may still take; None where that is not known."""
+    room = free()
+    try:
+        return None if room is None else _amount("/proc/self/status", "VmData") + int((1 - RESERVE) * room)
+    except (OSError, ValueError):
+        return None
+
+
+def free() -> int | None:
+    """Return how many bytes this process may still take; None where the system, as most, does not tell."""
+    try:
+        amounts = [_amount("/proc/meminfo", "MemAvailable")]
+        groups = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    group = Path(*[line.removeprefix("0::/") for line in groups if line.startswith("0::/")])  # of version 2
+    # Each group above limits, too; that of the machine, which has no such files, does not.
+    place = Path("/sys/fs/cgroup") / group
+    for folder in (place, *place.parents[: len(group.parts)]):
+        try:
+            limit = int((folder / "memory.max").read_text(encoding="ascii"))
+            taken = int((folder / "memory.current").read_text(encoding="ascii"))
+            files = _amount(folder / "memory.stat", "inactive_file", unit=1)  # given back when asked for
+        except (OSError, ValueError):  # "max" is no number
+            continue
+        amounts.append(limit - taken + files)
+    return max(0, min(amounts))
+
+
+def _amount(path: str | Path, name: str, unit: int = 1024) -> int:
+    """Return an amount in a file of the kernel's, in bytes; the first ones are in units of 1,024.
+
+    Raises:
+        ValueError: if the file does not name it.
+    """
+    for line in Path(path).read_text(encoding="ascii").splitlines():
+        words = line.replace(":", " ").split()
+        if words[:1] == [name]:
+            return unit * int(words[1])
+    raise ValueError(name)
 
 
 def require_room() -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hunch.cli.unexpected import known
+from hunch.core import HunchError
+
 COMMAND = str(Path(sys.executable).with_name("hunch"))
 LAKE = ("--env", "hunch/FrozenLake-v0")
 EPISODE = (
@@ -82,3 +85,39 @@ def test_memory_for_no_library_is_a_sentence(megabytes, tmp_path):
     assert "Traceback" not in done.stderr
     if done.returncode:
         assert "memory" in done.stderr.lower()
+
+
+MORE_THAN_FREE = """
+import resource, torch
+from hunch.core import HunchError
+from hunch.little_memory import free
+from hunch.rl.policy import fitting
+before = resource.getrlimit(resource.RLIMIT_DATA)
+some = int(1.1 * free())
+try:
+    with fitting(64):
+        torch.empty(some, dtype=torch.uint8)  # not touched, so that nothing is taken without the limit either
+except HunchError as error:
+    print(error)
+with fitting(64):
+    torch.zeros(2**20)
+assert resource.getrlimit(resource.RLIMIT_DATA) == before
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems apply no such limit")
+def test_an_update_takes_no_more_than_is_free():
+    """Or Linux would end the process without a word."""
+    how = {"capture_output": True, "text": True, "timeout": 120, "check": False}
+    done = subprocess.run([sys.executable, "-c", MORE_THAN_FREE], **how)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("There is not enough memory for 64 steps at once; the last checkpoint is")
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_sentence_that_says_what_needs_less_memory_is_kept():
+    helpful, other = HunchError("There is not enough memory; take less."), HunchError("The model failed.")
+    for error in (helpful, other):
+        error.__cause__ = MemoryError()
+    assert known(helpful) == "There is not enough memory; take less."
+    assert known(other) == "There is not enough memory for this."

@@ -129,10 +129,11 @@ class Cramped(PerceptronPolicy):
     """Has memory for four states at once."""
 
     room = 4
+    error = None
 
     def logprobs(self, states):
         if len(states) > self.room:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+            raise self.error
         return super().logprobs(states)
 
 
@@ -141,8 +142,17 @@ class CrampedPPO(PPO):
         return Cramped(self.table, self.config.hidden, seed)
 
 
-def test_too_little_memory_names_settings_that_fit():
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.cuda.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: ... (Cannot allocate memory)"),
+    ],
+    ids=["of an accelerator", "of the machine"],
+)
+def test_too_little_memory_names_settings_that_fit(error, monkeypatch):
     """While acting and in an update; a smaller micro is one of them."""
+    monkeypatch.setattr(Cramped, "error", error)
     large, small = (begun(CrampedPPO(horizon=8, micro=micro)) for micro in (128, 4))
     assert len(small.act([ROOM] * 9)) == 9
     assert small.explain(ROOM).chosen.sum() == pytest.approx(1)

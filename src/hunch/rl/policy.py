@@ -8,12 +8,13 @@ shape (n, T), where T is the largest number of tokens, and ``mask`` is True wher
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from hunch.core import FloatArray, HunchError, State, Transition
+from hunch.little_memory import at_most_what_is_free, is_lack_of_memory
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -153,27 +154,37 @@ class TrainablePolicy(Policy, Protocol):
 
 
 _MEMORY = (
-    "The accelerator's memory is too small for {} steps at once; the last checkpoint is sound. Use a smaller "
+    "There is not enough memory for {} steps at once; the last checkpoint is sound. Use a smaller "
     "micro or batch_size, or train=lora, recompute=true or dtype=bfloat16 in the model's spec."
 )
 
 
 @contextmanager
-def fitting(micro: int) -> Iterator[None]:
-    """Turn torch's memory error in this block into one that names settings which need less memory.
+def fitting(micro: int, *, large: bool = True) -> Iterator[None]:
+    """Turn an error of memory in this block into one that names settings which need less.
 
     Args:
         micro: Number of steps per pass.
+        large: Whether the block may take no more of the machine's memory than is free, so that there is an
+            error. Finding out takes a sixth of a millisecond, too long for each step of a small policy.
 
     Raises:
-        HunchError: if memory runs out.
+        HunchError: if memory runs out, that of an accelerator or of the machine.
     """
+    try:
+        with at_most_what_is_free() if large else nullcontext():
+            yield
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out(error):
+            raise
+        raise HunchError(_MEMORY.format(micro)) from error
+
+
+def ran_out(error: BaseException) -> bool:
+    """Return whether an error says that memory ran out, that of an accelerator or of the machine."""
     import torch
 
-    try:
-        yield
-    except torch.cuda.OutOfMemoryError as error:
-        raise HunchError(_MEMORY.format(micro)) from error
+    return isinstance(error, torch.cuda.OutOfMemoryError) or is_lack_of_memory(error)
 
 
 def cut(items: Any, size: int) -> Iterator[Any]:

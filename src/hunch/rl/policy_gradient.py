@@ -43,7 +43,7 @@ from torch import Tensor, nn
 
 from hunch.core import HunchError, IntArray, State, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, Advantage, anchors, standardised
-from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
+from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined, ran_out
 from hunch.rl.rollout import StoppedError
 from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
@@ -419,15 +419,12 @@ class PolicyGradient:
         return metrics
 
     def _fitted(self, compute: Callable[[], Computed]) -> Computed:
-        """Return what passes of ``micro`` steps compute; where memory runs out, again with half as many.
-
-        The accelerator's memory is meant: where that of the machine runs out, the system ends the process.
-        """
+        """Return what passes of ``micro`` steps compute; where memory runs out, again with half as many."""
         while True:
             try:
                 return compute()
-            except torch.cuda.OutOfMemoryError:
-                if self.micro == 1:
+            except (RuntimeError, MemoryError) as error:
+                if self.micro == 1 or not ran_out(error):
                     raise
             self.optimiser.zero_grad()  # outside the handler, whose error holds what the pass had computed
             self.micro = (self.micro + 1) // 2

@@ -155,7 +155,7 @@ class PolicyAgent(Agent):
         """
         micro = self.config.micro
         decisions: list[Decision] = []
-        with fitting(micro):
+        with fitting(micro, large=False):
             for few in cut(states, micro):
                 decisions += self.policy.sample(few, [rng] * len(few))
         return decisions
