@@ -279,14 +279,14 @@ def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> st
     before = SFT_ONLY if bed.sft else UNTRAINED
     lines = []
     for label, own in by_arm.items():
-        lead: Any = ""
+        over_before: Any = ""
         if label != before and before in by_arm:
-            lead = _lead(own, by_arm[before])
+            over_before = lead(own, by_arm[before])
         cells = [over_seeds([row[name] for row in own]) for name in ("score", "right", "kl", "perplexity")]
         elsewhere: Any = ""
         if all(row["elsewhere"] for row in own):
             elsewhere = over_seeds([float(np.mean(row["elsewhere"])) for row in own])
-        lines.append((label, len(own), cells[0], cells[1], lead, *cells[2:], elsewhere))
+        lines.append((label, len(own), cells[0], cells[1], over_before, *cells[2:], elsewhere))
     head = f"arm | seeds | score | right | score above {before} | KL, nats | perplexity | other tasks"
     explained = (
         "Lead: paired by seed, with Student's 95 % interval. KL: from where the arm started, per text. "
@@ -294,14 +294,14 @@ def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> st
         "that no arm was trained on."
     )
     over_others = [
-        f"- {MAIN} over {label}: {_lead(by_arm[MAIN], own)}"
+        f"- {MAIN} over {label}: {lead(by_arm[MAIN], own)}"
         for label, own in by_arm.items()
         if MAIN in by_arm and label != MAIN
     ]
     return "\n\n".join([explained, table_of(head, lines), "\n".join(over_others), shown(by_arm)])
 
 
-def _lead(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> str:
+def lead(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> str:
     """Return the lead in the score over another arm, paired by the seeds that both have."""
     base = {row.get("seed", n): row["score"] for n, row in enumerate(others)}
     scores = {row.get("seed", n): row["score"] for n, row in enumerate(rows)}

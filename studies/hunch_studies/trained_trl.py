@@ -1,7 +1,8 @@
 """GRPO of the package TRL beside ours: same model, adapters, questions, rewards and settings.
 
+    python -m hunch_studies.trained_trl docs/assets/studies/trained.jsonl    # the recorded rows, and the lead
     pip install "trl>=1.16,<2"
-    python -m hunch_studies.trained_trl docs/assets/studies/trained.jsonl --out runs/study-trl
+    python -m hunch_studies.trained_trl ROWS --out runs/study-trl            # about 25 minutes per seed
 
 TRL samples, computes advantages, and updates by itself; it only asks a verifier of ours for the rewards. Both
 see the same questions in the same order, and start from the same adapters. Groups whose answers all score
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,7 @@ from hunch.runs.evaluations import EVALUATION_SEED, Players
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.loading import load_agent
+from hunch_studies.planners import table as table_of
 from hunch_studies.study import FULL
 from hunch_studies.trained import (
     BEDS,
@@ -44,8 +46,8 @@ from hunch_studies.trained import (
     UNTRAINED,
     Bed,
     arms,
+    lead,
     price,
-    recorded,
 )
 
 BED: Final = "Sums, Qwen-0.5B"
@@ -200,25 +202,36 @@ def judged(agent: Any, config: RunConfig, episodes: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Train and judge both sides, add their rows to a file, and print its tables."""
+    """Print the recorded rows of both sides; with --out, train and judge those that are missing first."""
     parser = argparse.ArgumentParser(description="GRPO of TRL beside ours.")
     parser.add_argument("rows", type=Path)
-    parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--out", type=Path, help="folder of the runs; without it nothing is trained")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=UPDATES, help="updates of a run; for a first try, 2")
     parser.add_argument("--episodes", type=int, default=QUESTIONS, help="held-out questions")
     asked = parser.parse_args()
-    if find_spec("trl") is None:
+    rows = {(row["bed"], row["arm"], row["seed"]): row for row in read_lines(asked.rows)}
+    missing = [seed for seed in range(asked.seeds) if (BED, THEIRS, seed) not in rows] if asked.out else []
+    if missing and find_spec("trl") is None:
         raise SystemExit("This compares with TRL: pip install 'trl>=1.16,<2'")
     bed = BEDS[BED]
-    known = {(row["bed"], row["arm"], row["seed"]): row for row in read_lines(asked.rows)}
-    for seed in range(asked.seeds):
-        if (BED, THEIRS, seed) in known:
-            continue
+    for seed in missing:
         made = rows_of(bed, BED, seed, asked.updates, asked.episodes, asked.out)
-        known |= {(BED, label, seed): row for label, row in made.items()}
-        write_atomically(asked.rows, "".join(json.dumps(row) + "\n" for row in known.values()).encode())
-    print(recorded(asked.rows))
+        rows |= {(BED, label, seed): row for label, row in made.items()}
+        write_atomically(asked.rows, "".join(json.dumps(row) + "\n" for row in rows.values()).encode())
+    print(compared(list(rows.values())))
+
+
+def compared(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows of both sides and the lead of ours, in Markdown."""
+    by_arm = {arm: [row for row in rows if row["arm"] == arm] for arm in (OURS, THEIRS)}
+    lines = [
+        (arm, row["seed"], f"{row['score']:.2f}", f"{row['kl']:.2f}")
+        for arm, own in by_arm.items()
+        for row in own
+    ]
+    table = table_of("arm | seed | held-out score | KL, nats", lines)
+    return f"{table}\n\nOurs over TRL's, paired by seed: {lead(by_arm[OURS], by_arm[THEIRS])}"
 
 
 if __name__ == "__main__":
