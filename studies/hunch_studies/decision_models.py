@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from hunch.audition.prior import aimless
 from hunch.audition.question import Bed, moments
 from hunch.core import FloatArray, State
 from hunch.envs import make
@@ -41,6 +42,7 @@ RECORDED: Final = "decision-models.answers.jsonl.gz"
 """The file of recorded answers in the folder of --data."""
 HERE: Final = "docs/assets/studies"
 """That folder in the repository."""
+BED: Final = Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed", manual=r"Your task is to: .*\n?")
 MODELS: Final = ("smollm2", "qwen-coder-0.5b", "qwen-coder-1.5b")
 LARGEST: Final = "qwen-coder-1.5b"
 """It is slow, so that it is asked about the first pools only, with four options, by letters."""
@@ -98,7 +100,7 @@ def questions(pool: int, n: int, size: int) -> tuple[Asked, ...]:
     """Draw n states of a pool of games, each with one right action among ``size`` options."""
     rng = np.random.default_rng([pool, size])
     asked: list[Asked] = []
-    for moment in moments(Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed"), 4 * n, pool, each=2):
+    for moment in moments(BED, 4 * n, pool, each=2):
         wrong = [action for action in moment.state.options if action not in moment.good]
         if len(moment.good) != 1 or len(wrong) < size - 1 or len(asked) == n:
             continue
@@ -107,8 +109,9 @@ def questions(pool: int, n: int, size: int) -> tuple[Asked, ...]:
         options = tuple(own[i] for i in order)
         place = int(np.flatnonzero(order == 0)[0])
         state = replace(moment.state, history=moment.state.history[-SHOWN:])
-        without_task = replace(state, task="", goals=())
-        asked.append(Asked(situation(state), situation(without_task), state.task, options, place))
+        # The first observation of an episode names the task, too, and may still be among the steps shown.
+        blank = situation(aimless(state, BED.manual))
+        asked.append(Asked(situation(state), blank, state.task, options, place))
     return tuple(asked)
 
 

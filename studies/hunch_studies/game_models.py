@@ -1,11 +1,14 @@
 """Games as code: rules of search at equal calls, and what the code is worth to a player.
 
 hunch study game-models
+python -m hunch_studies.game_models docs/assets/studies/game-models.json    # leads in recorded rows
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,8 @@ from hunch_studies.study import Part, Scale, Study, runs_of
 
 FEWER = 5
 """Seeds of the closed deck and of the equilibria."""
+RULES = [line for line, settings in LINES.items() if "feedback" not in settings]
+"""Rules of search; the first is compared with the others."""
 
 
 def search_table(game: Name, scale: Scale, folder: Path) -> str:
@@ -36,12 +41,17 @@ def search_table(game: Name, scale: Scale, folder: Path) -> str:
     lines += [f"| {line} | {_cells(own)} |" for line, own in by.items()]
     zero = three(over_seeds([row["first"] for row in by["best of n"]]))
     lines.append(f"| zero-shot, the first of best of n | {zero} | | | | | | 1 |")
+    if game == CONTROLS_IN:
+        lines += [
+            "",
+            without_feedback({line: [row["held_out_exact"] for row in own] for line, own in by.items()}),
+        ]
     return "\n".join(lines)
 
 
 def ahead_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     """Return the lead of each rule over each other, over all games and seeds."""
-    rules = [line for line, settings in LINES.items() if "feedback" not in settings]
+    rules = RULES
     rows = {game: winners(game, scale, folder) for game in games}
     by = {
         line: {(g, seed): r["fitness"] for g, own in rows.items() for seed, r in enumerate(own[line])}
@@ -58,7 +68,39 @@ def ahead_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
         lines.append(f"| {line} | {' | '.join(cells)} |")
     every = [row for own in rows.values() for line in rules for row in own[line]]
     first = {(g, seed): r["first"] for g, own in rows.items() for seed, r in enumerate(own[rules[0]])}
-    return "\n".join([*lines, "", *_by_first(by, first), "", _wanting(every)])
+    fitness = {
+        game: {line: [r["fitness"] for r in own[line]] for line in rules} for game, own in rows.items()
+    }
+    return "\n".join([*lines, "", over_games(fitness), "", *_by_first(by, first), "", _wanting(every)])
+
+
+def over_games(fitness: Mapping[Name, Mapping[str, Sequence[float]]]) -> str:
+    """Return the lead of Thompson over each other rule with the games as units.
+
+    The table over pairs of game and seed holds for these games; this one is about games.
+
+    Args:
+        fitness: Share of tests passed by game, rule and seed.
+    """
+    leads = []
+    for other in RULES[1:]:
+        of_game = [float(np.mean(by_rule[RULES[0]]) - np.mean(by_rule[other])) for by_rule in fitness.values()]
+        leads.append(f"{other} {three(over_pairs(of_game))}")
+    return f"{RULES[0]}, tests passed, over {len(fitness)} games: minus {', minus '.join(leads)}."
+
+
+def without_feedback(right: Mapping[str, Sequence[float]]) -> str:
+    """Return the lead of Thompson over its controls, and over best of n, which sees no feedback either.
+
+    Args:
+        right: Share of held-out positions that are right by rule and seed, in the game of the controls.
+    """
+    others = [line for line in right if line == RULES[-1] or "feedback" in LINES[line]]
+    leads = [
+        f"{other} {three(over_pairs(np.subtract(right[RULES[0]], right[other]).tolist()))}"
+        for other in others
+    ]
+    return f"{RULES[0]}, right held out, {CONTROLS_IN}: minus {', minus '.join(leads)}."
 
 
 def _wanting(winners: Sequence[dict[str, Any]]) -> str:
@@ -154,3 +196,24 @@ STUDIES = {
         seeds=10,
     )
 }
+
+
+def main() -> None:
+    """Print leads in recorded rows."""
+    parser = argparse.ArgumentParser(description="Leads of the rules of search.")
+    parser.add_argument("rows", type=Path)
+    recorded = json.loads(parser.parse_args().rows.read_text(encoding="utf-8"))
+
+    def of_rule(game: Name, figure: str) -> dict[str, list[float]]:
+        rows = sorted(recorded[GAMES[game].title.lower().replace(" ", "-")], key=lambda row: row["key"][1])
+        by: dict[str, list[float]] = {}
+        for row in rows:
+            by.setdefault(row["key"][0], []).append(row.get(figure, 0.0))  # no program passed a test
+        return by
+
+    print(over_games({game: of_rule(game, "fitness") for game in GAMES}))
+    print(without_feedback(of_rule(CONTROLS_IN, "held_out_exact")))
+
+
+if __name__ == "__main__":
+    main()

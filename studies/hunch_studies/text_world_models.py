@@ -1,10 +1,13 @@
 """Language models as world models: accuracy against examples, drift, calibration, and planning in them.
 
 hunch study text-world-models
+python -m hunch_studies.text_world_models docs/assets/studies/text-world-models.json    # leads in its rows
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +19,7 @@ from hunch.core import Player, State, UsageError
 from hunch.rl.episodes import evaluate, replay
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.rl.world_model import Prediction, Step, WorldModel, by_depth, measure
+from hunch.rl.world_model import LookUp, Prediction, Step, WorldModel, by_depth, measure
 from hunch.roles.world_model.experience import discounted_return
 from hunch.roles.world_model.prompting import PromptConfig
 from hunch.runs.foretell import Foretelling, Recording, recorded, text_steps, world_model
@@ -32,7 +35,10 @@ EPISODES = 20
 """Numbers of episodes to predict and to play."""
 STILL = "nothing changes"
 """The control: the same state, no reward, no end."""
-LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-up", STILL)
+GUESSING = "look-up, else nothing changes"
+"""The stronger control: what was shown, and for all else the same state."""
+LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-up", STILL, GUESSING)
+CONTROLS = ("look-up", STILL, GUESSING)
 BESIDE = ("pocket", "look-up")
 """The models that are drawn and compared; they and the control are run with each number of examples."""
 FIGURES = ("right after one step", "return of planning")
@@ -55,12 +61,26 @@ class Still:
         return [Prediction(False, 0.0, state) for state in states]
 
 
+class GuessingLookUp(LookUp):
+    """Predicts the latest recorded result of the same step, and of others that nothing changes."""
+
+    def step(
+        self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
+    ) -> list[Prediction]:
+        """Look up the result of each step, or guess it."""
+        recalled = super().step(states, actions, rngs)
+        guessed = Still().step(states, actions, rngs)
+        return [guess if one == Prediction() else one for one, guess in zip(recalled, guessed, strict=True)]
+
+
 def run(domain: str, line: str, examples: int, seed: int) -> dict[str, Any]:
     """Return a model's accuracy by steps and on steps that were not shown, and the return of planning."""
     what = Foretelling(env=f"hunch/{domain}-v0", examples=examples, episodes=EPISODES, seed=seed)
     recording = recorded(what, {"hints": False})
     if line == STILL:
         return _measured(Still(), recording, seed)
+    if line == GUESSING:
+        return _measured(GuessingLookUp(text_steps(recording.shown)), recording, seed)
     with world_model(line, recording, ASKED) as (model, _, _):
         return _measured(model, recording, seed)
 
@@ -142,7 +162,7 @@ def table(domain: str, seeds: int, examples: Sequence[int], folder: Path) -> str
     keys = [
         (line, n, seed)
         for line in LINES
-        for n in (examples if line in (*BESIDE, STILL) else examples[-1:])
+        for n in (examples if line in (BESIDE[0], *CONTROLS) else examples[-1:])
         for seed in range(seeds)
     ]
     rows = kept(folder / "runs.jsonl", keys, partial(run, domain))
@@ -162,7 +182,7 @@ def table(domain: str, seeds: int, examples: Sequence[int], folder: Path) -> str
         for what in FIGURES
     }
     draw_lines(panels, folder / "examples.png", "steps shown", "")
-    ahead = [_ahead(rows, what, examples, other) for other in (BESIDE[1], STILL) for what in FIGURES]
+    ahead = [_ahead(rows, what, examples, other) for other in CONTROLS for what in FIGURES]
     notes = [_by_reward(domain, rows, examples), "", *ahead, *_bounds(domain, seeds, folder)]
     return "\n".join([*lines, "", *notes, "", f"![{domain}]({folder.name}/examples.png)"])
 
@@ -293,3 +313,18 @@ STUDIES = {
         seeds=5,
     )
 }
+
+
+def main() -> None:
+    """Print the leads over each control in recorded rows."""
+    parser = argparse.ArgumentParser(description="Leads of the small model over each control.")
+    parser.add_argument("rows", type=Path)
+    recorded_rows = json.loads(parser.parse_args().rows.read_text(encoding="utf-8"))
+    for domain in DOMAINS:
+        rows = recorded_rows[domain.lower()]
+        leads = [_ahead(rows, what, EXAMPLES, other) for what in FIGURES for other in CONTROLS]
+        print("\n".join([domain, *leads]))
+
+
+if __name__ == "__main__":
+    main()

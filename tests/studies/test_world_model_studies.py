@@ -25,6 +25,20 @@ def test_planning_in_the_rules_is_best_and_in_nothing_is_random_play():
     assert still == drawn, "where nothing changes there is nothing to plan for"
 
 
+def test_a_look_up_that_guesses_knows_what_either_control_knows():
+    what = Foretelling(env="hunch/Maze-v0", examples=16, episodes=20)
+    recording = recorded(what, {"hints": False})
+    shown = {(step.state, step.action): step for step in text_steps(recording.shown)}
+    asked = [step for episode in recording.held for step in text_steps(episode)]
+    pairs = [step.state for step in asked], [step.action for step in asked]
+    guessing = text_world_models.GuessingLookUp(text_steps(recording.shown)).step(*pairs, [])
+    by_heart = LookUp(text_steps(recording.shown)).step(*pairs, [])
+    still = text_world_models.Still().step(*pairs, [])
+    known = [(step.state, step.action) in shown for step in asked]
+    assert 0 < sum(known) < len(known)
+    assert guessing == [b if k else s for k, b, s in zip(known, by_heart, still, strict=True)]
+
+
 def test_a_row_of_the_text_study_can_be_had_again():
     one, other = (text_world_models.run("Chain", "look-up", 16, 0) for _ in range(2))
     assert {**one, "speed": 0} == {**other, "speed": 0}
