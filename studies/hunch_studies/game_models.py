@@ -84,7 +84,7 @@ def over_games(fitness: Mapping[Name, Mapping[str, Sequence[float]]]) -> str:
     """
     leads = []
     for other in RULES[1:]:
-        of_game = [float(np.mean(by_rule[RULES[0]]) - np.mean(by_rule[other])) for by_rule in fitness.values()]
+        of_game = [float(np.mean(by[RULES[0]]) - np.mean(by[other])) for by in fitness.values()]
         leads.append(f"{other} {three(over_pairs(of_game))}")
     return f"{RULES[0]}, tests passed, over {len(fitness)} games: minus {', minus '.join(leads)}."
 
