@@ -44,6 +44,7 @@ PAIRS: Final = 600
 """Pairs of texts in one round; three rounds have a third of them each."""
 UPDATES: Final = 18
 """Updates of the policy on 256 texts, over all rounds."""
+AS_FEW: Final = "one round, as few updates as in the last of three"
 NS: Final = (1, 4, 16)
 """Texts of which the reward model chooses the best."""
 DISTILLING: Final = "Context distillation"
@@ -119,7 +120,9 @@ def distilling(data: Path, scale: Scale) -> tuple[Seeded, ...]:
 def improving(data: Path, scale: Scale) -> tuple[Seeded, ...]:
     """Preferences in one round or three, with the policy trained further or renewed, and rejection sampling.
 
-    All begin with the distilled writer, and have as many pairs and texts.
+    All begin with the distilled writer, and have as many pairs and texts but one: the policy that is renewed
+    in the last of three rounds has been updated in that round alone, so it is also compared with one round
+    of a third of the updates.
     """
     pairs = max(24, round(PAIRS * scale.share))
     updates = max(3, round(UPDATES * scale.share))
@@ -128,16 +131,19 @@ def improving(data: Path, scale: Scale) -> tuple[Seeded, ...]:
     distilled = data.parent / place_name(DISTILLING) / place_name("distilled")
     run = replace(run, lm=f"hf:{distilled}/seed-0", eval_every=run.steps)
 
-    def arm(label: str, rounds: int = 1, **options: Any) -> Seeded:
+    def arm(label: str, rounds: int = 1, run: RunConfig = run, **options: Any) -> Seeded:
         own = {**RLOO, "pairs": pairs // rounds, "rounds": rounds, **options}
         return Seeded(label, replace(run, options=RLHFConfig(**own)), lms)
 
+    fewer = -(-2 * pairs // STREAMS) * STREAMS + updates // 3 * STREAMS
+    short = replace(run, steps=fewer, eval_every=fewer)
     lms = partial(of_seed, f"hf:{distilled}/seed-{{}}")
     select = replace(run, method="best-of-n", options=BestOfNConfig(pairs=pairs))
     return (
         arm("three rounds, renewed", 3, renew=True),
         arm("three rounds, trained further", 3),
         arm("one round"),
+        arm(AS_FEW, run=short),
         arm("one round, shuffled labels", labels="shuffled"),
         Seeded("rejection sampling", replace(select, steps=2 * pairs + 2 * STREAMS), lms),
     )
@@ -197,6 +203,7 @@ _DISTILLED = (
 )
 _IMPROVED = (
     ("three rounds, renewed", "one round"),
+    ("three rounds, renewed", AS_FEW),
     ("three rounds, renewed", "three rounds, trained further"),
     ("three rounds, renewed", "best of 1, the distilled writer"),
     ("three rounds, renewed", "one round, shuffled labels"),
