@@ -43,6 +43,14 @@ def test_questions_are_the_same_each_time_and_have_one_right_option():
         assert 0 <= one.right < 12
 
 
+def test_the_blank_prompt_does_not_tell_the_task():
+    """Nor do earlier steps, of which the first names it."""
+    for pool in range(study.POOLS):
+        for one in study.questions(pool, study.STATES, study.OPTIONS):
+            assert "Your task is to" in one.state
+            assert "Your task is to" not in one.blank
+
+
 @pytest.mark.parametrize("size", [3, 4, 6])
 def test_groups_and_a_final_are_one_question_for_fixed_scores(size):
     once = study.answered(Fixed(), ASKED, [range(12)], "label")[:, 0]
