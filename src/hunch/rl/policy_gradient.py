@@ -34,6 +34,7 @@ list is one token.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -41,7 +42,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import HunchError, IntArray, State, UsageError
+from hunch.core import HunchError, HunchWarning, IntArray, State, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, Advantage, anchors, standardised
 from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined, ran_out
 from hunch.rl.rollout import StoppedError
@@ -420,15 +421,25 @@ class PolicyGradient:
 
     def _fitted(self, compute: Callable[[], Computed]) -> Computed:
         """Return what passes of ``micro`` steps compute; where memory runs out, again with half as many."""
+        asked = self.micro
         while True:
             try:
-                return compute()
+                computed = compute()
+                break
             except (RuntimeError, MemoryError) as error:
                 if self.micro == 1 or not ran_out(error):
                     raise
             self.optimiser.zero_grad()  # outside the handler, whose error holds what the pass had computed
             self.micro = (self.micro + 1) // 2
             torch.cuda.empty_cache()
+        if self.micro < asked:
+            warnings.warn(
+                f"{asked} steps at once did not fit into memory. From here on {self.micro} are computed at once, "
+                f"which changes results by rounding alone; --micro {self.micro} begins so.",
+                HunchWarning,
+                stacklevel=2,
+            )
+        return computed
 
     def _loss(
         self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part
