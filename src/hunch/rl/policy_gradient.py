@@ -434,8 +434,8 @@ class PolicyGradient:
             torch.cuda.empty_cache()
         if self.micro < asked:
             warnings.warn(
-                f"{asked} steps at once did not fit into memory. From here on {self.micro} are computed at once, "
-                f"which changes results by rounding alone; --micro {self.micro} begins so.",
+                f"{asked} steps at once did not fit into memory. From here on {self.micro} are computed at "
+                f"once, which changes results by rounding alone; --micro {self.micro} begins so.",
                 HunchWarning,
                 stacklevel=2,
             )
