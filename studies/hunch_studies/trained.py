@@ -81,6 +81,8 @@ SFT_ONLY: Final = "SFT only"
 MAIN: Final = "GRPO"
 SHUFFLED: Final = "GRPO, shuffled rewards"
 DPO: Final = "DPO"
+FIRMER: Final = "DPO, beta 1"
+"""With beta 0.1 answers of three tokens are pushed apart nearly without a brake."""
 LEARNED: Final = "RLHF"
 LEARNED_SHUFFLED: Final = "RLHF, shuffled labels"
 CHOSEN: Final = "Reviews, chosen by a reward model"
@@ -243,6 +245,7 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
         Arm(UNTRAINED, _run(bed, "grpo", model, alone, STREAMS)),
         Arm("filtered cloning", _run(bed, "rest", lm, cloning, ROUNDS * cloning.episodes)),
         Arm(DPO, replace(dpo, data=str(data / "texts"))),
+        Arm(FIRMER, replace(dpo, data=str(data / "texts"), options=replace(compared, beta=1.0))),
         Arm(LEARNED, _run(bed, "rlhf", lm, rlhf, rlhf_steps)),
         Arm(LEARNED_SHUFFLED, _run(bed, "rlhf", lm, replace(rlhf, labels="shuffled"), rlhf_steps)),
     ]
@@ -402,7 +405,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             learner = model if scale.lms else bed.model or model
             listed = arms(bed, learner, scale, place)
             beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
-            with_texts = bool(selected([DPO], scale.arms))
+            with_texts = bool(selected([DPO, FIRMER], scale.arms))
             ready = partial(prepare, bed, learner, place, scale.share, with_texts)
             # Apart: a step is a text in one arm and a demonstration in another.
             parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))

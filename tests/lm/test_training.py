@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hunch import lm
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.extras import install
 from hunch.lm.budget import Budget, BudgetError, Ledger
 
@@ -21,6 +21,7 @@ pytest.importorskip("peft")
 
 from hunch.lm.backends.bag_of_words import words  # noqa: E402
 from hunch.lm.training import Learner, Trainable  # noqa: E402
+from hunch.lm.training.encoder_decoder import EncoderDecoder  # noqa: E402
 from hunch.lm.training.words import new  # noqa: E402
 
 PROMPTS = ["You are in room 1.\n>", "You see a mug 2, a fridge 1 and, far off, a very long table.\n>", "go"]
@@ -193,6 +194,42 @@ def test_one_step_of_supervised_fine_tuning_is_that_of_the_formula(model: Traina
     for (name, weight), own in zip(before.items(), gradient, strict=True):
         step = 0 if own is None else 0.1 * own / max(1.0, float(norm))
         torch.testing.assert_close(ours[name], weight - step, atol=1e-5, rtol=1e-4)
+
+
+def test_a_text_is_the_same_tokens_with_and_without_the_space_before_it(model: Trainable) -> None:
+    """A model writes the space, and somebody else's text has none."""
+    if isinstance(model, EncoderDecoder):
+        pytest.skip("nothing stands before the text of a decoder")
+    spaced = model.as_written(PROMPTS, [f" {text}" for text in TEXTS])
+    assert [text.tokens for text in spaced] == [text.tokens for text in model.as_written(PROMPTS, TEXTS)]
+
+
+def test_a_text_that_was_written_is_given_back_in_the_same_tokens() -> None:
+    pocket = lm.trainable("pocket?corpus=walks")
+    prompts = ["Your task is to go to the red ball.\nYou see a blue wall. Go to the"] * 4
+    drawn = pocket.write(prompts, rngs(4), max_tokens=12)
+    given = pocket.as_written(prompts, [text.text for text in drawn])
+    ends = set(pocket.ends)
+    assert [text.tokens[:-1] for text in given] == [
+        tuple(token for token in text.tokens if token not in ends) for text in drawn
+    ]
+
+
+def test_a_step_without_a_finite_gradient_is_refused(model: Trainable) -> None:
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    learner = Learner.adam(model.parameters())
+    judged = model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS))
+    with pytest.raises(HunchError, match="gradient of the loss is not finite"):
+        learner.update(judged.logprobs.sum() * float("inf"), 1e-3)
+    after = model.state_dict()
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+def test_updates_that_16_bits_lose_are_warned_of(folders: dict[str, Path]) -> None:
+    spec = f"hf:{folders['llama']}"
+    with pytest.warns(HunchWarning, match="trained in bfloat16, all weights"):
+        lm.trainable(spec, train="all", dtype="bfloat16")
+    lm.trainable(spec, train="lora", dtype="bfloat16")
 
 
 def test_given_texts_are_judged_as_their_options_are_scored(model: Trainable) -> None:

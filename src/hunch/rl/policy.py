@@ -155,7 +155,7 @@ class TrainablePolicy(Policy, Protocol):
 
 _MEMORY = (
     "There is not enough memory for {} steps at once; the last checkpoint is sound. Use a smaller "
-    "micro or batch_size, or train=lora, recompute=true or dtype=bfloat16 in the model's spec."
+    "micro or batch_size, or train=lora, with it dtype=bfloat16, or recompute=true in the model's spec."
 )
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.engine import laid_out
 from hunch.lm.scoring.trie import Tokens, Tree, alike, chain, grow, joined
 from hunch.lm.training.model import Trainable
@@ -22,6 +23,9 @@ from hunch.lm.training.writing import Inputs, Texts
 
 class Causal(Trainable):
     """A causal model for training, loaded like ``hf:``; a prompt and its options are one tree."""
+
+    def _joint(self, prompt: Prompt) -> str:
+        return self.model._joint(prompt)
 
     def _tree(self, prompt: Tokens, texts: Sequence[Tokens]) -> Row:
         return [], grow(prompt, texts)

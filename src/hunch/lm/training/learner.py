@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hunch.core import HunchError
+
 
 class Learner:
     """The optimisers of some weights, and their common update.
@@ -43,9 +45,19 @@ class Learner:
             optimiser.zero_grad()
 
     def step(self, rate: float | None = None) -> None:
-        """Limit the gradient norm, and make one step, optionally with another learning rate."""
+        """Limit the gradient norm, and make one step, optionally with another learning rate.
+
+        Raises:
+            HunchError: if the norm is not finite; the weights stay as they were.
+        """
         if self.limited:
-            torch.nn.utils.clip_grad_norm_(self.limited, 1.0)
+            norm = torch.nn.utils.clip_grad_norm_(self.limited, 1.0)
+            if not torch.isfinite(norm):
+                raise HunchError(
+                    "The gradient of the loss is not finite, so this update was stopped; the weights and the "
+                    "last checkpoint are sound. Use a smaller learning rate, or dtype=float32 in the model's "
+                    "spec."
+                )
         for optimiser in self.optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = group["lr"] if rate is None else rate

@@ -5,11 +5,12 @@ Imports torch and transformers, so it is imported where one is made.
 
 from __future__ import annotations
 
+import warnings
 from typing import Final, Literal
 
 import torch
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm.backends import folders, huggingface
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.backends.transformer import TransformerModel
@@ -66,6 +67,7 @@ def load(
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
         own = _adapters(read, train, rank, alpha)
+        _warn_of_lost_updates(name, own[0], dtype)
         return EncoderDecoder(read, *own, seed, context, end, recompute)  # type: ignore[arg-type]
     model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
     if not isinstance(model, CausalModel):
@@ -76,7 +78,21 @@ def load(
         raise UsageError(
             f"hf:{name} reads at most {model.context} tokens: set context to at most {model.context - ROOM}."
         )
-    return Causal(model, *_adapters(model, train, rank, alpha), seed, context, end, recompute)
+    own = _adapters(model, train, rank, alpha)
+    _warn_of_lost_updates(name, own[0], dtype)
+    return Causal(model, *own, seed, context, end, recompute)
+
+
+def _warn_of_lost_updates(name: str, train: Literal["all", "lora"], dtype: str) -> None:
+    """Warn where all weights are trained in numbers that round their updates away."""
+    if train == "all" and dtype != "float32":
+        warnings.warn(
+            f"hf:{name} is trained in {dtype}, all weights: a step that changes a weight by less than a few "
+            "thousandths of it is rounded away, at a learning rate of 1e-5 nearly all of them. Use "
+            "train=lora, whose adapters stay in float32, or dtype=float32.",
+            HunchWarning,
+            stacklevel=2,
+        )
 
 
 def _adapters(

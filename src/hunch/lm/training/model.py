@@ -317,12 +317,21 @@ class Trainable(Weights, Metered, ABC):
         return Written(text, tuple(tokens), tuple(log_probs), finished)
 
     def as_written(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Written]:
-        """Return given texts in the form of texts that the model wrote, with an end token."""
+        """Return given texts in the form of texts that the model wrote, with an end token.
+
+        A text that the model wrote begins with what stands between a prompt and a reply, mostly a space; a
+        text of somebody else's need not. Both become the same tokens.
+        """
         written = []
-        for prompt, text in zip(prompts, texts, strict=True):
-            tokens = self.model.tails(as_prompt(prompt), (text,))[0] if text else []
+        for prompt, text in zip(map(as_prompt, prompts), texts, strict=True):
+            reply = text.removeprefix(self._joint(prompt)) or text  # a space alone is a text, too
+            tokens = self.model.tails(prompt, (reply,))[0] if reply else []
             written.append(Written(text, (*tokens, self.ends[0]), (), True))
         return written
+
+    def _joint(self, prompt: Prompt) -> str:
+        """Return what stands between a prompt and a reply in the tokens of both; here nothing."""
+        return ""
 
     def require_room(self, prompts: Sequence[Prompt], tokens: Sequence[Tokens]) -> None:
         """Check before training that each prompt with the tokens of its text fits into the context.

@@ -151,16 +151,16 @@ class OfflineRLHF(RecordedAgent):
         self.learner.zero_grad()
         with fitting(self.config.micro):
             if self.config.loss == "dpo":
-                loss = self.dpo()
+                metrics = self.dpo()
             elif self.config.loss == "kto":
-                loss = self.kto()
+                metrics = {"loss": self.kto()}
             else:
-                loss = self.likelihood()
-        self.step(loss)
-        return {"loss": loss}
+                metrics = {"loss": self.likelihood()}
+        self.step(metrics["loss"])
+        return metrics
 
     # Each of these accumulates the gradients of its loss, `micro` texts or pairs at a time, and returns the
-    # loss. The gradient step is made by `learn`.
+    # loss; that of pairs with other figures. The gradient step is made by `learn`.
 
     def likelihood(self) -> float:
         """Accumulate gradients of  - sum over texts y of w(y) log p(y | x) / number of tokens.
@@ -183,14 +183,18 @@ class OfflineRLHF(RecordedAgent):
             loss += float(partial_loss.detach())
         return loss
 
-    def dpo(self) -> float:
-        """Accumulate gradients of  - mean log sigmoid(beta (g(better) - g(worse)))  over random pairs."""
+    def dpo(self) -> dict[str, float]:
+        """Accumulate gradients of  - mean log sigmoid(beta (g(better) - g(worse)))  over random pairs.
+
+        The loss falls as well where both texts become less likely, and the worse one more so. Therefore the
+        means of g are told: where ``better`` is below 0, the model leaves the texts that it should prefer.
+        """
         from hunch.rl.preference_losses import dpo  # loads torch
 
         c = self.config
         drawn = self.rng.integers(len(self.pairs), size=c.batch_size)
         batch = [self.pairs[i] for i in drawn]  # batch_size
-        loss = 0.0
+        metrics = dict.fromkeys(("loss", "better", "worse", "ordered"), 0.0)
         for few in cut(batch, c.micro):
             better, worse = zip(*few, strict=True)
             g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
@@ -198,8 +202,11 @@ class OfflineRLHF(RecordedAgent):
             share = len(few) / len(batch)  # of this pass in the batch's mean
             partial_loss = dpo(g_better, g_worse, c.beta) * share
             partial_loss.backward()  # type: ignore[no-untyped-call]
-            loss += float(partial_loss.detach())
-        return loss
+            metrics["loss"] += float(partial_loss.detach())
+            metrics["better"] += share * float(g_better.detach().mean())
+            metrics["worse"] += share * float(g_worse.detach().mean())
+            metrics["ordered"] += share * float((g_better > g_worse).float().mean())
+        return metrics
 
     def kto(self) -> float:
         """Accumulate gradients of  mean (1 - sigmoid(+-beta (g - z)))  over random texts."""
