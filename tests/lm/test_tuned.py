@@ -196,3 +196,17 @@ def test_messages_go_through_the_chat_template(folders, tmp_path):
     model.model._tokens = lambda prompt, *rest: read.append(heads(prompt, *rest)) or read[-1]
     hunch.train(agent, [hunch.make("hunch/Prompts-v0", file=str(file)) for _ in range(2)], steps=2)
     assert tokenizer.decode(read[0]) == "[user] Where is the mug?\n[assistant]"
+
+
+def test_a_text_drawn_by_the_present_weights_has_a_ratio_of_1_in_16_bits(
+    folders: dict[str, Path], prompts: Path, tmp_path: Path
+) -> None:
+    """Drawing and evaluating round differently, and over a text the differences add up."""
+    spec = f"hf:{folders['llama']}?train=lora&dtype=bfloat16"
+    short = ["--group", "2", "--envs", "2", "--steps", "16", "--reward", f"{__name__}:Letters"]
+    main(
+        ["run", "rloo", *command(prompts, spec, *short, "--max-tokens", "24"), "--out", str(tmp_path / "run")]
+    )
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    moved = [line["moved"] for line in lines if "moved" in line]
+    assert moved == [0.0, 0.0], "one gradient step on each text, drawn by the weights before it"
