@@ -138,8 +138,15 @@ class TextAgent(Agent):
         return Writer(self.write, self.text_metrics, seed)
 
     def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the KL divergence of texts from the reference, as a metric."""
-        return divergence(self.policy, states, decisions, self.config.micro)
+        """Return the KL divergence of texts from the reference, as a metric.
+
+        At another temperature than 1 the texts are not drawn from the policy whose log-probabilities are
+        compared, so that their mean log-ratio is no divergence, and is named as what it is.
+        """
+        metrics = divergence(self.policy, states, decisions, self.config.micro)
+        if self.config.temperature == 1:
+            return metrics
+        return {"log_ratio": kl for kl in metrics.values()}
 
     def export(self, folder: Path) -> None:
         """Write the model to a folder that transformers and ``hf:`` can load."""
