@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hunch import lm
-from hunch.core import UsageError
+from hunch.core import HunchWarning, UsageError
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -128,7 +128,8 @@ def test_adapters_of_a_model_in_16_bits_learn_at_small_rates(folders: dict[str, 
     model = lm.trainable(f"hf:{folders['llama']}?train=lora&dtype={dtype}")
     assert str(model.network.dtype) == f"torch.{dtype}"
     before = model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs
-    plain = lm.trainable(f"hf:{folders['llama']}?train=all&dtype={dtype}")
+    with pytest.warns(HunchWarning, match=f"trained in {dtype}, all weights"):
+        plain = lm.trainable(f"hf:{folders['llama']}?train=all&dtype={dtype}")
     assert torch.equal(before, plain.evaluate(PROMPTS, plain.as_written(PROMPTS, TEXTS)).logprobs)
     first = {name: weight.clone() for name, weight in model.state_dict().items()}
     learner = Learner.adam(model.parameters())

@@ -22,7 +22,7 @@ EXTRAS = {
 
 def known(error: HunchError) -> str:
     """Return the message of an error of Hunch, or one about memory if a lack of it caused another message."""
-    unsaid = _is_memory(error.__cause__) and "memory" not in str(error)
+    unsaid = _is_memory(error.__cause__) and "not enough memory" not in str(error)
     return little_memory.sentence(error.__cause__) if unsaid else str(error)
 
 
