@@ -144,9 +144,9 @@ class TextAgent(Agent):
         compared, so that their mean log-ratio is no divergence, and is named as what it is.
         """
         metrics = divergence(self.policy, states, decisions, self.config.micro)
-        if self.config.temperature == 1:
-            return metrics
-        return {"log_ratio": kl for kl in metrics.values()}
+        if metrics and self.config.temperature != 1:
+            return {"log_ratio": metrics["kl"]}
+        return metrics
 
     def export(self, folder: Path) -> None:
         """Write the model to a folder that transformers and ``hf:`` can load."""
