@@ -1,7 +1,7 @@
 """Recognises that memory ran out, in the words of the system, of Python and of the libraries.
 
 Where a process takes more than the machine has, Linux ends it without a word. What may be large, such as an
-update of a model, is therefore told how much is free (:func:`at_most_what_is_free`).
+update of a model, is therefore limited to what is free (:func:`at_most_what_is_free`).
 
 Some libraries do not say so either. Where the address space of a process is limited (``ulimit -v``), torch
 ends it while it is loaded ("terminate called ..."), and OpenBLAS, which NumPy and SciPy hold, waits for ever.

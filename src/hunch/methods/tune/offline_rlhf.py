@@ -187,7 +187,7 @@ class OfflineRLHF(RecordedAgent):
         """Accumulate gradients of  - mean log sigmoid(beta (g(better) - g(worse)))  over random pairs.
 
         The loss falls as well where both texts become less likely, and the worse one more so. Therefore the
-        means of g are told: where ``better`` is below 0, the model leaves the texts that it should prefer.
+        means of g are logged: where ``better`` is below 0, the model leaves the texts that it should prefer.
         """
         from hunch.rl.preference_losses import dpo  # loads torch
 
