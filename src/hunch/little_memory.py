@@ -49,6 +49,13 @@ def is_lack_of_memory(error: BaseException | None) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in WORDS)
 
 
+def ran_out(error: BaseException | None) -> bool:
+    """Return whether an error says that memory ran out, that of the machine or of a device of torch."""
+    torch: Any = sys.modules.get("torch")
+    on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
+    return on_device or is_lack_of_memory(error)
+
+
 def sentence(error: BaseException | None) -> str:
     """Return the sentence about an error that says that memory ran out."""
     return str(error) if isinstance(error, NoRoomError) else SENTENCE
@@ -63,11 +70,13 @@ def at_most_what_is_free() -> Iterator[None]:
     systems, and where the amounts are not known, nothing happens. A lower limit stays.
     """
     limit = _size_of_data_at_most()
+    try:
+        import resource
+    except ImportError:  # Windows, or a Python that was built without it
+        limit = None
     if limit is None:
         yield
         return
-    import resource
-
     usual, most = resource.getrlimit(resource.RLIMIT_DATA)
     known = [value for value in (usual, most) if value != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min([limit, *known]), most))

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hunch.audition.prior import aimless
-from hunch.audition.question import Bed, moments
+from hunch.audition.prior import BEDS, aimless
+from hunch.audition.question import moments
 from hunch.core import FloatArray, State
 from hunch.envs import make
 from hunch.lm import DecisionQuestion, decide, load
@@ -42,7 +42,8 @@ RECORDED: Final = "decision-models.answers.jsonl.gz"
 """The file of recorded answers in the folder of --data."""
 HERE: Final = "docs/assets/studies"
 """That folder in the repository."""
-BED: Final = Bed("hunch/Household-Pick-v0", {"games": 40}, "pool_seed", manual=r"Your task is to: .*\n?")
+BED: Final = BEDS[0]
+"""Household-Pick, as the audition of priors asks it."""
 MODELS: Final = ("smollm2", "qwen-coder-0.5b", "qwen-coder-1.5b")
 LARGEST: Final = "qwen-coder-1.5b"
 """It is slow, so that it is asked about the first pools only, with four options, by letters."""

@@ -51,25 +51,24 @@ def search_table(game: Name, scale: Scale, folder: Path) -> str:
 
 def ahead_table(games: Sequence[Name], scale: Scale, folder: Path) -> str:
     """Return the lead of each rule over each other, over all games and seeds."""
-    rules = RULES
     rows = {game: winners(game, scale, folder) for game in games}
     by = {
         line: {(g, seed): r["fitness"] for g, own in rows.items() for seed, r in enumerate(own[line])}
-        for line in rules
+        for line in RULES
     }
-    lines = [f"| tests passed, minus those of | {' | '.join(rules[1:])} |", "|---" * len(rules) + "|"]
-    for line in rules[:-1]:
+    lines = [f"| tests passed, minus those of | {' | '.join(RULES[1:])} |", "|---" * len(RULES) + "|"]
+    for line in RULES[:-1]:
         cells = [
             three(over_pairs([by[line][key] - by[other][key] for key in by[line]]))
-            if rules.index(other) > rules.index(line)
+            if RULES.index(other) > RULES.index(line)
             else ""
-            for other in rules[1:]
+            for other in RULES[1:]
         ]
         lines.append(f"| {line} | {' | '.join(cells)} |")
-    every = [row for own in rows.values() for line in rules for row in own[line]]
-    first = {(g, seed): r["first"] for g, own in rows.items() for seed, r in enumerate(own[rules[0]])}
+    every = [row for own in rows.values() for line in RULES for row in own[line]]
+    first = {(g, seed): r["first"] for g, own in rows.items() for seed, r in enumerate(own[RULES[0]])}
     fitness = {
-        game: {line: [r["fitness"] for r in own[line]] for line in rules} for game, own in rows.items()
+        game: {line: [r["fitness"] for r in own[line]] for line in RULES} for game, own in rows.items()
     }
     return "\n".join([*lines, "", over_games(fitness), "", *_by_first(by, first), "", _wanting(every)])
 

@@ -40,7 +40,7 @@ GUESSING = "look-up, else nothing changes"
 LINES = ("pocket", "scripted:icpi?error=0.1", "scripted:icpi?error=0.03", "look-up", STILL, GUESSING)
 CONTROLS = ("look-up", STILL, GUESSING)
 BESIDE = ("pocket", "look-up")
-"""The models that are drawn and compared; they and the control are run with each number of examples."""
+"""The models that are drawn and compared; they and the controls are run with each number of examples."""
 FIGURES = ("right after one step", "return of planning")
 """The results that are drawn and compared in pairs."""
 MOST = 200

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
-from typing import Any
 
 from hunch import little_memory
 from hunch.core import HunchError
@@ -22,13 +20,13 @@ EXTRAS = {
 
 def known(error: HunchError) -> str:
     """Return the message of an error of Hunch, or one about memory if a lack of it caused another message."""
-    unsaid = _is_memory(error.__cause__) and "not enough memory" not in str(error)
+    unsaid = little_memory.ran_out(error.__cause__) and "not enough memory" not in str(error)
     return little_memory.sentence(error.__cause__) if unsaid else str(error)
 
 
 def sentence(error: Exception) -> str:
     """Return a sentence for an unexpected error: an unusable file, a missing package, or a bug in Hunch."""
-    if _is_memory(error):
+    if little_memory.ran_out(error):
         return little_memory.sentence(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"Cannot use {str(error.filename)!r}: {error.strerror}."
@@ -37,10 +35,3 @@ def sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"This needs {error.name}: {install(EXTRAS[error.name])}."
     return f"{type(error).__name__}: {error} (HUNCH_DEBUG=1 shows where)"
-
-
-def _is_memory(error: BaseException | None) -> bool:
-    """Return whether memory ran out, here or on a device of torch."""
-    torch: Any = sys.modules.get("torch")
-    on_device = torch is not None and isinstance(error, torch.cuda.OutOfMemoryError)
-    return on_device or little_memory.is_lack_of_memory(error)

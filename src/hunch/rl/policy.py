@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from hunch.core import FloatArray, HunchError, State, Transition
-from hunch.little_memory import at_most_what_is_free, is_lack_of_memory
+from hunch.little_memory import at_most_what_is_free, ran_out
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -178,13 +178,6 @@ def fitting(micro: int, *, large: bool = True) -> Iterator[None]:
         if not ran_out(error):
             raise
         raise HunchError(_MEMORY.format(micro)) from error
-
-
-def ran_out(error: BaseException) -> bool:
-    """Return whether an error says that memory ran out, that of an accelerator or of the machine."""
-    import torch
-
-    return isinstance(error, torch.cuda.OutOfMemoryError) or is_lack_of_memory(error)
 
 
 def cut(items: Any, size: int) -> Iterator[Any]:

@@ -43,8 +43,9 @@ import torch
 from torch import Tensor, nn
 
 from hunch.core import HunchError, HunchWarning, IntArray, State, UsageError
+from hunch.little_memory import ran_out
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, Advantage, anchors, standardised
-from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined, ran_out
+from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.rollout import StoppedError
 from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig

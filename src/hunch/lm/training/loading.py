@@ -66,9 +66,8 @@ def load(
     if huggingface.kind_of(folder := folders.find(name)) == "encoder-decoder":
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
-        own = _adapters(read, train, rank, alpha)
-        _warn_of_lost_updates(name, own[0], dtype)
-        return EncoderDecoder(read, *own, seed, context, end, recompute)  # type: ignore[arg-type]
+        trained = _trained_part(read, train, rank, alpha)
+        return EncoderDecoder(read, *trained, seed, context, end, recompute)  # type: ignore[arg-type]
     model = huggingface.load(name, device=device, dtype=dtype, prefix_cache=0, chat=chat)
     if not isinstance(model, CausalModel):
         raise UsageError(f"hf:{name} is an encoder; only causal models and T5 can be trained.")
@@ -78,30 +77,16 @@ def load(
         raise UsageError(
             f"hf:{name} reads at most {model.context} tokens: set context to at most {model.context - ROOM}."
         )
-    own = _adapters(model, train, rank, alpha)
-    _warn_of_lost_updates(name, own[0], dtype)
-    return Causal(model, *own, seed, context, end, recompute)
+    return Causal(model, *_trained_part(model, train, rank, alpha), seed, context, end, recompute)
 
 
-def _warn_of_lost_updates(name: str, train: Literal["all", "lora"], dtype: str) -> None:
-    """Warn where all weights are trained in numbers that round their updates away."""
-    if train == "all" and dtype != "float32":
-        warnings.warn(
-            f"hf:{name} is trained in {dtype}, all weights: a step that changes a weight by less than a few "
-            "thousandths of it is rounded away, at a learning rate of 1e-5 nearly all of them. Use "
-            "train=lora, whose adapters stay in float32, or dtype=float32.",
-            HunchWarning,
-            stacklevel=2,
-        )
-
-
-def _adapters(
+def _trained_part(
     model: TransformerModel,
     train: Literal["auto", "all", "lora"],
     rank: int | None,
     alpha: float | None,
 ) -> tuple[Literal["all", "lora"], int, float]:
-    """Return what is trained, with rank and scale of adapters.
+    """Return what is trained, with rank and scale of adapters; warn where its updates would be rounded away.
 
     Raises:
         UsageError: for a rank or scale without adapters, or a large model without peft.
@@ -116,6 +101,15 @@ def _adapters(
     elif train == "auto":
         _refuse_rank(model.name, rank, alpha, f"{millions}, and all of them are trained")
         train = "all"
+    dtype = model.network.dtype
+    if train == "all" and dtype.itemsize < torch.float32.itemsize:
+        warnings.warn(
+            f"{model.name} is trained in {str(dtype).removeprefix('torch.')}, all weights: a step that "
+            "changes a weight by less than a few thousandths of it is rounded away, at a learning rate of "
+            "1e-5 nearly all of them. Use train=lora, whose adapters stay in float32, or dtype=float32.",
+            HunchWarning,
+            stacklevel=3,
+        )
     return train, RANK if rank is None else rank, ALPHA if alpha is None else alpha
 
 

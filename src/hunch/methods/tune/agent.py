@@ -306,7 +306,7 @@ class WritingAgent(TextAgent):
             return {}
         drawn_now = not self.kept.left_over  # by the present weights, all of them
         self.kept.clear()
-        if drawn_now and self.rounds_ratios:
+        if drawn_now and self.ratios_drift_by_rounding:
             groups = [[without_logprobs(episode) for episode in group] for group in groups]
         if self.shuffles:  # a control
             groups = shuffled(groups, self.rng)
@@ -341,7 +341,7 @@ class WritingAgent(TextAgent):
         return {**metrics, "update_kl": update_kl, **text_metrics}
 
     @property
-    def rounds_ratios(self) -> bool:
+    def ratios_drift_by_rounding(self) -> bool:
         """Whether the ratio of a whole text may be far from 1 before anything is trained.
 
         A text is drawn token by token and evaluated at once. In 16 bits the two round differently, and the
