@@ -75,6 +75,7 @@ _MODULES = {
     "lima": "rl4llm",
     "agents": "agents",
     "prompting": "prompting",
+    "film-prompts": "film_prompts",
     "feedback": "feedback",
     "vision-encoders": "vision_encoders",
     "vision-facts": "vision",

@@ -14,6 +14,7 @@ single question can.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -26,6 +27,7 @@ from hunch.envs.offers import Offer
 from hunch.envs.prompts import numbered, results, shown
 from hunch.envs.reading import shared
 from hunch.lm import choose
+from hunch.lm.ways import Way
 from hunch.ranges import NonNegativeInt, PositiveInt
 
 TOPICS: Final = {
@@ -43,6 +45,8 @@ KINDS: Final = ("plain", "tall", "dark")
 ANSWERS: Final = ("north", "south")
 MOST: Final = 3
 """Words of a prompt in the lessons."""
+FORM: Final = "{prompt} : {question} ="
+"""What the model reads in the lessons."""
 CANDIDATES: Final = (
     *(" ".join(words[:3]) for words in TOPICS.values()),
     "cloud pebble ladder",
@@ -76,6 +80,8 @@ class Prompting(TextEnv):
         prompts: choose: the prompts, separated by ``|``. Default: six of ours.
         words: The words that prompts are made of, separated by spaces. Default: twenty of ours.
         length: edit: words of the prompt.
+        form: What the model reads, with ``{prompt}`` and ``{question}``; the answer comes after it.
+        way: How the model is asked for its answer; auto takes the best way that it has.
         samples: Answers to a question, for a model that writes them.
         max_steps: edit: edits of a prompt; the other kinds end with the first step.
         render_mode: ``"ansi"``.
@@ -97,13 +103,18 @@ class Prompting(TextEnv):
         prompts: str = "",
         words: str = "",
         length: PositiveInt = MOST,
+        form: str = FORM,
+        way: Way | Literal["auto"] = "auto",
         samples: PositiveInt = 1,
         max_steps: PositiveInt = 8,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps if play == "edit" else 1, render_mode)
         self.play, self.count, self.measure = play, count, measure
-        self.length, self.samples = length, samples
+        self.length, self.samples, self.way = length, samples, way
+        if missing := [field for field in ("{prompt}", "{question}") if field not in form]:
+            raise UsageError(f"form must contain {missing[0]}: {form!r} does not.")
+        self.form = form
         every = read_questions(file) if file else questions(topics)
         self.questions = every[(split == "held out") :: 2]
         if not self.questions:
@@ -155,7 +166,7 @@ class Prompting(TextEnv):
         question = self.asked[0].text
         if self.play == "edit":
             return f"question {question}\nprompt {self.prompt}"
-        return request(self.prompt, question) if self.play == "read" else question
+        return request(self.prompt, question, self.form) if self.play == "read" else question
 
     def _actions(self) -> tuple[str, ...] | None:
         if self.play == "choose":
@@ -197,14 +208,15 @@ class Prompting(TextEnv):
             UsageError: if the prompt leaves no room for a question.
         """
         [lm] = self.models.values()
-        asked = [request(prompt, own.text) for own in self.asked]
+        asked = [request(prompt, own.text, self.form) for own in self.asked]
         needed, room = max(map(lm.count_tokens, asked)), lm.context or np.inf
         if needed >= room:
             raise UsageError(
                 f"The prompt and a question have {needed:,} tokens, and {lm.name} reads {room:,}: "
                 "write a shorter prompt."
             )
-        found = choose(lm, asked, [own.options for own in self.asked], samples=self.samples, patience=None)
+        listed = [own.options for own in self.asked]
+        found = choose(lm, asked, listed, way=self.way, samples=self.samples, patience=None)
         gaps = np.array([gap(one.probabilities, own) for one, own in zip(found, self.asked, strict=True)])
         ties = [1 / len(own.options) for own in self.asked]
         return gaps, np.where(gaps == 0, ties, gaps > 0)
@@ -232,9 +244,10 @@ def gap(chances: FloatArray, question: Question) -> float:
     return float(chances[right] - np.delete(chances, right).max())
 
 
-def request(prompt: str, question: str) -> str:
+def request(prompt: str, question: str, form: str = FORM) -> str:
     """Return what the model reads."""
-    return f"{prompt} : {question} =".strip()
+    told = {"{prompt}": prompt, "{question}": question}
+    return re.sub(r"\{(prompt|question)\}", lambda field: told[field[0]], form).strip()
 
 
 def edited(prompt: str, action: str) -> str:

@@ -1,0 +1,201 @@
+"""Study of prompts for a real model: SmolLM2 says whether a snippet of a film review is great or terrible.
+
+The task is that of RLPrompt's classification experiments: a snippet, the prompt, and one of two words, with
+snippets that people rated (:mod:`hunch_studies.film_snippets`).
+
+    hunch study film-prompts
+    python -m hunch_studies.film_prompts docs/assets/studies/film-prompts.jsonl    # the recorded rows
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hunch.rl.rollout import Rollout
+from hunch.rl.statistics import over_pairs
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch.runs.files import read_lines
+from hunch.runs.loading import load_agent
+from hunch.runs.resolve import resolve
+from hunch_contrib.prompt.rlprompt import RLPromptConfig
+from hunch_studies.film_gepa import prompt_by_gepa
+from hunch_studies.film_snippets import QUESTIONS, frequent
+from hunch_studies.planners import table as table_of
+from hunch_studies.prompting import LAYER
+from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
+from hunch_studies.worlds.prompting import Prompting
+
+MODEL: Final = "smollm2"
+"""The model that is prompted, unless another is named."""
+WRITER: Final = "qwen-coder-1.5b"
+"""The model that revises prompts for GEPA."""
+FORM: Final = "{question} {prompt}"
+"""What the model reads; the answer follows, as in RLPrompt's template for models that continue text."""
+LENGTH: Final = 5
+"""Words of a prompt (RLPrompt)."""
+WORDS: Final = 100
+"""Words that prompts are made of: the most frequent ones of the training snippets."""
+SCORES: Final = 100
+"""Prompts that may be scored."""
+PER_PROMPT: Final = 16
+"""Questions on which a prompt is scored."""
+BY_HAND: Final = (
+    "It was",
+    "Overall, it was",
+    "The film is",
+    "In summary, the film was",
+    "All in all, the film is",
+    "My verdict:",
+    "Sentiment:",
+    "I thought it was",
+    "The reviewer found it",
+    "Is it great or terrible? It is",
+    "One word for this film:",
+    "A film that is",
+)
+"""Prompts that we wrote before any of them was scored; "It was" is the usual one (Gao et al., LM-BFF)."""
+BEST_BY_HAND: Final = "by hand, the best of twelve on the training snippets"
+NO_PROMPT: Final = "no prompt"
+RANDOM: Final = "random search"
+LEARNT: Final = "RLPrompt, a layer on SmolLM2"
+GEPA: Final = "GEPA"
+
+
+def options(model: str) -> dict[str, Any]:
+    """Return the options of the environment."""
+    words = " ".join(frequent(WORDS))
+    asked = {"lm": model, "file": str(QUESTIONS), "form": FORM, "way": "likelihood"}
+    return {**asked, "words": words, "length": LENGTH, "count": PER_PROMPT}
+
+
+def arms(model: str, scores: int) -> tuple[Arm, ...]:
+    """Return RLPrompt, the same without a language model, and the searches at as many scores."""
+    # The environment is evaluated by the study, on other questions.
+    run = partial(
+        RunConfig, method="rlprompt", env="hunch/Prompting-v0", env_options=options(model), steps=scores
+    )
+    settings = {
+        LEARNT: RLPromptConfig(length=LENGTH, **LAYER),
+        "RLPrompt, Q reads counts of words": RLPromptConfig(length=LENGTH),
+        RANDOM: RLPromptConfig(length=LENGTH, search="random"),
+        "edits of the best": RLPromptConfig(length=LENGTH, search="edits"),
+    }
+    return tuple(Arm(label, run(options=own)) for label, own in settings.items())
+
+
+def prompt_of(run: Path) -> str:
+    """Return the prompt that a run ended with."""
+    agent, config = load_agent(run)
+    states = Rollout(resolve(config).environments(1), seeds=[0]).states
+    return agent.player(0).act(states)[0]
+
+
+def by_hand(model: str, seed: int) -> str:
+    """Return which of our prompts is best on training questions, with as many calls as a search has."""
+    env = Prompting(**options(model))
+    n = SCORES * PER_PROMPT // len(BY_HAND)
+    env.asked = [env.questions[i] for i in np.random.default_rng(seed).permutation(len(env.questions))[:n]]
+    return max(BY_HAND, key=lambda prompt: env.scores(prompt)[0].mean())
+
+
+def judged(model: str, prompt: str) -> dict[str, Any]:
+    """Return how a prompt does on all questions that are held out.
+
+    Returns:
+        The ``prompt``, ``accuracy``, mean ``gap``, the share of answers that are ``great``, and ``right``: a
+        digit for each question.
+    """
+    env = Prompting(**{**options(model), "split": "held out", "count": 0})
+    env.asked = env.questions
+    gaps, right = env.scores(prompt)
+    great = [(gap > 0) == (own.answer == "great") for gap, own in zip(gaps, env.asked, strict=True)]
+    return {
+        "prompt": prompt,
+        "accuracy": float(right.mean()),
+        "gap": float(gaps.mean()),
+        "great": float(np.mean(great)),
+        "right": "".join("1" if one > 0.5 else "0" for one in right),
+    }
+
+
+# ---- rows -------------------------------------------------------------------------------------------------
+
+
+def measured(model: str, listed: Sequence[Arm], folder: Path, arm: str, seed: int) -> dict[str, Any]:
+    """Return the row of an arm and a seed: of a run, of our own prompts, or of GEPA."""
+    if arm == NO_PROMPT:
+        return judged(model, "")
+    if arm == BEST_BY_HAND:
+        return judged(model, by_hand(model, seed))
+    if arm == GEPA:
+        found = prompt_by_gepa(Prompting(**options(model)), WRITER, SCORES * PER_PROMPT, seed)
+        return {**found, **judged(model, found["prompt"])}
+    own = next(one for one in listed if one.label == arm)
+    return judged(model, prompt_of(runs_of(own, seed + 1, folder)[seed]))
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the rows, and the leads that were asked for, in Markdown."""
+    by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        arm, seed = row["key"]
+        by_arm.setdefault(arm, {})[seed] = row
+    base = {seed: row["accuracy"] for seed, row in by_arm.get(RANDOM, {}).items()}
+    lines = []
+    for arm, own in by_arm.items():
+        scores = [row["accuracy"] for row in own.values()]
+        shared = [row["accuracy"] - base[seed] for seed, row in own.items() if seed in base]
+        lead = "" if arm == RANDOM or not shared else over_pairs(shared).short()
+        ends = f"{np.mean(scores):.3f} [{min(scores):.3f}, {max(scores):.3f}]"
+        great = np.mean([row["great"] for row in own.values()])
+        first = json.dumps(next(iter(own.values()))["prompt"])
+        lines.append((arm, len(own), ends, f"{great:.2f}", lead, first))
+    head = 'arm | seeds | right [range] | said "great" | ahead of random search | prompt of the first seed'
+    return table_of(head, lines)
+
+
+def tabulated(model: str, listed: Sequence[Arm], seeds: int, gepa: bool, folder: Path) -> str:
+    """Judge all arms on the questions that are held out, and return the table."""
+    labels = [arm.label for arm in listed] + [BEST_BY_HAND] + [GEPA] * gepa
+    keys = [(label, seed) for label in labels for seed in range(seeds)] + [(NO_PROMPT, 0)]
+    return table(kept(folder / "judged.jsonl", keys, partial(measured, model, listed, folder)))
+
+
+# ---- the study --------------------------------------------------------------------------------------------
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    parts = []
+    for model in scale.lms or (MODEL,):
+        listed = arms(model, max(20, round(SCORES * scale.share)))
+        for_gepa = find_spec("gepa") is not None and not scale.smoke
+        beside = partial(tabulated, model, listed, scale.seeds, for_gepa)
+        parts.append(Part(f"Film snippets, {model_of(model)}", listed, beside=beside, apart=True))
+    return parts
+
+
+STUDIES = {
+    "film-prompts": Study(
+        "film-prompts",
+        "Which prompts make a small real model a better judge of film reviews, at equal calls?",
+        "RLPrompt is ahead of prompts written by people, of search and of soft prompts on seven tasks of "
+        "classification with RoBERTa-large, MR (film reviews) among them (Deng et al., EMNLP 2022).",
+        "SmolLM2-135M in place of RoBERTa-large; a hundred scores in place of 12,000 steps; a hundred words "
+        "in place of the model's tokens; the score is the gap of probabilities alone.",
+        _parts,
+        seeds=5,
+    )
+}
+
+
+if __name__ == "__main__":
+    print(table(list(read_lines(Path(sys.argv[1])))))
