@@ -192,7 +192,7 @@ STUDIES = {
         "SmolLM2-135M in place of RoBERTa-large; a hundred scores in place of 12,000 steps; a hundred words "
         "in place of the model's tokens; the score is the gap of probabilities alone.",
         _parts,
-        lm_for="rlprompt",
+        lm_for="zero-shot",
         seeds=5,
     )
 }
