@@ -280,6 +280,7 @@ class Episode(Sequence[Transition]):
     lifetime: int = 0  # the episodes of one lifetime share their task
     number: int = 0  # of the episode in its environment
     group: int | None = None  # the prompt that it answers; answers to one prompt are compared
+    unfinished: tuple[int, ...] = ()  # numbers of the steps whose text was cut at its limit of tokens
 
     def __len__(self) -> int:
         return len(self.transitions)

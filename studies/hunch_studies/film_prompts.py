@@ -155,7 +155,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         scores = [row["accuracy"] for row in own.values()]
         shared = [row["accuracy"] - base[seed] for seed, row in own.items() if seed in base]
         lead = "" if arm == RANDOM or not shared else over_pairs(shared).short()
-        ends = f"{np.mean(scores):.3f} [{min(scores):.3f}, {max(scores):.3f}]"
+        ends = f"{np.mean(scores):.3f}"
+        if len(scores) > 1:
+            ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
         great = np.mean([row["great"] for row in own.values()])
         first = json.dumps(next(iter(own.values()))["prompt"])
         lines.append((arm, len(own), ends, f"{great:.2f}", lead, first))

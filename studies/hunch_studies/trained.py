@@ -162,7 +162,7 @@ def prepare(bed: Bed, model: str, data: Path, share: float, with_texts: bool) ->
     if with_texts and not (data / "texts").exists():
         texts = 8 * max(1, round(RECORDED / 8 * share))
         mix = parse_mix(f"write:{start(bed, model, data)}=1")  # the share, after a spec with "="
-        recorded = collect(bed.env, {**bed.options}, mix, texts, group=8)
+        recorded = collect(bed.env, {**bed.options}, mix, texts, group=8, max_tokens=bed.max_tokens)
         dataset.save(recorded, data / "texts")
 
 

@@ -14,6 +14,7 @@ from hunch.cli.help import meanings
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, Transition, UsageError, World
 from hunch.envs.base import Outcome, TextEnv
+from hunch.rl import dataset
 from hunch.rl.dataset import as_episodes
 from hunch.rl.policy import Decision, Step
 from hunch.rl.rollout import Rollout, StoppedError
@@ -547,6 +548,29 @@ def test_flat_groups_are_dropped_and_counted(model):
     with pytest.warns(HunchWarning, match="had equal rewards"):
         hunch.train(made, [Same() for _ in range(4)], steps=80)
     assert made.learner.updates == 0
+    # A policy that says always the same has flat groups alone: it is stopped without an update.
+    made = agent("grpo", model, group=4, episodes=8, max_tokens=4, drop_flat=True, stop_entropy=100.0)
+    with pytest.raises(StoppedError, match=r"Before update 1 .* less than stop_entropy, 100"):
+        hunch.train(made, [Same() for _ in range(4)], steps=8)
+
+
+def test_a_text_that_was_cut_is_learnt_without_an_end(model, tmp_path):
+    file = tmp_path / "p.jsonl"
+    file.write_text("".join(json.dumps({"prompt": own, "answer": "drop"}) + "\n" for own in (*SIGHTS, "x")))
+    mix = parse_mix(f"write:{WALKS}=1")
+    recorded = collect("hunch/Prompts-v0", {"file": str(file)}, mix, 24, group=4, max_tokens=2)
+    cut = [bool(own.unfinished) for own in recorded.episodes]
+    assert 0 < sum(cut) < len(cut)
+    dataset.save(recorded, tmp_path / "data")
+    read = dataset.load(tmp_path / "data")
+    assert [own.unfinished for own in read.episodes] == [own.unfinished for own in recorded.episodes]
+    made = methods.find("offline-rlhf").agent_class(lm=model, loss="likelihood")
+    made.begin(World(streams=1, steps=4, data=tuple(as_episodes(read))), 0)
+    whole = model.as_written(["p"] * len(cut), [own.actions[0] for own in read.episodes])
+    ends = {written.tokens[-1] for written in whole}
+    for decision, is_cut in zip(made.decisions, cut, strict=True):
+        assert decision.finished != is_cut
+        assert (decision.tokens[-1] in ends) != is_cut
 
 
 def test_a_run_that_drifts_is_stopped(model):

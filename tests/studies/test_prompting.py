@@ -8,7 +8,16 @@ import pytest
 import hunch
 from hunch.core import UsageError
 from hunch.runs.data import read_data
-from hunch_studies.worlds.prompting import CANDIDATES, TOPICS, Question, chance, edited, gap, questions
+from hunch_studies.worlds.prompting import (
+    CANDIDATES,
+    TOPICS,
+    Question,
+    chance,
+    edited,
+    gap,
+    questions,
+    request,
+)
 
 BED = "hunch/Prompting-v0"
 
@@ -122,6 +131,21 @@ def test_recorded_results_are_the_rewards_and_the_data_of_the_training_questions
 def test_bad_files_are_refused_in_a_sentence(rows, options, told, lines):
     with pytest.raises(UsageError, match=told):
         hunch.make(BED, file=lines(*rows), **options)
+
+
+def test_the_form_says_what_the_model_reads(lines):
+    file = lines({"prompt": "Dull {prompt}.", "answer": "bad"}, {"prompt": "q", "answer": "good"})
+    env = hunch.make(BED, file=file, form="{question} {prompt}", way="likelihood", lm="pocket", count=0)
+    env.reset(seed=0)
+    inner = env.unwrapped
+    # What stands in braces in a question stays as it is.
+    assert request("It was", inner.asked[0].text, inner.form) == "Dull {prompt}. It was"
+    assert request("", inner.asked[0].text, inner.form) == "Dull {prompt}."
+    alone = inner.models["prompted"].score(["Dull {prompt}. It was"], [["bad", "good"]])[0].logprobs
+    first, second = np.exp(alone) / np.exp(alone).sum()
+    assert env.step("It was")[1] == pytest.approx(first - second)
+    with pytest.raises(UsageError, match=r"form must contain \{question\}"):
+        hunch.make(BED, form="{prompt}:")
 
 
 def test_other_bad_input():

@@ -46,6 +46,8 @@ class CollectOptions:
     agent:DIR, run:DIR, examples (the environment's demonstrations), write:SPEC (a language model's texts)."""
     group: PositiveInt = 1
     """Number of successive episodes with the same first state, such as answers to one prompt."""
+    max_tokens: PositiveInt = 32
+    """Maximum number of tokens of a text that write:SPEC writes."""
     good: float | None = None
     """Share of the steps (0 to 1) that comes from successful episodes. Default: not controlled."""
     seed: int = 0
@@ -112,9 +114,17 @@ def _collect(arguments: Sequence[str]) -> None:
     options = read(CollectOptions, prog="hunch data collect", args=rest)
     dataset.refuse_existing(options.out)
     mix = parse_mix(options.mix)
-    how = {"good": options.good, "seed": options.seed, "group": options.group}
     with stoppable(NOT_WRITTEN.format(options.out)):
-        recorded = collect(options.env, env_options, mix, options.steps, **how)
+        recorded = collect(
+            options.env,
+            env_options,
+            mix,
+            options.steps,
+            good=options.good,
+            seed=options.seed,
+            group=options.group,
+            max_tokens=options.max_tokens,
+        )
         dataset.save(recorded, options.out)
     describe(recorded, Console())
 

@@ -334,7 +334,10 @@ def _checksum(dataset: Dataset) -> str:
     return content.hexdigest()
 
 
-_ABOUT = ("task", "success", "behaviour", "seed", "history", "seat", "lifetime", "number", "group")
+_ABOUT = (
+    *("task", "success", "behaviour", "seed", "history", "seat", "lifetime", "number", "group"),
+    "unfinished",
+)
 """Fields of a recording that hold for the whole episode."""
 _BESIDE = ("events", "tasks", "raw", "pictures")
 """Columns that may be empty."""
@@ -353,7 +356,7 @@ def _infos(episode: Recording) -> dict[str, list[str]]:
     plain = _plain(episode)
     infos = {
         "actions": [json.dumps(listed) for listed in episode.admissible],
-        "about": [json.dumps({name: plain[name] for name in _ABOUT})],
+        "about": [json.dumps({name: plain[name] for name in _ABOUT if name in plain})],
     }
     if any(NUL in text for text in (*episode.observations, *episode.actions)):
         exact = {"observations": episode.observations, "actions": episode.actions}
@@ -421,6 +424,8 @@ def _plain(episode: Recording) -> dict[str, Any]:
     """Return a recording as values of which JSON makes lists, numbers and texts."""
     plain = {entry.name: getattr(episode, entry.name) for entry in fields(episode)}
     plain["pictures"] = [[b64encode(data).decode() for data in step] for step in episode.pictures]
+    if not episode.unfinished:
+        del plain["unfinished"]  # so that data sets that have none keep their checksums
     return plain
 
 
@@ -452,6 +457,9 @@ def _from_plain(plain: Mapping[str, Any]) -> Recording:
             raise TypeError(f"{name} must be a {'text' if kind is str else 'whole number'}")
     if not isinstance(values.get("group", 0), int | None):
         raise TypeError("group must be a whole number or null")
+    values["unfinished"] = tuple(values.get("unfinished", ()))
+    if not all(type(step) is int for step in values["unfinished"]):
+        raise TypeError("unfinished must be whole numbers")
     for name in ("terminated", "truncated", "success"):
         if not isinstance(values.get(name, False), bool):
             raise TypeError(f"{name} must be true or false")

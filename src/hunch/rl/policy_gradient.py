@@ -157,7 +157,6 @@ class PolicyGradient:
         """
         c = self.config
         self._check_streams(streams, groups)
-        self.updates += 1
 
         # Schedules. `remaining` falls from 1 to 0 over the run.
         for param_group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
@@ -170,6 +169,7 @@ class PolicyGradient:
             # 1. Old log-probabilities, values, advantages and returns. No gradients.
             batch = self._fitted(lambda: self.collect(streams, groups))
             self._check_drift(batch)
+            self.updates += 1
             # 2. Gradient steps: epochs x parts x minibatches, until target_kl is passed.
             if not self.critic:
                 parts = ("policy",)
@@ -532,6 +532,23 @@ class PolicyGradient:
             new = new._replace(kl=k3(log_ratio) * new.mask)
         return new if self.config.unit == "token" else new.whole()
 
+    def stop_if_drifted(self, streams: Sequence[Sequence[Step]], groups: Sequence[int]) -> None:
+        """Check steps from which no update is made as an update would check them.
+
+        A policy that says always the same earns the same throughout each group, so that no group teaches: no
+        update would come to stop it.
+
+        Args:
+            streams: As for :meth:`update`.
+            groups: As for :meth:`update`.
+
+        Raises:
+            StoppedError: if the KL divergence exceeds ``stop_kl``, or the entropy is below ``stop_entropy``.
+        """
+        if self.config.stop_kl or self.config.stop_entropy:
+            with fitting(self.config.micro):
+                self._check_drift(self._fitted(lambda: self.collect(streams, groups)))
+
     def _check_drift(self, batch: Batch) -> None:
         """Stop a run whose policy has left its reference, or says always the same, before it gets worse.
 
@@ -559,8 +576,7 @@ class PolicyGradient:
                 f"{c.stop_entropy:g}"
             )
         if problem:
-            number = self.updates
-            self.updates -= 1  # it was not made, and the run is saved now
+            number = self.updates + 1
             raise StoppedError(f"Before update {number} {problem}, so the run was stopped. {advice}")
 
     # ---- step 3, and checkpoints --------------------------------------------------------------------------

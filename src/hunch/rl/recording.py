@@ -36,6 +36,7 @@ class Recording:
         lifetime: Number of the lifetime; episodes of one lifetime share a task.
         number: Number of the episode in its environment.
         group: Number of the prompt that the episode answers, if several episodes answer the same prompt.
+        unfinished: Numbers of the steps whose text was cut at its limit of tokens, so that it has no end.
     """
 
     observations: tuple[str, ...]
@@ -57,6 +58,7 @@ class Recording:
     lifetime: int = 0
     number: int = 0
     group: int | None = None
+    unfinished: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         admissible, listed = self.admissible, any(options is not None for options in self.admissible)
@@ -96,6 +98,7 @@ class Recording:
             lifetime=episode.lifetime,
             number=episode.number,
             group=episode.group,
+            unfinished=episode.unfinished,
         )
 
     def __len__(self) -> int:
@@ -103,7 +106,7 @@ class Recording:
 
     def episode(self) -> Episode:
         """Return the episode as transitions, in the form that agents receive."""
-        return Episode(tuple(self.transitions()), self.lifetime, self.number, self.group)
+        return Episode(tuple(self.transitions()), self.lifetime, self.number, self.group, self.unfinished)
 
     def transitions(self) -> Iterator[Transition]:
         """Yield the episode step by step."""
@@ -140,6 +143,7 @@ class Recording:
             tasks=self.tasks[: steps + 1],
             raw=self.raw[: steps + 1],
             pictures=self.pictures[: steps + 1],
+            unfinished=tuple(step for step in self.unfinished if step < steps),
             terminated=False,
             truncated=True,
             success=False,
@@ -161,6 +165,8 @@ def problems(episode: Recording) -> Iterator[tuple[int, str]]:
         yield 0, "the episode has no step"
     if not (episode.terminated or episode.truncated):
         yield n - 1, "the episode has no end: neither terminated nor truncated"
+    if beyond := [step for step in episode.unfinished if not 0 <= step < n]:
+        yield n - 1, f"step {beyond[0]} is unfinished, but there are {n} steps"
     for step, text in enumerate(episode.observations):
         if not _is_unicode(text):
             yield min(step, n - 1), f"the observation {text!r} holds half a character"

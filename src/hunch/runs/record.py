@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.result import read_episode
 from hunch.runs.stored import read_run
+
+if TYPE_CHECKING:
+    from hunch.lm.training import Written
 
 Act = Callable[[State], str]
 DISCARDED = 50
@@ -78,6 +81,7 @@ def collect(
     good: float | None = None,
     seed: int = 0,
     group: int = 1,
+    max_tokens: int = 32,
 ) -> Dataset:
     """Record an exact number of steps; the last episode is cut off when a behaviour's share is reached.
 
@@ -89,6 +93,7 @@ def collect(
         good: Share of the steps (0 to 1) from successful episodes; None for no control.
         seed: Seed of all episodes and of the behaviours.
         group: Number of successive episodes with the same first state, such as answers to one prompt.
+        max_tokens: Maximum number of tokens of a text that a language model writes.
 
     Raises:
         UsageError: on an unknown behaviour, one that the environment does not support, or a run with too few
@@ -99,11 +104,13 @@ def collect(
     check_value("good", good, Share | None)
     check_value("seed", seed, Seed)
     check_value("group", group, PositiveInt)
+    check_value("max_tokens", max_tokens, PositiveInt)
     env = make(env_id, **env_options)
     wanted = _quotas(mix, steps, good)
     episodes: list[Recording] = []
     for number, share in enumerate(mix):
-        source = _episodes(share.behaviour, env, env_id, np.random.SeedSequence([seed, number]), group)
+        seeds = np.random.SeedSequence([seed, number])
+        source = _episodes(share.behaviour, env, env_id, seeds, group, max_tokens)
         episodes += _fill(source, share.behaviour, wanted[number])
     provenance = {
         "mix": {share.behaviour: share.share for share in mix},
@@ -150,7 +157,12 @@ def _fill(source: Iterator[Recording], behaviour: str, quota: dict[bool | None, 
 
 
 def _episodes(
-    behaviour: str, env: TextEnvironment, env_id: str, seeds: np.random.SeedSequence, group: int
+    behaviour: str,
+    env: TextEnvironment,
+    env_id: str,
+    seeds: np.random.SeedSequence,
+    group: int,
+    max_tokens: int,
 ) -> Iterator[Recording]:
     """Play episodes with a behaviour.
 
@@ -164,18 +176,19 @@ def _episodes(
         return
     rng = np.random.default_rng(seeds)
     played: Callable[[int], Iterator[Transition]]
+    writer = _Writer(argument, rng, group, max_tokens) if kind == "write" else None
     if kind == "agent":
         _same_environment(Path(argument), env_id)
         agent, _ = load_agent(argument)
         played = partial(_lived, env, agent.player(int(rng.integers(2**31))))
     else:
-        act = _writer(argument, rng, group) if kind == "write" else _policy(kind, argument, env, rng)
-        played = partial(play, env, act)
+        played = partial(play, env, writer or _policy(kind, argument, env, rng))
     for number in count():
         seed = int(rng.integers(2**31))
         for _ in range(group):
             for recording in record(env, played(seed), behaviour, seed):
-                yield recording if group == 1 else replace(recording, group=number)
+                cut = writer.cut_in(recording) if writer else ()
+                yield replace(recording, group=number if group > 1 else None, unfinished=cut)
 
 
 def _lived(env: TextEnvironment, player: Player, seed: int) -> Iterator[Transition]:
@@ -185,19 +198,39 @@ def _lived(env: TextEnvironment, player: Player, seed: int) -> Iterator[Transiti
         yield from advance(rollout, player)
 
 
-def _writer(spec: str, rng: np.random.Generator, group: int) -> Act:
-    """Let a language model write, all answers to a prompt at once."""
-    from hunch.roles.policy.text import transcript  # loads torch
+class _Writer:
+    """Lets a language model write, all answers to a prompt at once.
 
-    lm, ready = trainable(spec), dict[str, list[str]]()
+    Args:
+        spec: The model.
+        rng: Random generator of all texts.
+        group: Number of answers to a prompt.
+        max_tokens: Maximum number of tokens of a text.
+    """
 
-    def act(state: State) -> str:
-        texts = ready.setdefault(state.text(), [])
+    def __init__(self, spec: str, rng: np.random.Generator, group: int, max_tokens: int) -> None:
+        self.lm = trainable(spec)
+        self.rngs = [rng] * group
+        self.max_tokens = max_tokens
+        self.ready: dict[str, list[Written]] = {}  # by prompt
+        self.cut: set[tuple[str, str]] = set()  # observation and text, where the text has no end
+
+    def __call__(self, state: State) -> str:
+        """Return the next text for a state."""
+        from hunch.roles.policy.text import transcript  # loads torch
+
+        texts = self.ready.setdefault(state.text(), [])
         if not texts:
-            texts += [text.text for text in lm.write([transcript(state)] * group, [rng] * group)]
-        return texts.pop()
+            texts += self.lm.write([transcript(state)] * len(self.rngs), self.rngs, self.max_tokens)
+        written = texts.pop()
+        if not written.finished:
+            self.cut.add((state.observation, written.text))
+        return written.text
 
-    return act
+    def cut_in(self, episode: Recording) -> tuple[int, ...]:
+        """Return the numbers of the steps of an episode whose text was cut."""
+        steps = enumerate(zip(episode.observations, episode.actions, strict=False))
+        return tuple(step for step, taken in steps if taken in self.cut)
 
 
 def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Generator) -> Act:

@@ -310,7 +310,8 @@ class WritingAgent(TextAgent):
             groups = [[without_logprobs(episode) for episode in group] for group in groups]
         if self.shuffles:  # a control
             groups = shuffled(groups, self.rng)
-        all_episodes = [episode for group in groups for episode in group]
+        all_groups = groups
+        all_episodes = [episode for group in all_groups for episode in group]
 
         # With drop_flat, groups of equal returns do not enter the update: their advantages are 0.
         flat_share = 0.0
@@ -319,6 +320,8 @@ class WritingAgent(TextAgent):
             flat_share = 1 - len(teaching) / len(groups)
             groups = teaching
         if not groups:
+            numbers = [i for i, group in enumerate(all_groups) for _ in group]
+            self.learner.stop_if_drifted(all_episodes, numbers)
             return self._learnt_nothing(all_episodes)
 
         # The update of the objective: advantages from the group, then gradient steps.

@@ -18,21 +18,32 @@ from hunch.roles.policy.settings import Start
 
 
 class Example(NamedTuple):
-    """A recorded text with its reward, and the number of its group, whose texts answer the same prompt."""
+    """A recorded text with its reward, and the number of its group, whose texts answer the same prompt.
+
+    It is not finished if it was cut at its limit of tokens: then it says nothing about where texts end.
+    """
 
     state: State
     text: str
     reward: float = float("nan")
     group: int | None = None
+    finished: bool = True
 
 
 def examples(world: World) -> list[Example]:
     """Return the recorded texts, or else the environment's demonstrations, whose rewards are unknown."""
     if world.data:
         return [
-            Example(t.state, t.action, t.reward, episode.group) for episode in world.data for t in episode
+            Example(t.state, t.action, t.reward, episode.group, step not in episode.unfinished)
+            for episode in world.data
+            for step, t in enumerate(episode)
         ]
     return [Example(state_of(prompt, world.task), text) for prompt, texts in world.examples for text in texts]
+
+
+def without_end(decision: Decision) -> Decision:
+    """Return a text that was cut: it is learnt without an end token, unless nothing else would be left."""
+    return decision._replace(tokens=decision.tokens[:-1] or decision.tokens, finished=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +92,11 @@ class RecordedAgent(TextAgent):
         prompts = [self.policy.prompt(example.state) for example in self.examples]
         texts = [example.text for example in self.examples]
         self.lm.take([*map(text_of, prompts), *texts])  # a vocabulary that grows adds their words
-        self.decisions = [Decision(*written) for written in self.lm.as_written(prompts, texts)]
+        written = self.lm.as_written(prompts, texts)
+        self.decisions = [
+            Decision(*text) if example.finished else without_end(Decision(*text))
+            for example, text in zip(self.examples, written, strict=True)
+        ]
         self.lm.require_room(prompts, [decision.tokens for decision in self.decisions])
 
     def select(self, known: list[Example]) -> list[Example]:

@@ -1,0 +1,79 @@
+"""Prompts for snippets of film reviews: the questions, the rows, and GEPA."""
+
+import numpy as np
+import pytest
+
+from hunch import methods
+from hunch_studies.film_prompts import (
+    BEST_BY_HAND,
+    BY_HAND,
+    NO_PROMPT,
+    RANDOM,
+    STUDIES,
+    judged,
+    options,
+    table,
+)
+from hunch_studies.film_snippets import ANSWERS, QUESTIONS, frequent
+from hunch_studies.study import Scale
+from hunch_studies.worlds.prompting import Prompting, read_questions
+
+
+def test_both_halves_have_as_many_of_either_answer_and_share_nothing():
+    every = read_questions(str(QUESTIONS))
+    halves = every[::2], every[1::2]
+    for half in halves:
+        assert len(half) == 300
+        assert {sum(own.answer == answer for own in half) for answer in ANSWERS} == {150}
+    assert not {own.text for own in halves[0]} & {own.text for own in halves[1]}
+
+
+def test_words_of_prompts_come_from_the_training_half():
+    words = frequent(100)
+    assert len(set(words)) == 100
+    assert words[0] == "the"
+    training = " ".join(own.text.lower() for own in read_questions(str(QUESTIONS))[::2]).split()
+    assert set(words) <= set(training)
+
+
+def test_every_arm_can_be_configured(tmp_path):
+    (part,) = STUDIES["film-prompts"].parts(Scale(seeds=1, share=0.05), tmp_path)
+    for arm in part.arms:
+        methods.settings.configure(methods.find(arm.config.method).agent_class, arm.config.options, {})
+        assert arm.config.env_options["count"] * 100 == 1_600  # question scores of a run
+    assert len(set(BY_HAND)) == len(BY_HAND) == 12
+
+
+def test_a_prompt_is_judged_on_what_is_held_out():
+    pytest.importorskip("hunch_pocket")
+    row = judged("pocket", "It was")
+    env = Prompting(**{**options("pocket"), "split": "held out"})
+    assert len(row["right"]) == len(env.questions) == 300
+    assert row["accuracy"] == pytest.approx(np.mean([digit == "1" for digit in row["right"]]))
+    env.asked = env.questions[:20]
+    assert row["right"][:20] == "".join("01"[int(one)] for one in env.scores("It was")[1])
+
+
+def test_the_table_pairs_by_seed():
+    rows = [
+        {"key": [arm, seed], "prompt": "p", "accuracy": score, "gap": 0.0, "great": 0.5}
+        for arm, scores in {RANDOM: (0.5, 0.7), BEST_BY_HAND: (0.6, 0.8), NO_PROMPT: (0.6,)}.items()
+        for seed, score in enumerate(scores)
+    ]
+    lines = {line.split(" | ")[0].strip("| "): line for line in table(rows).splitlines()}
+    assert "0.10 [0.10, 0.10]" in lines[BEST_BY_HAND]
+    assert "0.600 [0.500, 0.700]" in lines[RANDOM]
+    assert "| 0.600 |" in lines[NO_PROMPT]
+
+
+def test_gepa_stays_within_its_calls_and_ends_with_a_prompt():
+    pytest.importorskip("gepa")
+    pytest.importorskip("hunch_pocket")
+    from hunch_studies.film_gepa import VALIDATION, prompt_by_gepa
+
+    env = Prompting(**options("pocket"))
+    found = prompt_by_gepa(env, "pocket", calls=80, seed=0)
+    assert isinstance(found["prompt"], str)
+    # The round that is under way at the limit is finished: two scores of four, and those of validation.
+    assert found["asked"] <= 80 + 8 + VALIDATION
+    assert found["written"] >= 1
