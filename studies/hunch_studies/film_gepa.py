@@ -3,12 +3,24 @@
 A second model reads some questions with the answers that followed a prompt, and writes a new prompt; one that
 is better on them is scored on more questions (Agrawal et al., "GEPA: Reflective Prompt Evolution Can
 Outperform Reinforcement Learning", 2025). Requests to the second model are not counted among the calls.
+
+Both models may be of llama.cpp, where a server has one model. So the second one needs a server of its own, in
+a folder of its own::
+
+    XDG_RUNTIME_DIR=$(mktemp -d) hunch models serve qwen-coder-1.5b --port 8100 --keyless
+    pip install gepa    # and in another terminal
+    python -m hunch_studies.film_gepa --out gepa.jsonl --writer SPEC
+
+with ``openai:qwen-coder-1.5b?base_url=http://127.0.0.1:8100/v1`` for SPEC.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -16,8 +28,11 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.reading import shared
 from hunch.lm import Sampling
+from hunch_studies.film_prompts import MODEL, PER_PROMPT, SCORES, judged, options, table
+from hunch_studies.study import kept
 from hunch_studies.worlds.prompting import Prompting, Question
 
+ARM: Final = "GEPA"
 FIRST: Final = "It was"
 """The prompt that GEPA starts from."""
 WRITING: Final = Sampling(max_tokens=120, temperature=1.0, stop=())
@@ -119,3 +134,25 @@ def prompt_by_gepa(env: Prompting, writer: str, calls: int, seed: int) -> dict[s
         "written": asked,
         "asked": result.total_metric_calls,
     }
+
+
+def measured(model: str, writer: str, arm: str, seed: int) -> dict[str, Any]:
+    """Return the row of a seed: the prompt that GEPA ends with, on the questions that are held out."""
+    found = prompt_by_gepa(Prompting(**options(model)), writer, SCORES * PER_PROMPT, seed)
+    return {**found, **judged(model, found["prompt"])}
+
+
+def main() -> None:
+    """Measure the seeds that the file lacks, and print the table."""
+    parser = argparse.ArgumentParser(description="GEPA on prompts for snippets of film reviews.")
+    parser.add_argument("--writer", required=True, help="spec of the model that writes prompts")
+    parser.add_argument("--lm", default=MODEL, help="spec of the model that is prompted")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, required=True, help="file of the rows")
+    asked = parser.parse_args()
+    keys = [(ARM, seed) for seed in range(asked.seeds)]
+    print(table(kept(asked.out, keys, partial(measured, asked.lm, asked.writer))))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +26,6 @@ from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.resolve import resolve
 from hunch_contrib.prompt.rlprompt import RLPromptConfig
-from hunch_studies.film_gepa import prompt_by_gepa
 from hunch_studies.film_snippets import QUESTIONS, frequent
 from hunch_studies.planners import table as table_of
 from hunch_studies.prompting import LAYER
@@ -36,8 +34,6 @@ from hunch_studies.worlds.prompting import Prompting
 
 MODEL: Final = "smollm2"
 """The model that is prompted, unless another is named."""
-WRITER: Final = "qwen-coder-1.5b"
-"""The model that revises prompts for GEPA."""
 FORM: Final = "{question} {prompt}"
 """What the model reads; the answer follows, as in RLPrompt's template for models that continue text."""
 LENGTH: Final = 5
@@ -67,7 +63,6 @@ BEST_BY_HAND: Final = "by hand, the best of twelve on the training snippets"
 NO_PROMPT: Final = "no prompt"
 RANDOM: Final = "random search"
 LEARNT: Final = "RLPrompt, a layer on SmolLM2"
-GEPA: Final = "GEPA"
 
 
 def options(model: str) -> dict[str, Any]:
@@ -131,14 +126,11 @@ def judged(model: str, prompt: str) -> dict[str, Any]:
 
 
 def measured(model: str, listed: Sequence[Arm], folder: Path, arm: str, seed: int) -> dict[str, Any]:
-    """Return the row of an arm and a seed: of a run, of our own prompts, or of GEPA."""
+    """Return the row of an arm and a seed: of a run, or of our own prompts."""
     if arm == NO_PROMPT:
         return judged(model, "")
     if arm == BEST_BY_HAND:
         return judged(model, by_hand(model, seed))
-    if arm == GEPA:
-        found = prompt_by_gepa(Prompting(**options(model)), WRITER, SCORES * PER_PROMPT, seed)
-        return {**found, **judged(model, found["prompt"])}
     own = next(one for one in listed if one.label == arm)
     return judged(model, prompt_of(runs_of(own, seed + 1, folder)[seed]))
 
@@ -165,9 +157,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table_of(head, lines)
 
 
-def tabulated(model: str, listed: Sequence[Arm], seeds: int, gepa: bool, folder: Path) -> str:
+def tabulated(model: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Judge all arms on the questions that are held out, and return the table."""
-    labels = [arm.label for arm in listed] + [BEST_BY_HAND] + [GEPA] * gepa
+    labels = [*(arm.label for arm in listed), BEST_BY_HAND]
     keys = [(label, seed) for label in labels for seed in range(seeds)] + [(NO_PROMPT, 0)]
     return table(kept(folder / "judged.jsonl", keys, partial(measured, model, listed, folder)))
 
@@ -179,8 +171,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = []
     for model in scale.lms or (MODEL,):
         listed = arms(model, max(20, round(SCORES * scale.share)))
-        for_gepa = find_spec("gepa") is not None and not scale.smoke
-        beside = partial(tabulated, model, listed, scale.seeds, for_gepa)
+        beside = partial(tabulated, model, listed, scale.seeds)
         parts.append(Part(f"Film snippets, {model_of(model)}", listed, beside=beside, apart=True))
     return parts
 
