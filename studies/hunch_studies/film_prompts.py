@@ -60,6 +60,8 @@ BY_HAND: Final = (
 )
 """Prompts that we wrote before any of them was scored; "It was" is the usual one (Gao et al., LM-BFF)."""
 BEST_BY_HAND: Final = "by hand, the best of twelve on the training snippets"
+TRIED: Final = ", the best prompt that it tried"
+"""What the searches end with; RLPrompt ends with the prompt of the largest Q."""
 NO_PROMPT: Final = "no prompt"
 RANDOM: Final = "random search"
 LEARNT: Final = "RLPrompt, a layer on SmolLM2"
@@ -87,11 +89,14 @@ def arms(model: str, scores: int) -> tuple[Arm, ...]:
     return tuple(Arm(label, run(options=own)) for label, own in settings.items())
 
 
-def prompt_of(run: Path) -> str:
-    """Return the prompt that a run ended with."""
+def prompt_of(run: Path, tried: bool = False) -> str:
+    """Return the prompt that a run ended with, or the one with the best score among those that it tried."""
+    agent: Any
     agent, config = load_agent(run)
+    if tried:
+        return str(agent.spelled(agent.best()))
     states = Rollout(resolve(config).environments(1), seeds=[0]).states
-    return agent.player(0).act(states)[0]
+    return str(agent.player(0).act(states)[0])
 
 
 def by_hand(model: str, seed: int) -> str:
@@ -131,8 +136,8 @@ def measured(model: str, listed: Sequence[Arm], folder: Path, arm: str, seed: in
         return judged(model, "")
     if arm == BEST_BY_HAND:
         return judged(model, by_hand(model, seed))
-    own = next(one for one in listed if one.label == arm)
-    return judged(model, prompt_of(runs_of(own, seed + 1, folder)[seed]))
+    own = next(one for one in listed if one.label == arm.removesuffix(TRIED))
+    return judged(model, prompt_of(runs_of(own, seed + 1, folder)[seed], tried=arm.endswith(TRIED)))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -159,7 +164,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def tabulated(model: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Judge all arms on the questions that are held out, and return the table."""
-    labels = [*(arm.label for arm in listed), BEST_BY_HAND]
+    labels = [arm.label for arm in listed]
+    labels += [f"{label}{TRIED}" for label in labels if label.startswith("RLPrompt")]
+    labels.append(BEST_BY_HAND)
     keys = [(label, seed) for label in labels for seed in range(seeds)] + [(NO_PROMPT, 0)]
     return table(kept(folder / "judged.jsonl", keys, partial(measured, model, listed, folder)))
 
