@@ -29,6 +29,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
+from hunch.lm.training import Trainable  # noqa: E402
 from hunch.methods.tune.agent import Groups, shuffled  # noqa: E402
 from hunch.methods.tune.recorded import examples  # noqa: E402
 from hunch.roles.policy.text import transcript  # noqa: E402
@@ -281,6 +282,94 @@ def test_texts_that_are_not_to_be_forgotten_stay_likely(model, tmp_path):
         with torch.no_grad():
             kept.append(float(made.policy.likelihood([SIGHTS[0]], ["drop"])))
     assert kept[1] > kept[0] + 1
+
+
+# ---- how many texts are computed at once ------------------------------------------------------------------
+
+
+@pytest.fixture
+def texts_at_once(monkeypatch):
+    """The numbers of texts that a model was asked to evaluate at once."""
+    counts = []
+    evaluate = Trainable.evaluate
+
+    def counted(self, prompts, texts, within=None):
+        counts.append(len(texts))
+        return evaluate(self, prompts, texts, within)
+
+    monkeypatch.setattr(Trainable, "evaluate", counted)
+    return counts
+
+
+def learnt_beside_rewards(micro, file):
+    """Return the loss of given texts, and the model, after an update of GRPO with ``ptx``."""
+    rows = [{"prompt": SIGHTS[i % 3], "completion": move} for i, move in enumerate(MOVES)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = begun(
+        "grpo",
+        lm.trainable(WALKS),
+        4,
+        group=4,
+        episodes=4,
+        max_tokens=5,
+        ptx=1.0,
+        texts=str(file),
+        micro=micro,
+    )
+    rollout = Rollout([Bed() for _ in range(4)], seed=1, group=4)
+    made.observe(rollout.step(made.act(rollout.states)))
+    return made.learn()["extra_loss"], made.lm
+
+
+def learnt_from_demonstrations(micro, file):
+    """Return the loss, and the model, after an update of RLHF on demonstrations."""
+    method = methods.find("rlhf")
+    made = method.build(method.config_class(lm=WALKS, demonstrations=2, micro=micro), {})
+    examples_of_world = tuple((sight, MOVES) for sight in SIGHTS)
+    made.begin(World(streams=4, steps=10_000, examples=examples_of_world), 0)
+    return made.learn()["loss"], made.agent.lm
+
+
+def learnt_from_hits(micro, file):
+    """Return the loss, and the model, after two updates of red teaming on hits."""
+    made = begun("red-team", lm.trainable(WALKS), stage="supervised", tries=6, updates=2, micro=micro)
+    states = [State(sight, stream=stream) for stream, sight in enumerate(SIGHTS * 2)]
+    made.observe(
+        [Transition(s, move, 1.0, s, True, False) for s, move in zip(states, MOVES * 2, strict=False)]
+    )
+    return made.learn()["loss"], made.lm
+
+
+LEARNT = (learnt_beside_rewards, learnt_from_demonstrations, learnt_from_hits)
+
+
+@pytest.mark.parametrize("learnt", LEARNT)
+def test_given_texts_are_learnt_a_few_at_once_with_the_same_result(learnt, texts_at_once, tmp_path):
+    loss, model = learnt(64, tmp_path / "texts.jsonl")
+    assert max(texts_at_once) >= 32
+    texts_at_once.clear()
+    loss_in_passes, same = learnt(4, tmp_path / "texts.jsonl")
+    assert max(texts_at_once) == 4
+    assert loss_in_passes == pytest.approx(loss, abs=1e-6)
+    for name, weight in model.state_dict().items():
+        # Adam divides a gradient by its size, so that the rounding of one near 0 counts.
+        torch.testing.assert_close(same.state_dict()[name], weight, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("learnt", LEARNT)
+def test_given_texts_that_do_not_fit_are_learnt_half_as_many_at_once(learnt, monkeypatch, tmp_path):
+    loss, _ = learnt(64, tmp_path / "texts.jsonl")
+    evaluate = Trainable.evaluate
+
+    def small(self, prompts, texts, within=None):
+        if torch.is_grad_enabled() and len(texts) > 8:
+            raise MemoryError("bad_alloc")
+        return evaluate(self, prompts, texts, within)
+
+    monkeypatch.setattr(Trainable, "evaluate", small)
+    with pytest.warns(HunchWarning, match="From here on 8 are computed at once"):
+        in_passes, _ = learnt(64, tmp_path / "texts.jsonl")
+    assert in_passes == pytest.approx(loss, abs=1e-6)
 
 
 class Length(RewardSource):

@@ -492,7 +492,16 @@ def test_the_greedy_answer_is_the_baseline():
 
 def test_a_further_loss_is_added_at_each_gradient_step():
     learner, plain = (PolicyGradient(Letters(seed=1), PRESETS["grpo"]) for _ in range(2))
-    learner.extra = lambda rng: -3.0 * learner.policy.scores.log_softmax(1)[:, 0].mean()
+
+    def extra(rng):
+        def add():
+            loss = -3.0 * learner.policy.scores.log_softmax(1)[:, 0].mean()
+            loss.backward()
+            return float(loss.detach())
+
+        return add
+
+    learner.extra = extra
     for own in (learner, plain):
         told = own.update([[step] for step in EPISODES], np.random.default_rng(0), groups=GROUPS)
     assert ("extra_loss" in told) is False

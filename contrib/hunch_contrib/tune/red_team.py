@@ -128,8 +128,8 @@ class RedTeam(WritingAgent):
         loss = 0.0
         for update in range(c.updates):
             rows = self.rng.integers(len(self.hits), size=64)
-            likelihood = self.policy.likelihood([prompts[i] for i in rows], [texts[i] for i in rows])
-            loss = learner.update(-likelihood, c.rate * (1 - update / c.updates))
+            drawn = [prompts[i] for i in rows], [texts[i] for i in rows]
+            loss = self.learn_likelihood(*drawn, learner, c.rate * (1 - update / c.updates))
         self.settled = self.policy.set_reference()
         return {"loss": loss, "hits": len(self.hits) / self.tried}
 

@@ -7,13 +7,14 @@ shape (n, T), where T is the largest number of tokens, and ``mask`` is True wher
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from hunch.core import FloatArray, HunchError, State, Transition
+from hunch.core import FloatArray, HunchError, HunchWarning, State, Transition
 from hunch.little_memory import at_most_what_is_free, ran_out
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Part: TypeAlias = Literal["both", "policy", "value"]
 Prior: TypeAlias = "Callable[[Sequence[State]], Tensor]"
 """Function that returns log-probabilities of actions, shape (n, max. actions), padded with -inf; rows of
 padding leave a state unregularised."""
+Computed = TypeVar("Computed")
 
 
 class Decision(NamedTuple):
@@ -178,6 +180,51 @@ def fitting(micro: int, *, large: bool = True) -> Iterator[None]:
         if not ran_out(error):
             raise
         raise HunchError(_MEMORY.format(micro)) from error
+
+
+class Passes:
+    """How many steps or texts are computed at once: fewer from where they do not fit into memory.
+
+    Args:
+        micro: Steps or texts per pass.
+
+    Attributes:
+        micro: The same number, halved each time that a pass did not fit.
+    """
+
+    def __init__(self, micro: int) -> None:
+        self.micro = micro
+
+    def fitted(self, compute: Callable[[], Computed]) -> Computed:
+        """Return what passes of ``micro`` compute; where memory runs out, again with half as many.
+
+        Args:
+            compute: Computes everything in passes of at most ``micro``. It is called again from the start, so
+                it draws nothing, and sets gradients to zero before it accumulates them.
+        """
+        asked = self.micro
+        while True:
+            try:
+                computed = compute()
+                break
+            except (RuntimeError, MemoryError) as error:
+                if self.micro == 1 or not ran_out(error):
+                    raise
+            self._halve()  # outside the handler, whose error holds what the pass had computed
+        if self.micro < asked:
+            warnings.warn(
+                f"{asked} steps at once did not fit into memory. From here on {self.micro} are computed at "
+                f"once, which changes results by rounding alone; --micro {self.micro} begins so.",
+                HunchWarning,
+                stacklevel=2,
+            )
+        return computed
+
+    def _halve(self) -> None:
+        import torch
+
+        self.micro = (self.micro + 1) // 2
+        torch.cuda.empty_cache()
 
 
 def cut(items: Any, size: int) -> Iterator[Any]:

@@ -34,18 +34,16 @@ list is one token.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hunch.core import HunchError, HunchWarning, IntArray, State, UsageError
-from hunch.little_memory import ran_out
+from hunch.core import HunchError, IntArray, State, UsageError
 from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, Advantage, anchors, standardised
-from hunch.rl.policy import Decision, Evaluated, Part, Step, TrainablePolicy, cut, fitting, joined
+from hunch.rl.policy import Decision, Evaluated, Part, Passes, Step, TrainablePolicy, cut, fitting, joined
 from hunch.rl.rollout import StoppedError
 from hunch.rl.settings import PRESETS as PRESETS
 from hunch.rl.settings import UpdateConfig
@@ -54,9 +52,6 @@ CHECKED: Final = 8
 """Number of steps that are evaluated again after an update, to check its outputs and how far it moved."""
 ADAPTS: Final = 0.1
 """Step size of the adaptation of ``kl_weight``, K_beta (Ziegler et al., 2019)."""
-
-
-Computed = TypeVar("Computed")
 
 
 class Batch(NamedTuple):
@@ -102,12 +97,14 @@ class PolicyGradient:
         updates: Number of updates so far.
         update_kl: KL divergence of the policy before the last update from the one after it, in nats per
             action, estimated by k3 from the first CHECKED steps.
-        micro: Steps per pass: that of the config, halved each time that a pass does not fit into memory.
-        extra: Returns a loss that is added at each gradient step of the policy, such as that of texts against
-            forgetting; None adds nothing.
+        passes: How many steps are computed at once: ``micro`` of the config, halved each time that a pass
+            does not fit into memory.
+        extra: Draws what a further loss is of, such as texts against forgetting, at each gradient step of the
+            policy. What it returns adds the gradients of this loss, and returns the loss; it may be called
+            again. None adds nothing.
     """
 
-    extra: Callable[[np.random.Generator], Tensor] | None = None
+    extra: Callable[[np.random.Generator], Callable[[], float]] | None = None
 
     def __init__(self, policy: TrainablePolicy, config: UpdateConfig) -> None:
         self.policy = policy
@@ -117,7 +114,7 @@ class PolicyGradient:
         self.kl_weight = config.kl
         self.updates = 0
         self.update_kl = 0.0
-        self.micro = config.micro
+        self.passes = Passes(config.micro)
 
         # One group of weights for the policy and one for what the value alone uses, with their rates.
         self.weights: list[nn.Parameter] = []
@@ -132,6 +129,11 @@ class PolicyGradient:
             self.rates.append(rate)
             param_groups.append({"params": weights, "lr": rate})
         self.optimiser = torch.optim.Adam(param_groups, eps=1e-5, foreach=True)
+
+    @property
+    def micro(self) -> int:
+        """Steps that are computed at once."""
+        return self.passes.micro
 
     def update(
         self,
@@ -165,9 +167,10 @@ class PolicyGradient:
             kl_end = c.kl if c.kl_end is None else c.kl_end
             self.kl_weight = kl_end + (c.kl - kl_end) * remaining
 
+        self.optimiser.zero_grad()  # the last update's gradients would take memory in step 1
         with fitting(c.micro):  # an error of memory for one step names the settings that need less
             # 1. Old log-probabilities, values, advantages and returns. No gradients.
-            batch = self._fitted(lambda: self.collect(streams, groups))
+            batch = self.passes.fitted(lambda: self.collect(streams, groups))
             self._check_drift(batch)
             self.updates += 1
             # 2. Gradient steps: epochs x parts x minibatches, until target_kl is passed.
@@ -383,11 +386,18 @@ class PolicyGradient:
         if c.whiten:
             advantages[mask] = standardised(advantages[mask])
 
-        metrics = self._fitted(lambda: self._passes(batch, rows, advantages, part))
+        add_extra_loss = None
         if self.extra is not None and part != "value":
-            extra_loss = self.extra(rng)
-            extra_loss.backward()  # type: ignore[no-untyped-call]
-            metrics["extra_loss"] = float(extra_loss.detach())
+            add_extra_loss = self.extra(rng)
+
+        def accumulate() -> dict[str, float]:
+            self.optimiser.zero_grad()
+            metrics = self._accumulate(batch, rows, advantages, part)
+            if add_extra_loss is not None:
+                metrics["extra_loss"] = add_extra_loss()
+            return metrics
+
+        metrics = self.passes.fitted(accumulate)
 
         norm = nn.utils.clip_grad_norm_(self.weights, c.max_norm)  # before the clip
         if not torch.isfinite(norm):
@@ -395,8 +405,8 @@ class PolicyGradient:
         self.optimiser.step()
         return metrics
 
-    def _passes(self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part) -> dict[str, float]:
-        """Compute the gradient of the loss over a minibatch in passes of at most ``micro`` steps.
+    def _accumulate(self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part) -> dict[str, float]:
+        """Add the gradient of the loss over a minibatch, in passes of at most ``micro`` steps.
 
         Each pass counts by its share of the actions, so that the sum of the gradients is that of the mean
         over the minibatch, and so are the figures that are returned.
@@ -408,7 +418,6 @@ class PolicyGradient:
             part: The part to train.
         """
         mask = batch.mask[rows]  # (batch_size, T)
-        self.optimiser.zero_grad()
         metrics: dict[str, float] = {}
         total = int(mask.sum())
         for start in range(0, len(rows), self.micro):
@@ -419,28 +428,6 @@ class PolicyGradient:
             for name, figure in figures.items():
                 metrics[name] = metrics.get(name, 0.0) + share * figure
         return metrics
-
-    def _fitted(self, compute: Callable[[], Computed]) -> Computed:
-        """Return what passes of ``micro`` steps compute; where memory runs out, again with half as many."""
-        asked = self.micro
-        while True:
-            try:
-                computed = compute()
-                break
-            except (RuntimeError, MemoryError) as error:
-                if self.micro == 1 or not ran_out(error):
-                    raise
-            self.optimiser.zero_grad()  # outside the handler, whose error holds what the pass had computed
-            self.micro = (self.micro + 1) // 2
-            torch.cuda.empty_cache()
-        if self.micro < asked:
-            warnings.warn(
-                f"{asked} steps at once did not fit into memory. From here on {self.micro} are computed at "
-                f"once, which changes results by rounding alone; --micro {self.micro} begins so.",
-                HunchWarning,
-                stacklevel=2,
-            )
-        return computed
 
     def _loss(
         self, batch: Batch, rows: IntArray, advantages: Tensor, part: Part

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -31,16 +31,14 @@ from hunch.lm import trainable
 from hunch.methods.policy.kept import plain_streams, streams_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy import Decision, Step
+from hunch.rl.policy import Decision, Step, cut, fitting
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import WORDING
 from hunch.roles.reward.rewarded import Rewarded, named_source
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from hunch.lm.training import Trainable
+    from hunch.lm.training import Learner, Trainable
 
 DRAWN: Final = 32
 """Texts of the file ``texts`` per gradient step (ours)."""
@@ -386,11 +384,57 @@ class WritingAgent(TextAgent):
             )
         return kl
 
-    def likelihood_of_texts(self, rng: np.random.Generator) -> Tensor:
-        """Return  - ptx log p(text) per token  of some given texts: a loss that prevents forgetting."""
-        few = [self.texts[i] for i in rng.integers(len(self.texts), size=DRAWN)]
-        prompts, texts = zip(*few, strict=True)
-        loss: Tensor = -self.config.ptx * self.policy.likelihood(prompts, texts)
+    # ---- given texts --------------------------------------------------------------------------------
+
+    def likelihood_of_texts(self, rng: np.random.Generator) -> Callable[[], float]:
+        """Draw some given texts; return what adds the gradients of  - ptx mean log p(token)  of them."""
+        rows = rng.integers(len(self.texts), size=DRAWN)
+        prompts, texts = zip(*[self.texts[i] for i in rows], strict=True)
+        return lambda: self.add_likelihood(prompts, texts, self.config.ptx)
+
+    def add_likelihood(self, prompts: Sequence[Any], texts: Sequence[str], weight: float = 1.0) -> float:
+        """Add the gradients of  - weight mean log p(token | prompt, tokens before)  of given texts.
+
+        They are computed in passes of at most ``micro`` texts. Each pass counts by its share of the tokens.
+
+        Returns:
+            The loss.
+        """
+        written = self.lm.as_written(prompts, texts)
+        tokens = sum(len(text.tokens) for text in written)
+        loss = 0.0
+        for few in zip(cut(prompts, self.learner.micro), cut(written, self.learner.micro), strict=True):
+            logprobs = self.lm.evaluate(*few).logprobs  # (texts of the pass, T), 0 behind a text's end
+            partial_loss = -weight * (logprobs.sum() / tokens)
+            partial_loss.backward()  # type: ignore[no-untyped-call]
+            loss += float(partial_loss.detach())
+        return loss
+
+    def learn_likelihood(
+        self, prompts: Sequence[Any], texts: Sequence[str], learner: Learner, rate: float
+    ) -> float:
+        """Make a gradient step by which given texts become likelier; ``micro`` is halved where memory runs out.
+
+        Args:
+            prompts: The prompts.
+            texts: A text after each of them.
+            learner: The optimiser of the model's weights.
+            rate: Its learning rate.
+
+        Returns:
+            The loss before the step, the mean of - log p per token.
+
+        Raises:
+            HunchError: if a gradient is not finite, or memory runs out for one text.
+        """
+
+        def accumulate() -> float:
+            learner.zero_grad()
+            return self.add_likelihood(prompts, texts)
+
+        with fitting(self.learner.micro):
+            loss: float = self.learner.passes.fitted(accumulate)
+        learner.step(rate)
         return loss
 
 

@@ -290,9 +290,9 @@ class RLHF(Rewarded):
         assert self.imitation is not None
         rows = self.rng.integers(len(self.agent.texts), size=BATCH)
         prompts, texts = zip(*[self.agent.texts[i] for i in rows], strict=True)
-        loss = -self.agent.policy.likelihood(prompts, texts)  # mean over tokens
         remaining = 1 - self.imitated / self.config.demonstrations
-        metrics = {"loss": self.imitation.update(loss, self.rate * remaining)}
+        loss = self.agent.learn_likelihood(prompts, texts, self.imitation, self.rate * remaining)
+        metrics = {"loss": loss}
         self.imitated += 1
         if not self.imitating:
             self.settled = self.agent.policy.set_reference()
