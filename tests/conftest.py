@@ -62,3 +62,50 @@ def hunch_command(capsys, monkeypatch, tmp_path):
         return code, output.out, output.err
 
     return run
+
+
+@pytest.fixture
+def texts_at_once(monkeypatch):
+    """The numbers of texts that models in training were asked to evaluate at once."""
+    from hunch.lm.training import Trainable
+
+    counts = []
+    evaluate = Trainable.evaluate
+
+    def counted(self, prompts, texts, within=None):
+        counts.append(len(texts))
+        return evaluate(self, prompts, texts, within)
+
+    monkeypatch.setattr(Trainable, "evaluate", counted)
+    return counts
+
+
+@pytest.fixture
+def plain_descent(monkeypatch):
+    """Replace Adam, which divides a gradient by its size and so turns the rounding of zero into a step."""
+    import torch
+
+    from hunch.lm.training import Learner
+
+    def descent(cls, weights):
+        return cls(torch.optim.SGD(weights), limited=weights)
+
+    monkeypatch.setattr(Learner, "adam", classmethod(descent))
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    """Make memory run out where a model in training evaluates more texts at once than a number."""
+    from hunch.lm.training import Trainable
+
+    evaluate = Trainable.evaluate
+
+    def limit(most):
+        def limited(self, prompts, texts, within=None):
+            if len(texts) > most:
+                raise MemoryError("bad_alloc")
+            return evaluate(self, prompts, texts, within)
+
+        monkeypatch.setattr(Trainable, "evaluate", limited)
+
+    return limit

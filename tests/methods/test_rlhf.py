@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hunch import methods
-from hunch.core import Episode, HunchWarning, State, Transition, UsageError, World
+from hunch.core import Episode, HunchError, HunchWarning, State, Transition, UsageError, World
 from hunch.methods.settings import configure
 
 pytest.importorskip("torch")
@@ -19,6 +19,7 @@ import torch
 from hunch import lm
 from hunch.methods.tune.offline_rlhf import levels_of, preference_pairs
 from hunch.methods.tune.recorded import Example
+from hunch.rl.policy import Passes
 from hunch.rl.preference_losses import pairs as pair_loss
 from hunch.roles.reward.model import FOLDS, HEAD_L2S, Member, RewardModel, best_head_l2, head_weights
 from hunch.roles.reward.preferences import Compared, Gold, Judged, Shuffled
@@ -86,6 +87,61 @@ def test_a_judge_is_asked_by_a_principle():
         [(step(GOOD, 0), step(BAD, 0)), (step(GOOD, 0), step(GOOD, 0))], np.random.default_rng(0)
     )
     assert shares[1] == 0.5
+
+
+PREFERRED = [Compared(ASKED, GOOD, BAD, 1.0), Compared(ASKED, "serve ; serve", GOOD, 0.2)] * 12
+
+
+def fitted_in_one_step(micro):
+    """Return the weights of a reward model that was fitted with so many texts at once, and its rewards."""
+    model = RewardModel(SCRATCH, Gold(), RewardModelConfig(reward_epochs=1), micro)
+    model.begin(World(), 0)
+    model.fit(PREFERRED)
+    return model.members[0].lm.state_dict(), model.score([ASKED] * 9, [GOOD, BAD, "serve"] * 3)
+
+
+def assert_same(one, other):
+    for name, weight in one[0].items():
+        torch.testing.assert_close(other[0][name], weight, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(other[1], one[1], atol=1e-4)
+
+
+@pytest.mark.usefixtures("plain_descent")
+def test_a_reward_model_computes_a_few_texts_at_once_with_the_same_result(texts_at_once):
+    at_once = fitted_in_one_step(64)
+    assert max(texts_at_once) == 2 * len(PREFERRED)
+    texts_at_once.clear()
+    in_passes = fitted_in_one_step(4)
+    assert max(texts_at_once) == 4
+    assert_same(at_once, in_passes)
+
+
+@pytest.mark.usefixtures("plain_descent")
+def test_a_reward_model_that_does_not_fit_computes_half_as_many_at_once(little_memory):
+    at_once = fitted_in_one_step(64)
+    little_memory(8)
+    with pytest.warns(HunchWarning, match="From here on 8 are computed at once"):
+        halved = fitted_in_one_step(64)
+    assert_same(at_once, halved)
+
+
+def test_a_pair_that_does_not_fit_names_settings_that_need_less(little_memory):
+    little_memory(0)
+    with pytest.raises(HunchError, match="Use a smaller micro"):
+        fitted_in_one_step(2)
+
+
+@pytest.mark.parametrize("name", ["rlhf", "best-of-n"])
+def test_the_reward_model_of_a_method_has_its_micro(name, texts_at_once):
+    agent = made(name, lm=SCRATCH, micro=2, pairs=4, reward_epochs=1, max_tokens=4)
+    agent.begin(World(streams=4, steps=100), 0)
+    for rows in range(2):
+        states = [replace(ASKED, stream=stream) for stream in range(4)]
+        texts = [[GOOD, BAD, "serve", "boil"][(stream + rows) % 4] for stream in range(4)]
+        agent.observe([step(text, float(text == GOOD), s) for s, text in zip(states, texts, strict=True)])
+    agent.learn()
+    assert agent.source.fitted
+    assert max(texts_at_once) == 2
 
 
 # ---- recorded texts ---------------------------------------------------------------------------------------
@@ -225,13 +281,12 @@ def test_a_head_with_more_features_than_pairs_is_shrunk(pairs, features, allowed
 def test_a_fit_returns_the_rewards_that_the_model_then_gives(rows, reward_epochs):
     """Both texts of a pair stand side by side; pairs that were not fitted have rewards, too."""
     pairs = [Compared(ASKED, GOOD, BAD, 1.0), Compared(ASKED, BAD, "serve", 0.0)] * 3
-    member = Member(SCRATCH)
+    member = Member(SCRATCH, Passes(64))
     member.begin(0)
     config = RewardModelConfig(reward_epochs=reward_epochs)
     rewards = member.fit(pairs, np.array(rows), config, np.random.default_rng(0))
     texts = [text for pair in pairs for text in (pair.first, pair.second)]
-    with torch.no_grad():
-        again = member([ASKED] * len(texts), texts)
+    again = member([ASKED] * len(texts), texts)
     np.testing.assert_allclose(rewards, again, atol=1e-5)
 
 

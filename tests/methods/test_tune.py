@@ -29,7 +29,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-from hunch.lm.training import Trainable  # noqa: E402
 from hunch.methods.tune.agent import Groups, shuffled  # noqa: E402
 from hunch.methods.tune.recorded import examples  # noqa: E402
 from hunch.roles.policy.text import transcript  # noqa: E402
@@ -287,20 +286,6 @@ def test_texts_that_are_not_to_be_forgotten_stay_likely(model, tmp_path):
 # ---- how many texts are computed at once ------------------------------------------------------------------
 
 
-@pytest.fixture
-def texts_at_once(monkeypatch):
-    """The numbers of texts that a model was asked to evaluate at once."""
-    counts = []
-    evaluate = Trainable.evaluate
-
-    def counted(self, prompts, texts, within=None):
-        counts.append(len(texts))
-        return evaluate(self, prompts, texts, within)
-
-    monkeypatch.setattr(Trainable, "evaluate", counted)
-    return counts
-
-
 def learnt_beside_rewards(micro, file):
     """Return the loss of given texts, and the model, after an update of GRPO with ``ptx``."""
     rows = [{"prompt": SIGHTS[i % 3], "completion": move} for i, move in enumerate(MOVES)]
@@ -343,6 +328,7 @@ def learnt_from_hits(micro, file):
 LEARNT = (learnt_beside_rewards, learnt_from_demonstrations, learnt_from_hits)
 
 
+@pytest.mark.usefixtures("plain_descent")
 @pytest.mark.parametrize("learnt", LEARNT)
 def test_given_texts_are_learnt_a_few_at_once_with_the_same_result(learnt, texts_at_once, tmp_path):
     loss, model = learnt(64, tmp_path / "texts.jsonl")
@@ -352,21 +338,13 @@ def test_given_texts_are_learnt_a_few_at_once_with_the_same_result(learnt, texts
     assert max(texts_at_once) == 4
     assert loss_in_passes == pytest.approx(loss, abs=1e-6)
     for name, weight in model.state_dict().items():
-        # Adam divides a gradient by its size, so that the rounding of one near 0 counts.
-        torch.testing.assert_close(same.state_dict()[name], weight, atol=1e-5, rtol=0)
+        torch.testing.assert_close(same.state_dict()[name], weight, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("learnt", LEARNT)
-def test_given_texts_that_do_not_fit_are_learnt_half_as_many_at_once(learnt, monkeypatch, tmp_path):
+def test_given_texts_that_do_not_fit_are_learnt_half_as_many_at_once(learnt, little_memory, tmp_path):
     loss, _ = learnt(64, tmp_path / "texts.jsonl")
-    evaluate = Trainable.evaluate
-
-    def small(self, prompts, texts, within=None):
-        if torch.is_grad_enabled() and len(texts) > 8:
-            raise MemoryError("bad_alloc")
-        return evaluate(self, prompts, texts, within)
-
-    monkeypatch.setattr(Trainable, "evaluate", small)
+    little_memory(8)
     with pytest.warns(HunchWarning, match="From here on 8 are computed at once"):
         in_passes, _ = learnt(64, tmp_path / "texts.jsonl")
     assert in_passes == pytest.approx(loss, abs=1e-6)

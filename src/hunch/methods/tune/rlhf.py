@@ -194,7 +194,7 @@ class RLHF(Rewarded):
         c: RLHFConfig = configure(type(self), config, options)
         self.check(c, {})
         self.config = c
-        source = RewardModel(c.lm or WALKS, preferences_of(c, judge), c)
+        source = RewardModel(c.lm or WALKS, preferences_of(c, judge), c, c.micro)
         policy_settings = {entry.name: getattr(c, entry.name) for entry in fields(PolicyStageConfig)}
         super().__init__(Policy(PolicyStageConfig(**policy_settings)), source, extrinsic=0.0)
         if c.paired:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from hunch.lm import trainable
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import text_of
 from hunch.lm.training import Learner, Written
-from hunch.rl.policy import cut, fitting
+from hunch.rl.policy import Passes, cut, fitting
 from hunch.rl.preference_losses import pairs as pair_loss
 from hunch.roles.policy.text import transcript
 from hunch.roles.reward.preferences import Compared, Preferences, read_pairs, require_contrast
@@ -51,8 +52,8 @@ HELD_OUT = 0.1
 """Share of the pairs that are held out to test the fitted model (ours)."""
 UNPAIRED = 48
 """Minimum number of texts without a pair before a warning is given (ours)."""
-TOGETHER = 128
-"""Texts per batch when texts are scored."""
+TOGETHER = 64
+"""Texts that are computed at once, unless a method says otherwise."""
 BATCH = 64
 """Pairs per update (InstructGPT)."""
 CENTRE = 0.01
@@ -80,12 +81,17 @@ class RewardModel(RewardSource):
         spec: The model below the head, as for :func:`hunch.lm.trainable`.
         preferences: Compares texts; or a file, see :func:`hunch.roles.reward.preferences.read_pairs`.
         config: All settings.
+        micro: Texts that are computed at once, in fits and for rewards: fewer need less memory and change
+            nothing else.
     """
 
-    def __init__(self, spec: str, preferences: Preferences | str, config: RewardModelConfig) -> None:
+    def __init__(
+        self, spec: str, preferences: Preferences | str, config: RewardModelConfig, micro: int = TOGETHER
+    ) -> None:
         self.preferences = preferences
         self.config = config
-        self.members = [Member(spec) for _ in range(config.ensemble)]
+        passes = Passes(micro)  # of all members: what does not fit for one does not for the others
+        self.members = [Member(spec, passes) for _ in range(config.ensemble)]
         judge = None if isinstance(preferences, str) else preferences.lm
         self.models = {} if judge is None else {"judge": judge}
 
@@ -222,13 +228,9 @@ class RewardModel(RewardSource):
         """Return the rewards of texts, shape (n,).
 
         Raises:
-            HunchError: if a reward is not finite.
+            HunchError: if a reward is not finite, or memory runs out.
         """
-        rewards_of_members = []
-        with torch.no_grad(), fitting(TOGETHER):
-            for member in self.members:
-                batches = zip(cut(states, TOGETHER), cut(texts, TOGETHER), strict=True)
-                rewards_of_members.append(torch.cat([member(*few) for few in batches]))
+        rewards_of_members = [member(states, texts) for member in self.members]  # each (n,)
         return self._combined(rewards_of_members, texts) - self.mean
 
     def _combined(self, rewards_of_members: Sequence[Tensor], texts: Sequence[str]) -> FloatArray:
@@ -285,10 +287,12 @@ class Member:
 
     Args:
         spec: The model below the head.
+        passes: How many texts are computed at once.
     """
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, passes: Passes) -> None:
         self.lm = trainable(spec)
+        self.passes = passes
 
     def begin(self, seed: int) -> None:
         """Restore the model's initial weights, and draw those of the head."""
@@ -299,9 +303,13 @@ class Member:
             self.head = nn.Linear(2 * self.lm.dim + 1, 1).to(self.lm.network.device)
 
     def __call__(self, states: Sequence[State], texts: Sequence[str]) -> Tensor:
-        """Return the reward of each text, with gradients; shape (n,)."""
+        """Return the reward of each text, without gradients; shape (n,)."""
         prompts = [transcript(state) for state in states]
-        features = self._features(prompts, self.lm.as_written(prompts, texts))
+        return self._rewards(self._features_of_all(prompts, self.lm.as_written(prompts, texts)))
+
+    @torch.no_grad()
+    def _rewards(self, features: Tensor) -> Tensor:
+        """Return the reward of texts with these features, without gradients; shape (n,)."""
         rewards: Tensor = self.head(features)[:, 0]
         return rewards.cpu()
 
@@ -361,24 +369,43 @@ class Member:
         minibatches = []
         for _ in range(config.reward_epochs):
             minibatches += list(cut(rng.permutation(len(rows)), BATCH))
+
+        def accumulate(batch: IntArray) -> None:
+            """Compute the gradients of the loss of some pairs, a few pairs at once."""
+            learner.zero_grad()
+            pairs_at_once = max(1, self.passes.micro // 2)  # both texts of a pair share its prompt
+            for few in cut(batch, pairs_at_once):
+                both = [place for row in rows[few] for place in (2 * row, 2 * row + 1)]  # of the texts
+                read = self._features([prompts[i] for i in both], [written[i] for i in both])
+                rewards = self.head(read)[:, 0].cpu()  # (2 few,)
+                loss = pair_loss(rewards[0::2], rewards[1::2], shares[few], CENTRE)
+                share = len(few) / len(batch)  # of this pass in the batch's mean
+                (loss * share).backward()  # type: ignore[no-untyped-call]
+
         for number, batch in enumerate(minibatches):
-            both = [place for row in rows[batch] for place in (2 * row, 2 * row + 1)]  # of the texts
-            read = self._features([prompts[i] for i in both], [written[i] for i in both])
-            rewards = self.head(read)[:, 0].cpu()  # (2 batch,)
-            loss = pair_loss(rewards[0::2], rewards[1::2], shares[batch], CENTRE)
-            learner.update(loss, config.reward_rate * (1 - number / len(minibatches)))
+            with fitting(self.passes.micro):
+                self.passes.fitted(partial(accumulate, batch))
+            learner.step(config.reward_rate * (1 - number / len(minibatches)))
 
         if minibatches:  # the weights have moved
             features = self._features_of_all(prompts, written)
-        with torch.no_grad():
-            rewards_of_all: Tensor = self.head(features)[:, 0]
-        return rewards_of_all.cpu()
+        return self._rewards(features)
 
+    @torch.no_grad()
     def _features_of_all(self, prompts: Sequence[Prompt], texts: Sequence[Written]) -> Tensor:
-        """Return the features of many texts, shape (n, 2 * dim + 1), without gradients."""
-        with torch.no_grad(), fitting(TOGETHER):
-            batches = zip(cut(prompts, TOGETHER), cut(texts, TOGETHER), strict=True)
+        """Return the features of many texts, shape (n, 2 * dim + 1), without gradients.
+
+        Raises:
+            HunchError: if memory runs out.
+        """
+
+        def read() -> Tensor:
+            micro = self.passes.micro
+            batches = zip(cut(prompts, micro), cut(texts, micro), strict=True)
             return torch.cat([self._features(*few) for few in batches])
+
+        with fitting(self.passes.micro):
+            return self.passes.fitted(read)
 
     def _fit_head(
         self, first: Tensor, second: Tensor, shares: Tensor, fold: Tensor, head_l2: float | None
