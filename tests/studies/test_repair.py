@@ -12,6 +12,7 @@ from hunch_studies.worlds.repair import RULES, Repair, injected
 
 torch = pytest.importorskip("torch")
 
+from hunch.lm.training import Trainable  # noqa: E402
 from hunch_contrib.tune.syndicom import with_feedback  # noqa: E402
 
 ENV = "hunch_studies.worlds.repair:Repair"
@@ -19,9 +20,9 @@ SCRATCH = "scratch?width=32&layers=1&vocabulary=96"
 SHOWN = Repair(demonstrations=6).examples
 
 
-def made(feedback="predicted"):
+def made(feedback="predicted", **options):
     found = methods.find("syndicom")
-    options = {"lm": SCRATCH, "feedback": feedback, "max_tokens": 4, "batch_size": 4}
+    options |= {"lm": SCRATCH, "feedback": feedback, "max_tokens": 4, "batch_size": 4}
     return found.build(methods.settings.configure(found.agent_class, None, options), {})
 
 
@@ -93,6 +94,27 @@ def test_repair_learns_by_the_feedback_that_the_model_predicts_itself():
     again.load_state_dict(agent.state_dict())
     assert [own.state.observation for own in again.examples[6:]] == told
     assert again.learn()["loss"] == agent.learn()["loss"]
+
+
+def test_feedback_is_predicted_for_a_few_demonstrations_at_once(monkeypatch):
+    """The likeliest feedback does not depend on how many are written at once."""
+    predicted, counts = [], []
+    write = Trainable.write
+
+    def counted(self, prompts, *rest, **options):
+        counts.append(len(prompts))
+        return write(self, prompts, *rest, **options)
+
+    monkeypatch.setattr(Trainable, "write", counted)
+    for micro in (64, 4):
+        counts.clear()
+        agent = made(micro=micro)
+        agent.begin(World(steps=4, examples=SHOWN), 0)
+        for _ in range(3):
+            agent.learn()
+        assert max(counts) == min(micro, len(SHOWN))
+        predicted.append(agent.predicted)
+    assert predicted[0] == predicted[1]
 
 
 @pytest.mark.parametrize("feedback", ["predicted", "none", "shuffled"])

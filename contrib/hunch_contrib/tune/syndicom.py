@@ -111,10 +111,10 @@ class SYNDICOM(SFT):
 
     def foretold(self) -> list[str]:
         """Return the likeliest feedback on each demonstration."""
-        asked = [self.policy.prompt(with_feedback(state, None)) for state in self.requests]
-        rngs = [np.random.default_rng(0)] * len(asked)  # not drawn from at temperature 0
-        written = self.lm.write(asked, rngs, max_tokens=self.config.max_tokens, temperature=0.0)
-        return [text.text.strip() for text in written]
+        asked = [with_feedback(state, None) for state in self.requests]
+        not_drawn_from = np.random.default_rng(0)  # at temperature 0
+        written = self.write_at(asked, not_drawn_from, [0.0] * len(asked))
+        return [decision.text.strip() for decision in written]
 
     def learn_from(self, predicted: Sequence[str]) -> None:
         """Let repair learn by predicted feedback from now on."""
