@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch")
 
 from tests.rl.texts import EPISODES, GROUPS, START, Letters, answer  # noqa: E402
 
+from hunch import lm, methods  # noqa: E402
+from hunch.core import HunchWarning, State, Transition, World  # noqa: E402
 from hunch_contrib.tune.trpo import TrustRegion, conjugate  # noqa: E402
 from hunch_contrib.tune.trpo_settings import TrustRegionConfig  # noqa: E402
 
@@ -46,6 +48,59 @@ def test_the_step_of_trpo():
     new = policy.judged([step.decision for step in EPISODES]).logprobs.detach()
     ratio = (new - batch.logprobs).exp()
     assert float((ratio * batch.advantages)[batch.mask].mean()) > float(batch.advantages[batch.mask].mean())
+
+
+def updated(micro, episodes=EPISODES, groups=GROUPS):
+    """Return the scores after an update, and its metrics."""
+    c = TrustRegionConfig(gamma=1.0, advantage="group", whiten=False, entropy=0.01, micro=micro)
+    learner = TrustRegion(Letters(seed=1), c)
+    metrics = learner.update([[step] for step in episodes], np.random.default_rng(0), groups=groups)
+    return learner.policy.scores.detach(), metrics
+
+
+def test_the_step_of_trpo_is_the_same_in_passes():
+    scores, metrics = updated(micro=64)
+    assert metrics["accepted"] == 1
+    for micro in (1, 2):
+        in_passes, same = updated(micro)
+        torch.testing.assert_close(in_passes, scores, atol=1e-6, rtol=0)
+        assert same == pytest.approx(metrics, abs=1e-6)
+
+
+def test_trpo_keeps_no_more_for_the_gradient_than_passes_of_micro_need():
+    """What autograd keeps at one time, in numbers: the graph of a pass is freed before the next."""
+    episodes, groups = EPISODES * 16, [group for _ in range(16) for group in GROUPS]
+    most = {}
+    for micro in (8, len(episodes)):
+        numbers = [0, 0]  # now and at most
+
+        class Kept:
+            def __init__(self, tensor, numbers=numbers):
+                self.tensor = tensor.detach()  # with its graph it would hold what holds it
+                self.numbers = numbers
+                numbers[0] += tensor.numel()
+                numbers[1] = max(numbers)
+
+            def __del__(self):
+                self.numbers[0] -= self.tensor.numel()
+
+        with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+            updated(micro, episodes, groups)
+        most[micro] = numbers[1]
+    assert most[8] < most[len(episodes)] / 4, most
+
+
+def test_an_update_of_trpo_that_does_not_fit_computes_half_as_many_at_once(little_memory):
+    options = {"max_tokens": 6, "episodes": 16, "micro": 16, "batch_size": 0, "epochs": 1}
+    made = methods.find("trpo-text").agent_class(lm=lm.trainable("pocket?corpus=walks"), **options)
+    made.begin(World(streams=16, steps=100), 0)
+    states = [State("You see a red ball", stream=stream) for stream in range(16)]
+    texts = made.act(states)
+    made.observe([Transition(s, t, len(t) / 10, s, True, False) for s, t in zip(states, texts, strict=True)])
+    little_memory(4)
+    with pytest.warns(HunchWarning, match="From here on 4 are computed at once"):
+        metrics = made.learn()
+    assert metrics["accepted"] == 1
 
 
 def test_trpo_stays_where_nothing_is_to_be_gained():

@@ -16,7 +16,7 @@ of tokens of the longest of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,27 +53,7 @@ class TrustRegion(PolicyGradient):
         """Step along the natural gradient as far as the divergence allows; return figures to log."""
         c = self.config
         weights = self.policy.parameters()["policy"]
-        passes = list(cut(np.arange(len(batch.steps)), c.micro))
-        with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative
-            measures = [self._measures(batch, rows) for rows in passes]
-            # g: the gradient of the surrogate.
-            g = sum_of(
-                gradient(surrogate, weights, retain_graph=True) for surrogate, _, _ in measures
-            )  # (d,)
-            surrogate_before = float(sum_of(surrogate.detach() for surrogate, _, _ in measures))
-            # The gradient of the KL, to be differentiated again. F is its derivative.
-            kl_gradients = [gradient(kl, weights, create_graph=True) for _, kl, _ in measures]  # each (d,)
-
-            def fisher_times(vector: Tensor) -> Tensor:
-                """Return (F + damping I) v: the gradient of (gradient of the KL) v, plus damping v."""
-                products = (
-                    gradient(kl_gradient @ vector, weights, retain_graph=True) for kl_gradient in kl_gradients
-                )
-                return sum_of(products) + c.damping * vector
-
-            # x = F^-1 g, and the curvature along it.
-            x = conjugate(fisher_times, g, c.cg_steps)  # (d,)
-            curvature = float(x @ fisher_times(x))  # x F x
+        x, curvature, surrogate_before = self.passes.fitted(lambda: self._direction(batch, weights))
         if not np.isfinite(curvature):
             raise HunchError("TRPO's step is not finite; the last checkpoint is sound. Use a larger damping.")
 
@@ -83,17 +63,59 @@ class TrustRegion(PolicyGradient):
         start = [weight.detach().clone() for weight in weights]
         for i in range(c.backtracks):
             move(weights, start, step * c.shrink**i)
-            surrogate, kl, entropy = self._total(batch, passes)
+            surrogate, kl, entropy = self.passes.fitted(lambda: self._total(batch))
             if surrogate > surrogate_before and kl <= c.step_kl:
                 return {"moved": kl, "accepted": 1.0, "entropy": entropy}
         move(weights, start, torch.zeros_like(step))
         return {"moved": 0.0, "accepted": 0.0}
 
+    def _direction(self, batch: Batch, weights: Sequence[Tensor]) -> tuple[Tensor, float, float]:
+        """Return the natural gradient x, shape (d,), the curvature x F x, and the surrogate.
+
+        Everything is computed in passes of at most ``micro`` decisions. A graph is kept only where one pass
+        is enough. Where there are several, each product with F computes them again.
+        """
+        c = self.config
+        passes = list(cut(np.arange(len(batch.steps)), self.micro))
+
+        def kl_gradient(rows: np.ndarray) -> Tensor:
+            """Return the share of some decisions in the gradient of the KL, which F is the derivative of."""
+            _, kl, _ = self._measures(batch, rows)
+            return gradient(kl, weights, create_graph=True)  # (d,)
+
+        with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative
+            # g: the gradient of the surrogate.
+            surrogate_before = 0.0
+            g = zeros_like(weights)  # (d,)
+            for rows in passes:
+                surrogate, _, _ = self._measures(batch, rows)
+                g += gradient(surrogate, weights)
+                surrogate_before += float(surrogate.detach())
+
+            kept = kl_gradient(passes[0]) if len(passes) == 1 else None
+
+            def fisher_times(vector: Tensor) -> Tensor:
+                """Return (F + damping I) v: the gradient of (gradient of the KL) v, plus damping v."""
+                product = c.damping * vector
+                for rows in passes:
+                    if kept is not None:
+                        product += gradient(kept @ vector, weights, retain_graph=True)
+                    else:
+                        product += gradient(kl_gradient(rows) @ vector, weights)
+                return product
+
+            # x = F^-1 g, and the curvature along it.
+            x = conjugate(fisher_times, g, c.cg_steps)  # (d,)
+            curvature = float(x @ fisher_times(x))  # x F x
+        return x, curvature, surrogate_before
+
     @torch.no_grad()
-    def _total(self, batch: Batch, passes: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    def _total(self, batch: Batch) -> tuple[float, float, float]:
         """Return surrogate, KL divergence and entropy of the whole batch."""
-        surrogate, kl, entropy = sum_of(torch.stack(self._measures(batch, rows)) for rows in passes)
-        return float(surrogate), float(kl), float(entropy)
+        passes = cut(np.arange(len(batch.steps)), self.micro)
+        measures = torch.stack([torch.stack(self._measures(batch, rows)) for rows in passes])  # (passes, 3)
+        surrogate, kl, entropy = measures.sum(0).tolist()
+        return surrogate, kl, entropy
 
     def _measures(self, batch: Batch, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         """Return the share of some decisions in the mean surrogate, KL divergence and entropy of all tokens.
@@ -153,9 +175,9 @@ def gradient(figure: Tensor, weights: Sequence[Tensor], **options: Any) -> Tenso
     return torch.cat([part.reshape(-1) for part in parts])
 
 
-def sum_of(parts: Iterable[Tensor]) -> Tensor:
-    """Return the sum of tensors."""
-    return torch.stack(list(parts)).sum(0)
+def zeros_like(weights: Sequence[Tensor]) -> Tensor:
+    """Return zeros for a sum of gradients, shape (d,)."""
+    return torch.cat([torch.zeros_like(weight).reshape(-1) for weight in weights])
 
 
 @torch.no_grad()
