@@ -534,7 +534,7 @@ class PolicyGradient:
         """
         if self.config.stop_kl or self.config.stop_entropy:
             with fitting(self.config.micro):
-                self._check_drift(self._fitted(lambda: self.collect(streams, groups)))
+                self._check_drift(self.passes.fitted(lambda: self.collect(streams, groups)))
 
     def _check_drift(self, batch: Batch) -> None:
         """Stop a run whose policy has left its reference, or says always the same, before it gets worse.
