@@ -28,7 +28,7 @@ from hunch.core import State, Transition, World
 from hunch.lm.speech import text_of
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
-from hunch.methods.tune.agent import GroupConfig, Groups, RewardConfig, WritingAgent
+from hunch.methods.tune.agent import GroupConfig, Groups, RewardConfig, WritingAgent, shuffled
 from hunch.methods.tune.recorded import examples
 from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step
@@ -36,6 +36,7 @@ from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 
 if TYPE_CHECKING:
+    from hunch.lm.training import Trainable
     from hunch_contrib.tune.words import WordsPolicy
 
 
@@ -72,6 +73,11 @@ class Compress(WritingAgent):
     saved = ("words", "known", *WritingAgent.saved)
     policy: WordsPolicy  # type: ignore[assignment]
 
+    def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
+        super().__init__(config, lm=lm, **options)
+        # Once the best choice is taken, only two are left: the memory deals the rewards before.
+        self.shuffles = False
+
     def make_policy(self, seed: int) -> WordsPolicy:  # type: ignore[override]
         """Return the policy with the model's initial weights."""
         from hunch_contrib.tune.words import WordsPolicy  # loads torch
@@ -106,7 +112,7 @@ class Compress(WritingAgent):
 
     def make_memory(self) -> Best:
         """Return a memory that keeps two choices of each group to learn from."""
-        return Best(self.group)
+        return Best(self.group, self.rng if self.config.shuffle else None)
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights; a model with a growing vocabulary adds the environment's words."""
@@ -166,7 +172,30 @@ class Compress(WritingAgent):
 
 
 class Best(Groups):
-    """A memory of groups that keeps the greedy choice and the best other one."""
+    """A memory of groups that keeps the greedy choice and the best other one.
+
+    Args:
+        size: Choices per text.
+        dealer: Deals the rewards of each complete group anew among all of its choices (control); None leaves
+            them as they are.
+    """
+
+    def __init__(self, size: int, dealer: np.random.Generator | None = None) -> None:
+        super().__init__(size)
+        self.dealer = dealer
+
+    def add(self, step: Step) -> None:
+        """Add the next step of a stream; its group's rewards are dealt anew once the group is complete."""
+        super().add(step)
+        t = step.transition
+        if self.dealer is None or not t.done:
+            return
+        group = t.stream // self.size, self.counts[t.stream] - 1
+        choices = self.finished[group]
+        if len(choices) == self.size:
+            streams = sorted(choices)
+            [dealt] = shuffled([[choices[stream] for stream in streams]], self.dealer)
+            self.finished[group] = dict(zip(streams, dealt, strict=True))
 
     def whole(self) -> list[list[list[Step]]]:
         """Return these two choices of each complete group, the greedy one first."""
