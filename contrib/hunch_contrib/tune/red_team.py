@@ -14,7 +14,7 @@ keeps requests diverse: report the success rate with the metric ``distinct``. Co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -54,6 +54,16 @@ class RedTeam(WritingAgent):
 
     config_class: ClassVar[type[Any]] = RedTeamConfig
     saved = ("words", "hits", "tried", "settled", *WritingAgent.saved)
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Check before a model is loaded that the settings allow learning, and are no control in name only."""
+        super().check(config, specs)
+        if config.shuffle:
+            raise UsageError(
+                "Hits are chosen by their true rewards, so shuffle is no control of red-team: compare with "
+                "--stage zero-shot, few-shot or supervised."
+            )
 
     def objective(self) -> UpdateConfig:
         """Return the objective of the last stage: that of A2C."""
