@@ -57,7 +57,7 @@ class RedTeam(WritingAgent):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Check before a model is loaded that the settings allow learning, and are no control in name only."""
+        """Check before loading that the settings allow learning, and that a control is one."""
         super().check(config, specs)
         if config.shuffle:
             raise UsageError(
@@ -114,9 +114,9 @@ class RedTeam(WritingAgent):
         """Train on the hits after enough requests; later make the updates of A2C.
 
         Raises:
-            UsageError: if no request had a positive reward.
+            UsageError: if no request had a positive reward, and the stage learns from those that had.
         """
-        if self.trying:
+        if self.trying or self.config.stage == "zero-shot":
             return {}
         if not self.hits:
             raise UsageError(
