@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hunch.cli.main import main
+from hunch.core import State, Transition, World
+from hunch.lm import trainable
 from hunch.methods.settings import configure
 from hunch.runs.execute import RunConfig, execute
 
@@ -32,3 +35,41 @@ def test_a_control_without_a_hit_is_recorded(tmp_path):
     result = execute(run, tmp_path / "run")
     assert result.steps == 24
     assert [episode.episode_return for episode in result.episodes] == [0.0] * 24
+
+
+ASKED = [State("ask :", stream=stream) for stream in range(32)]
+
+
+def after_imitating(pays, cut_at):
+    """Return an agent that imitated the requests of its own that are paid, and those requests."""
+    lm = trainable("scratch?width=32&layers=1&vocabulary=32")
+    lm.take(["ask : red tea blue cup green hat old shoe"])
+    agent = RedTeam(lm=lm, stage="supervised", tries=64, updates=60, max_tokens=cut_at, rate=1e-2)
+    agent.begin(World(steps=1_000, streams=32), 0)
+    while agent.trying:
+        texts = agent.act(ASKED)
+        cut = [not agent.decided[state.stream].finished for state in ASKED]
+        steps = zip(ASKED, texts, cut, strict=True)
+        agent.observe([Transition(s, text, float(pays(c)), s, True, False) for s, text, c in steps])
+        agent.learn()
+    return agent
+
+
+def ends_after(agent, tokens):
+    """Return the share of texts that end after so many tokens, among those that are not shorter."""
+    rngs = [np.random.default_rng(seed) for seed in range(200)]
+    written = agent.lm.write(["ask :"] * len(rngs), rngs, max_tokens=tokens + 1)
+    long = [text for text in written if len(text.tokens) == tokens + 1]
+    return np.mean([text.finished for text in long])
+
+
+def test_hits_that_were_cut_are_not_learnt_as_if_they_had_ended():
+    agent = after_imitating(pays=lambda cut: cut, cut_at=4)
+    assert {len(decision[1]) for _, *decision in agent.hits} == {4}
+    assert ends_after(agent, 4) < 0.5
+
+
+def test_hits_that_ended_are_learnt_with_their_end():
+    agent = after_imitating(pays=lambda cut: not cut, cut_at=4)
+    shares = [ends_after(agent, tokens) for tokens in (0, 1, 2, 3)]
+    assert max(shares) > 0.5

@@ -72,7 +72,7 @@ class RedTeam(WritingAgent):
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights; a model with a growing vocabulary adds the examples' words."""
         super().begin(world, seed)
-        self.hits: list[tuple[dict[str, Any], str]] = []
+        self.hits: list[tuple[Any, ...]] = []  # the plain state, and the fields of the decision
         self.tried = 0
         self.settled: dict[str, Any] | None = None
         self.lm.take(
@@ -104,11 +104,13 @@ class RedTeam(WritingAgent):
 
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep the hits among the first requests, and later the episodes for the updates."""
-        if self.trying:
-            self.hits += [(t.state.plain(), t.action) for t in transitions if t.reward > 0]
-            self.tried += len(transitions)
-        elif self.config.stage == "rl":
+        if self.trying or self.config.stage == "rl":
             super().observe(transitions)
+        if self.trying:
+            steps = [step for [episode] in self.kept.whole() for step in episode]
+            self.kept.clear()
+            self.hits += [(t.state.plain(), *decision) for t, decision in steps if t.reward > 0]
+            self.tried += len(transitions)
 
     def learn(self) -> dict[str, float]:
         """Train on the hits after enough requests; later make the updates of A2C.
@@ -131,21 +133,25 @@ class RedTeam(WritingAgent):
         from hunch.lm.training import Learner  # loads torch
 
         c = self.config
-        prompts = [self.policy.prompt(State.of(state)) for state, _ in self.hits]
-        texts = [text for _, text in self.hits]
-        self.lm.take(part for both in zip(map(text_of, prompts), texts, strict=True) for part in both)
+        prompts = [self.policy.prompt(State.of(state)) for state, *_ in self.hits]
+        decisions = [Decision(*decision) for _, *decision in self.hits]
+        known = []
+        for prompt, decision in zip(prompts, decisions, strict=True):
+            known += [text_of(prompt), decision.text]
+        self.lm.take(known)  # a growing vocabulary adds their words
         learner = Learner.adam(self.lm.parameters())
         loss = 0.0
         for update in range(c.updates):
             rows = self.rng.integers(len(self.hits), size=64)
-            drawn = [prompts[i] for i in rows], [texts[i] for i in rows]
+            # A request that was cut is learnt as it was drawn, without an end.
+            drawn = [prompts[i] for i in rows], [decisions[i] for i in rows]
             loss = self.learn_likelihood(*drawn, learner, c.rate * (1 - update / c.updates))
         self.settled = self.policy.set_reference()
         return {"loss": loss, "hits": len(self.hits) / self.tried}
 
     def records(self) -> list[dict[str, Any]]:
         """Return the hits among the first requests, once all were tried."""
-        return [] if self.trying else [{"request": text} for _, text in self.hits]
+        return [] if self.trying else [{"request": text} for _, text, *_ in self.hits]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""

@@ -392,7 +392,9 @@ class WritingAgent(TextAgent):
         prompts, texts = zip(*[self.texts[i] for i in rows], strict=True)
         return lambda: self.add_likelihood(prompts, texts, self.config.ptx)
 
-    def add_likelihood(self, prompts: Sequence[Any], texts: Sequence[str], weight: float = 1.0) -> float:
+    def add_likelihood(
+        self, prompts: Sequence[Any], texts: Sequence[str | Decision], weight: float = 1.0
+    ) -> float:
         """Add the gradients of  - weight mean log p(token | prompt, tokens before)  of given texts.
 
         They are computed in passes of at most ``micro`` texts. Each pass counts by its share of the tokens.
@@ -400,7 +402,7 @@ class WritingAgent(TextAgent):
         Returns:
             The loss.
         """
-        written = self.lm.as_written(prompts, texts)
+        written = self.policy.written(prompts, texts)
         tokens = sum(len(text.tokens) for text in written)
         loss = 0.0
         for few in zip(cut(prompts, self.learner.micro), cut(written, self.learner.micro), strict=True):
@@ -411,7 +413,7 @@ class WritingAgent(TextAgent):
         return loss
 
     def learn_likelihood(
-        self, prompts: Sequence[Any], texts: Sequence[str], learner: Learner, rate: float
+        self, prompts: Sequence[Any], texts: Sequence[str | Decision], learner: Learner, rate: float
     ) -> float:
         """Make a gradient step by which given texts become likelier; ``micro`` is halved where memory runs out.
 

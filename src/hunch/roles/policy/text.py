@@ -159,10 +159,25 @@ class TextPolicy(ModelPolicy):
         """Return the probabilities of each state's listed actions, shape (number of actions,)."""
         return self.chooser.probabilities(states)
 
-    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> Tensor:
-        """Return the mean log-probability of the tokens of given texts after their prompts."""
-        outputs = self.lm.evaluate(prompts, self.lm.as_written(prompts, texts))  # each (n, T)
+    def likelihood(self, prompts: Sequence[Prompt], texts: Sequence[str | Decision]) -> Tensor:
+        """Return the mean log-probability of the tokens of texts after their prompts.
+
+        A given text is followed by the end token. A decision counts as it was drawn: a text that was cut has
+        no end token.
+        """
+        outputs = self.lm.evaluate(prompts, self.written(prompts, texts))  # each (n, T)
         return outputs.logprobs.sum() / outputs.mask.sum()
+
+    def written(self, prompts: Sequence[Prompt], texts: Sequence[str | Decision]) -> list[Written]:
+        """Return texts with their tokens as they were drawn; given ones are tokenised, and end."""
+        every: list[Written] = []
+        for before, text in zip(prompts, texts, strict=True):
+            if isinstance(text, Decision) and text.tokens:
+                every.append(Written(*text))
+            else:
+                given = text.text if isinstance(text, Decision) else text
+                every += self.lm.as_written([before], [given])
+        return every
 
     def _outputs(
         self,
@@ -173,13 +188,7 @@ class TextPolicy(ModelPolicy):
     ) -> TokenOutputs:
         """Return a model's outputs for texts as they were drawn; those that another chose are tokenised."""
         prompts = [self.prompt(state) for state in states]
-        texts: list[Written] = []
-        for before, decision in zip(prompts, decisions, strict=True):
-            if decision.tokens:
-                texts.append(Written(*decision))
-            else:
-                texts += self.lm.as_written([before], [decision.text])
-        return lm.evaluate(prompts, texts, within)
+        return lm.evaluate(prompts, self.written(prompts, decisions), within)
 
     @torch.no_grad()
     def _reference_choices(self, states: Sequence[State]) -> Tensor:
