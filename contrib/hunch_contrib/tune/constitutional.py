@@ -62,7 +62,7 @@ class Constitutional(RLHF):
 
     config_class: ClassVar[type[Any]] = ConstitutionalConfig
     rate = 1e-3
-    saved = (*RLHF.saved, "answers", "revised")
+    saved = (*RLHF.saved, "answers", "revised", "learnt")
     config: ConstitutionalConfig
 
     def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
@@ -94,7 +94,9 @@ class Constitutional(RLHF):
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and begin with drafts."""
+        # By plain states, from which the prompts can be made again: drafts, and the texts to learn.
         self.answers: list[tuple[dict[str, Any], str]] = []
+        self.learnt: list[tuple[dict[str, Any], str]] = []
         self.revised = False
         super().begin(world, seed)
 
@@ -128,24 +130,28 @@ class Constitutional(RLHF):
         texts = [text for _, text in drafts]
         for _ in range(self.config.revisions):
             texts = self.improved(states, texts)
+        self.learnt = [(state.plain(), text) for state, text in zip(states, texts, strict=True)]
         pairs = list(zip(drafts, texts, strict=True))
         changed = sum(text != draft for (_, draft), text in pairs)
         for (state, draft), text in pairs[:SHOWN]:
             self.samples.append({"prompt": state.observation, "draft": draft, "text": text})
 
         # 2. ascend on log pi(y | x)
-        prompts = [self.agent.policy.prompt(state) for state in states]
+        self.agent.texts = self.prompts_and_texts()
         known = []
-        for prompt, text in zip(prompts, texts, strict=True):
+        for prompt, text in self.agent.texts:
             known += [text_of(prompt), text]
         self.agent.lm.take(known)  # a growing vocabulary adds their words
-        self.agent.texts = list(zip(prompts, texts, strict=True))
         self.answers = []
         self.revised = True
         loss = 0.0
         for _ in range(self.config.demonstrations):
             loss = self.imitate()["loss"]
         return {"loss": loss, "revised": changed / len(drafts)}
+
+    def prompts_and_texts(self) -> list[tuple[Any, str]]:
+        """Return the prompts, and the text that is learnt after each of them."""
+        return [(self.agent.policy.prompt(State.of(state)), text) for state, text in self.learnt]
 
     def improved(self, states: Sequence[State], texts: Sequence[str]) -> list[str]:
         """Return each text after a critique and a revision; unchanged if there is none.
@@ -189,6 +195,12 @@ class Constitutional(RLHF):
         if not prompts:
             return []
         return [answers[0] for answers in self.asking.generate(prompts)]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict({"learnt": [], **state})  # earlier versions did not save it
+        if self.learnt:
+            self.agent.texts = self.prompts_and_texts()
 
 
 QUESTION_WORDING: Final = "970e53f6"
