@@ -29,6 +29,7 @@ from hunch.lm.speech import text_of
 from hunch.methods.tune.rlhf import METHOD as RLHF_METHOD
 from hunch.methods.tune.rlhf import RLHF, SHOWN, RLHFConfig
 from hunch.ranges import PositiveInt
+from hunch.rl.policy import Decision
 from hunch.roles.reward.preferences import PRINCIPLES, read_principles
 
 MARK: Final = "Revision:"
@@ -94,9 +95,10 @@ class Constitutional(RLHF):
 
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights, and begin with drafts."""
-        # By plain states, from which the prompts can be made again: drafts, and the texts to learn.
-        self.answers: list[tuple[dict[str, Any], str]] = []
-        self.learnt: list[tuple[dict[str, Any], str]] = []
+        # Drafts, and what is learnt: plain states, from which the prompts can be made again, each with the
+        # fields of a decision.
+        self.answers: list[tuple[Any, ...]] = []
+        self.learnt: list[tuple[Any, ...]] = []
         self.revised = False
         super().begin(world, seed)
 
@@ -111,7 +113,11 @@ class Constitutional(RLHF):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Collect drafts, and later the pairs and texts of the second stage."""
         if not self.revised:
-            self.answers += [(t.state.plain(), t.action) for t in transitions]
+            for t in transitions:
+                decision = self.agent.decided.pop(t.stream, None)
+                if decision is None or decision.text != t.action:
+                    decision = Decision(t.action)  # another agent has acted
+                self.answers.append((t.state.plain(), *decision))
             self.played += len(transitions)
         elif self.config.compare:
             super().observe(transitions)
@@ -124,22 +130,27 @@ class Constitutional(RLHF):
 
     def revise(self) -> dict[str, float]:
         """Revise all drafts, and train the model on the results."""
-        drafts = [(State.of(state), text) for state, text in self.answers[: self.config.drafts]]
-        states = [state for state, _ in drafts]
+        answers = self.answers[: self.config.drafts]
+        states = [State.of(state) for state, *_ in answers]
+        drafts = [Decision(*draft) for _, *draft in answers]
         # 1. y <- the judge's revision of y, several times
-        texts = [text for _, text in drafts]
+        texts = [draft.text for draft in drafts]
         for _ in range(self.config.revisions):
             texts = self.improved(states, texts)
-        self.learnt = [(state.plain(), text) for state, text in zip(states, texts, strict=True)]
-        pairs = list(zip(drafts, texts, strict=True))
-        changed = sum(text != draft for (_, draft), text in pairs)
-        for (state, draft), text in pairs[:SHOWN]:
-            self.samples.append({"prompt": state.observation, "draft": draft, "text": text})
+        changed = 0
+        for state, draft, text in zip(states, drafts, texts, strict=True):
+            learnt = draft  # its tokens as they were drawn: a draft that was cut has no end
+            if text != draft.text:
+                learnt = Decision(text)
+                changed += 1
+            self.learnt.append((state.plain(), *learnt))
+            if len(self.learnt) <= SHOWN:
+                self.samples.append({"prompt": state.observation, "draft": draft.text, "text": text})
 
         # 2. ascend on log pi(y | x)
         self.agent.texts = self.prompts_and_texts()
         known = []
-        for prompt, text in self.agent.texts:
+        for (prompt, _), text in zip(self.agent.texts, texts, strict=True):
             known += [text_of(prompt), text]
         self.agent.lm.take(known)  # a growing vocabulary adds their words
         self.answers = []
@@ -149,9 +160,12 @@ class Constitutional(RLHF):
             loss = self.imitate()["loss"]
         return {"loss": loss, "revised": changed / len(drafts)}
 
-    def prompts_and_texts(self) -> list[tuple[Any, str]]:
-        """Return the prompts, and the text that is learnt after each of them."""
-        return [(self.agent.policy.prompt(State.of(state)), text) for state, text in self.learnt]
+    def prompts_and_texts(self) -> list[tuple[Any, Any]]:
+        """Return the prompts, and the decision that is learnt after each of them."""
+        pairs = []
+        for state, *decision in self.learnt:
+            pairs.append((self.agent.policy.prompt(State.of(state)), Decision(*decision)))
+        return pairs
 
     def improved(self, states: Sequence[State], texts: Sequence[str]) -> list[str]:
         """Return each text after a critique and a revision; unchanged if there is none.
