@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hunch.core import State, Transition, World
+from hunch.core import State, Transition, UsageError, World
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -102,3 +102,24 @@ def test_a_run_goes_on_from_a_checkpoint_as_if_nothing_had_happened(shuffle):
     assert before + continued(second, rewards[5:]) == told
     weights = second.lm.state_dict()
     assert all(torch.equal(weight, weights[name]) for name, weight in whole.lm.state_dict().items())
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_a_token_of_several_words_is_refused_in_a_sentence(n):
+    """Of the sentences that it was trained on, pocket has tokens such as "You see a"."""
+    agent = Compress(lm=trainable("pocket?corpus=walks"), group=3)
+    agent.begin(World(), 0)
+    with pytest.raises(UsageError, match="has a token that goes on from"):
+        agent.act([State("You see a red ball 2 steps left", stream=stream) for stream in range(n)])
+
+
+def test_the_state_of_a_word_is_that_after_its_last_token():
+    agent = Compress(lm=trainable("pocket?corpus=walks"), group=3)
+    agent.begin(World(), 0)
+    text = TEXT.observation
+    ends = agent.policy._ends_of(text, text)
+    [written] = agent.lm.as_written([text], [text])
+    [start] = agent.lm.prompt_tokens([text], 1)
+    words = text.split()
+    for n, end in enumerate(ends, start=1):
+        assert agent.lm.model.decode(start, written.tokens[:end]).split() == words[:n]

@@ -129,10 +129,22 @@ class WordsPolicy(ModelPolicy):
         return scores * mask, mask
 
     def _ends_of(self, prompt: str, text: str) -> list[int]:
-        """Return the number of tokens of the text up to the end of each word."""
+        """Return the number of tokens of the text up to the end of each word.
+
+        Raises:
+            UsageError: if a token reaches from one word into the next: then no state belongs to the word.
+        """
         words = text.split()
         heads: Any = tuple(" ".join(words[: i + 1]) for i in range(len(words)))
-        return [len(tokens) for tokens in self.lm.model.tails(prompt, heads)]
+        tokens_of_heads = self.lm.model.tails(prompt, heads)
+        tokens_of_text = tokens_of_heads[-1]
+        for head, tokens in zip(heads, tokens_of_heads, strict=True):
+            if tokens != tokens_of_text[: len(tokens)]:
+                raise UsageError(
+                    f"{self.lm.name} has a token that goes on from {head!r} into the next word of {text!r}, so "
+                    "it cannot say which words to keep: take a model whose tokens end where words end."
+                )
+        return [len(tokens) for tokens in tokens_of_heads]
 
 
 def kept(words: Sequence[str], bits: Sequence[bool]) -> str:
