@@ -141,8 +141,8 @@ class WordsPolicy(ModelPolicy):
         for head, tokens in zip(heads, tokens_of_heads, strict=True):
             if tokens != tokens_of_text[: len(tokens)]:
                 raise UsageError(
-                    f"{self.lm.name} has a token that goes on from {head!r} into the next word of {text!r}, so "
-                    "it cannot say which words to keep: take a model whose tokens end where words end."
+                    f"{self.lm.name} has a token that goes on from {head!r} into the next word of {text!r}, "
+                    "so it cannot say which words to keep: take a model whose tokens end where words end."
                 )
         return [len(tokens) for tokens in tokens_of_heads]
 

@@ -415,7 +415,9 @@ class WritingAgent(TextAgent):
     def learn_likelihood(
         self, prompts: Sequence[Any], texts: Sequence[str | Decision], learner: Learner, rate: float
     ) -> float:
-        """Make a gradient step by which given texts become likelier; ``micro`` is halved where memory runs out.
+        """Make a gradient step by which given texts become likelier.
+
+        ``micro`` is halved where memory runs out.
 
         Args:
             prompts: The prompts.
