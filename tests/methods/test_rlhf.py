@@ -162,6 +162,22 @@ def test_a_conditioned_model_writes_at_the_level_that_is_asked_for():
     assert [text.strip() for text in low].count(BAD) > 7
 
 
+def test_the_divergence_of_a_conditioned_model_is_that_of_what_it_writes():
+    """It writes after a level, and is judged there; the model before training, after the prompt alone."""
+    data = [Episode((step([GOOD, BAD][i % 2], float(1 - i % 2)),)) for i in range(20)]
+    agent = made("offline-rlhf", lm=SCRATCH, loss="conditioned", learning_rate=1e-2, batch_size=20)
+    agent.begin(World(steps=40, data=data), 0)
+    for _ in range(40):
+        agent.learn()
+    player = agent.player(0)
+    player.act([ASKED] * 20)
+    after_level = [replace(ASKED, observation=f"4 {ASKED.observation}")] * 20
+    with torch.no_grad():
+        now = agent.policy.evaluate(after_level, player.decisions, part="policy").logprobs.sum(1)
+        before = agent.policy.reference_logprobs([ASKED] * 20, player.decisions).sum(1)
+    assert player.figures()["kl"] == pytest.approx(float((now - before).mean()), rel=1e-5)
+
+
 @pytest.mark.parametrize("loss", ["filter", "conditioned", "weighted"])
 def test_rare_rewards_are_told_apart(loss):
     """One text in ten has a reward: a fifth of the best is not all of them, and its level is not theirs."""

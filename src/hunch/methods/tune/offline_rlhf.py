@@ -35,7 +35,7 @@ from hunch.core import FloatArray, IntArray, State, UsageError, World
 from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.methods.tune.sft import METHOD as SFT
 from hunch.ranges import NonNegativeInt, PositiveFloat, Share
-from hunch.rl.policy import Decision, cut, fitting
+from hunch.rl.policy import cut, fitting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -132,11 +132,15 @@ class OfflineRLHF(RecordedAgent):
                 "whose tokenizer has them, or scratch."
             )
 
-    def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
-        """Write a text in each state; with levels, the prompt names the requested one."""
-        if self.config.loss == "conditioned":
-            states = [at(state, self.config.request) for state in states]
-        return super().write(states, rng)
+    def prompted(self, states: Sequence[State]) -> Sequence[State]:
+        """Return the states with the requested level before their prompts, if the loss is ``conditioned``.
+
+        So ``kl`` of an evaluation compares the model after such a prompt with the model before training after
+        the prompt alone, which is what that one would have been asked.
+        """
+        if self.config.loss != "conditioned":
+            return states
+        return [at(state, self.config.request) for state in states]
 
     # ---- the update -----------------------------------------------------------------------------------
 

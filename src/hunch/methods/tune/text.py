@@ -116,7 +116,11 @@ class TextAgent(Agent):
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write a text in each state, at the temperature of evaluations."""
-        return self.write_at(states, rng, [self.config.temperature] * len(states))
+        return self.write_at(self.prompted(states), rng, [self.config.temperature] * len(states))
+
+    def prompted(self, states: Sequence[State]) -> Sequence[State]:
+        """Return the states whose prompts the model reads when it writes in these; here the same."""
+        return states
 
     def write_at(
         self, states: Sequence[State], rng: np.random.Generator, temperatures: Sequence[float]
@@ -143,7 +147,7 @@ class TextAgent(Agent):
         At another temperature than 1 the texts are not drawn from the policy whose log-probabilities are
         compared, so that their mean log-ratio is no divergence, and is named as what it is.
         """
-        metrics = divergence(self.policy, states, decisions, self.config.micro)
+        metrics = divergence(self.policy, states, decisions, self.config.micro, self.prompted(states))
         if metrics and self.config.temperature != 1:
             return {"log_ratio": metrics["kl"]}
         return metrics
@@ -154,11 +158,22 @@ class TextAgent(Agent):
 
 
 def divergence(
-    policy: TextPolicy, states: Sequence[State], decisions: Sequence[Decision], micro: int
+    policy: TextPolicy,
+    states: Sequence[State],
+    decisions: Sequence[Decision],
+    micro: int,
+    prompted: Sequence[State],
 ) -> dict[str, float]:
     """Return the mean KL divergence of texts from a policy's reference in nats, if it has one, as ``kl``.
 
     It is estimated from the drawn texts: the mean of log p(text) - log p_ref(text).
+
+    Args:
+        policy: The policy.
+        states: The states in which the reference would write.
+        decisions: The texts.
+        micro: Texts that are computed at once.
+        prompted: The states after which the policy has written.
     """
     import torch
 
@@ -166,11 +181,12 @@ def divergence(
 
     ratios: list[float] = []
     with torch.no_grad():
-        for few in zip(cut(states, micro), cut(decisions, micro), strict=True):
-            reference = policy.reference_logprobs(*few)  # (texts, tokens)
+        passes = zip(cut(states, micro), cut(decisions, micro), cut(prompted, micro), strict=True)
+        for few, texts, few_prompted in passes:
+            reference = policy.reference_logprobs(few, texts)  # (texts, tokens)
             if reference is None:
                 return {}
-            current = policy.evaluate(*few, part="policy")
+            current = policy.evaluate(few_prompted, texts, part="policy")
             ratios += log_ratios(current, reference).tolist()
     return {"kl": float(np.mean(ratios))}
 
