@@ -224,6 +224,32 @@ def test_texts_beyond_the_context_are_refused_before_the_training():
         agent.begin(World(data=[Episode((step("boil carrot ; " * 9 + "serve", 0.0),))]), 0)
 
 
+def test_texts_that_kto_may_judge_after_a_longer_prompt_are_refused_before_the_training():
+    """Each text fits after its own prompt, and the longer text not after the longer prompt."""
+    longer = State("boil carrot ; " * 4)
+    data = [Episode((step("serve", 1.0, longer),)), Episode((step("add salt ; " * 4, 0.0),))]
+    agent = made("offline-rlhf", lm=SCRATCH, loss="kto", batch_size=2)
+    agent.begin(World(data=data), 0)
+    agent.lm.model._positions = 24
+    with pytest.raises(UsageError, match="A prompt with the longest text, which kto may judge after it, has"):
+        agent.begin(World(data=data), 0)
+    likelihood = made("offline-rlhf", lm=SCRATCH, loss="likelihood")
+    likelihood.lm.model._positions = 24
+    likelihood.begin(World(data=data), 0)
+
+
+@pytest.mark.parametrize("options", [{"demonstrations": 1}, {"ptx": 0.1}])
+def test_demonstrations_beyond_the_context_are_refused_before_the_training(options):
+    examples = ((str(ASKED.observation), (GOOD, "boil carrot ; " * 9)),)
+    agent = made("rlhf", lm=SCRATCH, pairs=2, max_tokens=4, **options)
+    agent.agent.lm.model._positions = 24
+    with pytest.raises(UsageError, match="A prompt with its text has"):
+        agent.begin(World(steps=100, streams=4, examples=examples), 0)
+    unused = made("rlhf", lm=SCRATCH, pairs=2, max_tokens=4)
+    unused.agent.lm.model._positions = 24
+    unused.begin(World(steps=100, streams=4, examples=examples), 0)
+
+
 # ---- pairs where prompts hardly repeat --------------------------------------------------------------------
 
 

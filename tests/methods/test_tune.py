@@ -283,6 +283,17 @@ def test_texts_that_are_not_to_be_forgotten_stay_likely(model, tmp_path):
     assert kept[1] > kept[0] + 1
 
 
+def test_given_texts_beyond_the_context_are_refused_before_the_training(tmp_path):
+    file = tmp_path / "texts.jsonl"
+    rows = [
+        {"prompt": SIGHTS[0], "completion": "drop"},
+        {"prompt": SIGHTS[1], "completion": "go forward " * 300},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UsageError, match="A prompt with its text has"):
+        begun("grpo", lm.trainable(WALKS), 4, group=4, max_tokens=5, ptx=1.0, texts=str(file))
+
+
 # ---- how many texts are computed at once ------------------------------------------------------------------
 
 

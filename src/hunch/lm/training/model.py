@@ -333,15 +333,22 @@ class Trainable(Weights, Metered, ABC):
         """Return what stands between a prompt and a reply in the tokens of both; here nothing."""
         return ""
 
-    def require_room(self, prompts: Sequence[Prompt], tokens: Sequence[Tokens]) -> None:
+    def require_room(
+        self, prompts: Sequence[Prompt], tokens: Sequence[Tokens], what: str = "A prompt with its text"
+    ) -> None:
         """Check before training that each prompt with the tokens of its text fits into the context.
+
+        Args:
+            prompts: The prompts.
+            tokens: The tokens of a text after each of them.
+            what: What the error says that a prompt and these tokens are.
 
         Raises:
             UsageError: if a prompt does not fit.
         """
         for prompt, of_text in zip(prompts, tokens, strict=True):
             length = len(self._prompt_tokens(as_prompt(prompt), False)) + len(of_text)
-            self.model._check_length(length, "A prompt with its text", SHORTEN)
+            self.model._check_length(length, what, SHORTEN)
 
     def evaluate(
         self, prompts: Sequence[Prompt], texts: Sequence[Written], within: Nucleus | None = None

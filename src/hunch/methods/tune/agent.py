@@ -249,11 +249,12 @@ class WritingAgent(TextAgent):
         """Start with the model as it was before training; recorded data are ignored.
 
         Raises:
-            UsageError: if a prompt of the environment is too long for the model.
+            UsageError: if a prompt of the environment, or a given text, is too long for the model.
         """
         super().begin(world, seed)
         self.learner = self.make_learner()
         if isinstance(self.config, MixedTextsConfig) and self.config.ptx:
+            self.require_room_for_texts()
             self.learner.extra = self.likelihood_of_texts
         self.kept = self.make_memory()
         self.decided: dict[int, Decision] = {}  # by stream: what was written last
@@ -385,6 +386,16 @@ class WritingAgent(TextAgent):
         return kl
 
     # ---- given texts --------------------------------------------------------------------------------
+
+    def require_room_for_texts(self) -> None:
+        """Check that each given text fits into the model's context after its prompt.
+
+        Raises:
+            UsageError: if one does not.
+        """
+        prompts = [prompt for prompt, _ in self.texts]
+        written = self.lm.as_written(prompts, [text for _, text in self.texts])
+        self.lm.require_room(prompts, [text.tokens for text in written])
 
     def likelihood_of_texts(self, rng: np.random.Generator) -> Callable[[], float]:
         """Draw some given texts; return what adds the gradients of  - ptx mean log p(token)  of them."""

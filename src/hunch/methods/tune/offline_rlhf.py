@@ -79,13 +79,23 @@ class OfflineRLHF(RecordedAgent):
             raise UsageError(f"request is a level from 0 to {LEVELS - 1}, not {config.request}.")
 
     def begin(self, world: World, seed: int) -> None:
-        """Restore the initial weights, and select the texts for the loss."""
+        """Restore the initial weights, and select the texts for the loss.
+
+        Raises:
+            UsageError: if the recorded texts do not suit the loss, or one does not fit into the context.
+        """
         self.pairs: list[tuple[int, int]] = []  # dpo: better and worse example
         self.weights = np.ones(0)  # weighted: weight of each example
         self.good = np.zeros(0, dtype=bool)  # kto: whether each example is good
         super().begin(replace(world, examples=()), seed)  # demonstrations have no rewards
         if self.config.loss == "conditioned" and self.examples:
             self._require_levels()
+        if self.config.loss == "kto" and self.examples:
+            # z pairs each text with the prompt of another one, by chance: any two may meet.
+            prompts = [self.policy.prompt(example.state) for example in self.examples]
+            longest = max((decision.tokens for decision in self.decisions), key=len)
+            what = "A prompt with the longest text, which kto may judge after it,"
+            self.lm.require_room(prompts, [longest] * len(prompts), what)
 
     def select(self, known: list[Example]) -> list[Example]:
         """Return the examples that the loss uses; with levels, their prompts name one."""

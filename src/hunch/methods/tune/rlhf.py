@@ -233,7 +233,7 @@ class RLHF(Rewarded):
         self.require(world.steps)
 
     def require(self, steps: int) -> None:
-        """Check that the run is long enough for the last stage, and that needed demonstrations exist."""
+        """Check that the run is long enough for the last stage, and that demonstrations exist and fit."""
         needed = 0 if isinstance(self.source.preferences, str) else 2 * self.config.pairs * self.config.rounds
         needed += self.config.demonstrations * max(1, self.streams)  # stage 1 makes an update in each step
         if 0 < steps <= needed:
@@ -244,6 +244,8 @@ class RLHF(Rewarded):
             raise UsageError("The environment has no demonstrations: set demonstrations to 0.")
         if self.config.ptx and not self.agent.texts:
             raise UsageError("ptx needs demonstrations, and the environment has none: set ptx to 0.")
+        if self.config.demonstrations or self.config.ptx:
+            self.agent.require_room_for_texts()
 
     @property
     def imitating(self) -> bool:
