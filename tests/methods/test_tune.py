@@ -537,6 +537,8 @@ NOWHERE = "hf:/no/such/folder"
         (["grpo", "--reference", "none"], "no reference"),
         (["grpo", "--reference", "none", "--kl", "0", "--stop-kl", "9"], "set stop_kl to 0"),
         (["grpo", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
+        (["rlhf", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
+        (["constitutional", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
         (["grpo", "--ptx", "1"], "give both, or neither"),
         (["grpo", "--reward", "nothing:There"], "cannot be imported"),
         (["grpo", "--reward", "json"], "as module:Class"),

@@ -187,8 +187,7 @@ class WritingAgent(TextAgent):
                 raise UsageError(
                     f"There is no reference from which a divergence could be measured: set {which} to 0."
                 )
-            if config.kl_aim and not config.kl:
-                raise UsageError("kl_aim adapts the weight kl, which must be above 0 at the start.")
+            require_weight_to_adapt(config.kl, config.kl_aim)
         if isinstance(config, MixedTextsConfig):
             if bool(config.ptx) != bool(config.texts):
                 raise UsageError("ptx is the weight of the file texts: give both, or neither.")
@@ -454,6 +453,12 @@ class WritingAgent(TextAgent):
 
 
 _FLAT: Final = f"Answers to each prompt had equal rewards in the first {FLAT} updates: nothing was learnt."
+
+
+def require_weight_to_adapt(kl: float, kl_aim: float) -> None:
+    """Refuse an aim of the KL divergence without a weight: 0 stays 0, by whatever it is multiplied."""
+    if kl_aim and not kl:
+        raise UsageError("kl_aim adapts the weight kl, which must be above 0 at the start.")
 
 
 class Groups:

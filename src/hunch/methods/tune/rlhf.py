@@ -37,7 +37,7 @@ from hunch.lm.tuning import require_trainable
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
-from hunch.methods.tune.agent import GroupConfig, WritingAgent
+from hunch.methods.tune.agent import GroupConfig, WritingAgent, require_weight_to_adapt
 from hunch.methods.tune.recorded import examples
 from hunch.methods.tune.text import TextConfig, Writer
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -211,6 +211,7 @@ class RLHF(Rewarded):
         require_trainable(specs.get("lm", "") or config.lm or WALKS)
         if (config.advantage == "leave_one_out") != (config.group > 1):
             raise UsageError("leave_one_out compares a group: set group to at least 2; gae needs group 1.")
+        require_weight_to_adapt(config.kl, config.kl_aim)
         check_labels(config)
 
     # ---- the stages -----------------------------------------------------------------------------------
