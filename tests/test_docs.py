@@ -188,6 +188,18 @@ def test_commands_have_the_options_that_there_are(page):
             assert not {re.sub(r"(^|\.)no-", r"\1", flag) for flag in flags(words)} - known, words
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "methods"], ids=name)
+def test_options_that_are_said_to_be_those_of_another_page_exist(page):
+    """As in "`episodes` and `kl` are those of [GRPO](grpo.md)"."""
+    lists = re.findall(r"((?:`\w+`(?:,\s|\sand\s)?)+)\s(?:is that|are those)\sof\s+\[", page.read_text())
+    said = {option.replace("_", "-") for listed in lists for option in re.findall(r"`(\w+)`", listed)}
+    if said:
+        run = {words[1] for words in commands(page) if words[0] == "run" and not words[1].startswith("-")}
+        shown = {page.stem.replace("_", "-")} & run or run  # others of the page prepare what its method needs
+        known = [option.flag for method in map(find, shown) for option in options(method.config_class)]
+        assert said <= {*known, *(flag.partition(".")[0] for flag in known)}  # "table" of "table.rate"
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=name)
 def test_switches_have_no_value(page):
     """As in ``--shuffle`` and ``--no-listed``; options of an environment have values."""
