@@ -268,6 +268,26 @@ def test_streams_in_pairs_make_pairs_of_prompts_that_hardly_repeat(method, tmp_p
     assert load_agent(tmp_path / "paired")[0].source.records()[0]["pairs"] == 8
 
 
+# ---- best of n ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "as_pretrained"), [("weights", True), ("shuffled", False), ("random", False)]
+)
+def test_writer_and_reward_model_start_from_the_same_kind_of_weights(start, as_pretrained):
+    agent = made("best-of-n", lm="pocket?corpus=walks", start=start, pairs=2, reward_epochs=0)
+    agent.begin(World(streams=2, steps=10), 0)
+    models = [agent.lm, agent.source.members[0].lm]
+    pretrained = lm.trainable("pocket?corpus=walks").state_dict()
+    assert [equal(model.state_dict(), pretrained) for model in models] == [as_pretrained] * 2
+    agent.source.fit([Compared(ASKED, GOOD, BAD, 1.0)] * 4)  # the head alone
+    assert [equal(model.state_dict(), pretrained) for model in models] == [as_pretrained] * 2
+
+
+def equal(one, other):
+    return all(torch.equal(one[name], other[name]) for name in other)
+
+
 # ---- rounds ------------------------------------------------------------------------------------------------
 
 

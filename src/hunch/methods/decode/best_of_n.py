@@ -39,8 +39,8 @@ class BestOfNConfig(RewardModelConfig, TextConfig):
     """Settings of best of n."""
 
     start: Start = "weights"
-    """Initial weights: those of the model, the same with shuffled vocabulary, or random. The last two are
-    controls."""
+    """Initial weights of the model that writes, and of the reward model below its head: those of the model,
+    the same with shuffled vocabulary, or random. The last two are controls."""
     n: PositiveInt = 16
     """Number of texts from which the best is chosen (WebGPT: 64)."""
 
@@ -65,7 +65,9 @@ class BestOfN(TextAgent):
 
         super().__init__(config, **options)
         c = self.config
-        self.source: RewardModel = RewardModel(c.lm or WALKS, preferences_of(c, judge), c, c.micro)
+        self.source: RewardModel = RewardModel(
+            c.lm or WALKS, preferences_of(c, judge), c, c.micro, c.start
+        )
         self.models = {**self.models, **self.source.models}
         self.group = 2 if c.paired else 1
 

@@ -43,6 +43,7 @@ from hunch.lm.speech import text_of
 from hunch.lm.training import Learner, Written
 from hunch.rl.policy import Passes, cut, fitting
 from hunch.rl.preference_losses import pairs as pair_loss
+from hunch.roles.policy.settings import Start
 from hunch.roles.policy.text import transcript
 from hunch.roles.reward.preferences import Compared, Preferences, read_pairs, require_contrast
 from hunch.roles.reward.rewarded import RewardSource
@@ -83,15 +84,21 @@ class RewardModel(RewardSource):
         config: All settings.
         micro: Texts that are computed at once, in fits and for rewards: fewer need less memory and change
             nothing else.
+        start: Initial weights of the model below the head, before each fit.
     """
 
     def __init__(
-        self, spec: str, preferences: Preferences | str, config: RewardModelConfig, micro: int = TOGETHER
+        self,
+        spec: str,
+        preferences: Preferences | str,
+        config: RewardModelConfig,
+        micro: int = TOGETHER,
+        start: Start = "weights",
     ) -> None:
         self.preferences = preferences
         self.config = config
         passes = Passes(micro)  # of all members: what does not fit for one does not for the others
-        self.members = [Member(spec, passes) for _ in range(config.ensemble)]
+        self.members = [Member(spec, passes, start) for _ in range(config.ensemble)]
         judge = None if isinstance(preferences, str) else preferences.lm
         self.models = {} if judge is None else {"judge": judge}
 
@@ -288,16 +295,18 @@ class Member:
     Args:
         spec: The model below the head.
         passes: How many texts are computed at once.
+        start: Its initial weights.
     """
 
-    def __init__(self, spec: str, passes: Passes) -> None:
+    def __init__(self, spec: str, passes: Passes, start: Start = "weights") -> None:
         self.lm = trainable(spec)
         self.passes = passes
+        self.start = start
 
     def begin(self, seed: int) -> None:
         """Restore the model's initial weights, and draw those of the head."""
         self.seed = seed
-        self.lm.restart("weights", seed)
+        self.lm.restart(self.start, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.head = nn.Linear(2 * self.lm.dim + 1, 1).to(self.lm.network.device)
