@@ -65,9 +65,7 @@ class BestOfN(TextAgent):
 
         super().__init__(config, **options)
         c = self.config
-        self.source: RewardModel = RewardModel(
-            c.lm or WALKS, preferences_of(c, judge), c, c.micro, c.start
-        )
+        self.source: RewardModel = RewardModel(c.lm or WALKS, preferences_of(c, judge), c, c.micro, c.start)
         self.models = {**self.models, **self.source.models}
         self.group = 2 if c.paired else 1
 
