@@ -148,6 +148,19 @@ def test_the_form_says_what_the_model_reads(lines):
         hunch.make(BED, form="{prompt}:")
 
 
+def test_a_balanced_draw_pays_nothing_for_one_answer_to_everything(lines):
+    rows = [{"prompt": f"q{i}", "answer": "good" if i % 6 < 4 else "bad"} for i in range(60)]
+    env = hunch.make(BED, file=lines(*rows), balanced=True, count=8).unwrapped
+    drawn = []
+    for seed in range(5):
+        env.reset(seed=seed)
+        drawn += [own.text for own in env.asked]
+        assert sorted(own.answer for own in env.asked) == ["bad"] * 4 + ["good"] * 4
+    assert len(set(drawn)) > 8
+    with pytest.raises(UsageError, match="multiple of 2"):
+        hunch.make(BED, file=lines(*rows), balanced=True, count=7)
+
+
 def test_other_bad_input():
     with pytest.raises(UsageError, match="only one prompt"):
         hunch.make(BED, play="choose", prompts="think | think")

@@ -75,6 +75,8 @@ class Prompting(TextEnv):
         split: Every second question is ``held out``, the others are for ``training``.
         topics: Number of topics of our questions; with one, a single prompt is best for all.
         count: write: questions drawn for each prompt; 0 asks all of the split.
+        balanced: write: draw equally many questions of each answer. Otherwise a model that gives one answer to
+            everything is paid by how many questions with this answer happen to be drawn.
         measure: write and edit: probability of the right answer minus that of the likeliest other one
             (``gap``), or whether the answer is right (``accuracy``).
         prompts: choose: the prompts, separated by ``|``. Default: six of ours.
@@ -99,6 +101,7 @@ class Prompting(TextEnv):
         split: Literal["training", "held out"] = "training",
         topics: PositiveInt = 4,
         count: NonNegativeInt = 16,
+        balanced: bool = False,
         measure: Literal["gap", "accuracy"] = "gap",
         prompts: str = "",
         words: str = "",
@@ -110,7 +113,7 @@ class Prompting(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps if play == "edit" else 1, render_mode)
-        self.play, self.count, self.measure = play, count, measure
+        self.play, self.count, self.balanced, self.measure = play, count, balanced, measure
         self.length, self.samples, self.way = length, samples, way
         if missing := [field for field in ("{prompt}", "{question}") if field not in form]:
             raise UsageError(f"form must contain {missing[0]}: {form!r} does not.")
@@ -119,6 +122,13 @@ class Prompting(TextEnv):
         self.questions = every[(split == "held out") :: 2]
         if not self.questions:
             raise UsageError(f"{file} has {len(every)} question, so that none is {split}.")
+        # The places of the questions with each answer.
+        answers = sorted({own.answer for own in self.questions})
+        self.of_answer = [
+            [place for place, own in enumerate(self.questions) if own.answer == answer] for answer in answers
+        ]
+        if balanced and count % len(answers):
+            raise UsageError(f"count must be a multiple of {len(answers)} to be balanced, not {count}.")
         self.things = tuple(words.split()) or WORDS
         self.prompts_given = tuple(p.strip() for p in prompts.split("|") if p.strip()) or CANDIDATES
         if play == "choose" and len(set(self.prompts_given)) < 2:
@@ -150,11 +160,14 @@ class Prompting(TextEnv):
             raise UsageError(f"Prompting has no option {next(iter(options))!r} for reset.")
         rng, all_of_them = self.task_random, self.questions
         n = (self.count or len(all_of_them)) if self.play == "write" else 1
-        drawn = (
-            rng.permutation(len(all_of_them))
-            if n >= len(all_of_them)
-            else rng.integers(len(all_of_them), size=n)
-        )
+        if n >= len(all_of_them):
+            drawn = rng.permutation(len(all_of_them))
+        elif self.balanced:
+            drawn = np.concatenate(
+                [rng.choice(places, n // len(self.of_answer)) for places in self.of_answer]
+            )
+        else:
+            drawn = rng.integers(len(all_of_them), size=n)
         self.asked = [all_of_them[i] for i in drawn]
         self.prompt = " ".join(self.things[i] for i in rng.integers(len(self.things), size=self.length))
         self.score = self.scores(self.prompt)[0].mean() if self.play == "edit" else 0.0
