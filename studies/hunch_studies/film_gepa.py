@@ -28,7 +28,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.envs.reading import shared
 from hunch.lm import Sampling
-from hunch_studies.film_prompts import MODEL, PER_PROMPT, SCORES, judged, options, table
+from hunch_studies.film_prompts import MODEL, PER_PROMPT, SCORES, in_turn, judged, options, table
 from hunch_studies.study import kept
 from hunch_studies.worlds.prompting import Prompting, Question
 
@@ -117,7 +117,7 @@ def prompt_by_gepa(env: Prompting, writer: str, calls: int, seed: int) -> dict[s
         [[text]] = lm.generate([str(prompt)], 1, WRITING, first=1_000 * seed + asked)
         return text
 
-    drawn = [env.questions[i] for i in np.random.default_rng(seed).permutation(len(env.questions))]
+    drawn = in_turn(env, seed)
     result: Any = optimize(
         seed_candidate={COMPONENT: FIRST},
         trainset=drawn[VALIDATION:],

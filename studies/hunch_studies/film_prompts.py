@@ -30,7 +30,7 @@ from hunch_studies.film_snippets import QUESTIONS, frequent
 from hunch_studies.planners import table as table_of
 from hunch_studies.prompting import LAYER
 from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
-from hunch_studies.worlds.prompting import Prompting
+from hunch_studies.worlds.prompting import Prompting, Question
 
 MODEL: Final = "smollm2"
 """The model that is prompted, unless another is named."""
@@ -100,11 +100,17 @@ def prompt_of(run: Path, tried: bool = False) -> str:
     return str(agent.player(0).act(states)[0])
 
 
+def in_turn(env: Prompting, seed: int) -> list[Question]:
+    """Return the questions in an order that is drawn by the seed, with the two answers in turn."""
+    rng = np.random.default_rng(seed)
+    great, terrible = (rng.permutation(places) for places in env.of_answer)
+    return [env.questions[place] for pair in zip(great, terrible, strict=True) for place in pair]
+
+
 def by_hand(model: str, seed: int) -> str:
     """Return which of our prompts is best on training questions, with as many calls as a search has."""
     env = Prompting(**options(model))
-    n = SCORES * PER_PROMPT // len(BY_HAND)
-    env.asked = [env.questions[i] for i in np.random.default_rng(seed).permutation(len(env.questions))[:n]]
+    env.asked = in_turn(env, seed)[: SCORES * PER_PROMPT // len(BY_HAND)]
     return max(BY_HAND, key=lambda prompt: env.scores(prompt)[0].mean())
 
 

@@ -75,8 +75,8 @@ class Prompting(TextEnv):
         split: Every second question is ``held out``, the others are for ``training``.
         topics: Number of topics of our questions; with one, a single prompt is best for all.
         count: write: questions drawn for each prompt; 0 asks all of the split.
-        balanced: write: draw equally many questions of each answer. Otherwise a model that gives one answer to
-            everything is paid by how many questions with this answer happen to be drawn.
+        balanced: write: draw equally many questions of each answer. Otherwise a model that gives one answer
+            to everything is paid by how many questions with this answer happen to be drawn.
         measure: write and edit: probability of the right answer minus that of the likeliest other one
             (``gap``), or whether the answer is right (``accuracy``).
         prompts: choose: the prompts, separated by ``|``. Default: six of ours.
