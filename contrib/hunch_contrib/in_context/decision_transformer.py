@@ -8,9 +8,10 @@ Reinforcement Learning?", 2022)::
             maximise  sum over t of log p(a_t | R_1, s_1, a_1, ..., R_t, s_t)
     act:    R_1 = the target return;  a_t ~ p(. | the last K steps);  R_(t+1) = R_t - r_t
 
-All weights of the model's body are trained. Its word embeddings are not used: returns, states and
-actions have separate embeddings. A state is embedded by the words of its text, and by the values of its
-numbers, so that a number that was never recorded can be read.
+A model of up to 50 million weights is trained whole, and a larger one by low-rank adapters, unless its spec
+says ``train=all``. Its word embeddings are not used: returns, states and actions have
+separate embeddings, which are trained in any case. A state is embedded by the words of its text, and by the
+values of its numbers, so that a number that was never recorded can be read.
 
 Reid et al. also pull these embeddings towards those of words; here they are not pulled.
 """
@@ -41,7 +42,8 @@ class DecisionTransformerConfig:
     """Settings of the Decision Transformer."""
 
     lm: str = ""
-    """Causal model whose body is trained, hf:<name or folder>. Default: a small one with random weights."""
+    """Causal model whose body is trained, hf:<name or folder>; above 50 million weights by adapters, unless
+    train=all is in the spec. Default: a small one with random weights."""
     context: PositiveInt = 20
     """Number of latest steps that the network reads (Reid et al.)."""
     target: float | None = None
