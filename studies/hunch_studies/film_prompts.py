@@ -25,6 +25,7 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.resolve import resolve
+from hunch.runs.stored import read_run
 from hunch_contrib.prompt.rlprompt import RLPromptConfig
 from hunch_studies.film_snippets import QUESTIONS, frequent
 from hunch_studies.planners import table as table_of
@@ -67,20 +68,18 @@ RANDOM: Final = "random search"
 LEARNT: Final = "RLPrompt, a layer on SmolLM2"
 
 
-def options(model: str) -> dict[str, Any]:
+def options(model: str, balanced: bool = True) -> dict[str, Any]:
     """Return the options of the environment."""
     words = " ".join(frequent(WORDS))
     asked = {"lm": model, "file": str(QUESTIONS), "form": FORM, "way": "likelihood"}
-    # Without balance the luck of the draw decides: SmolLM2 says "great" after most prompts.
-    return {**asked, "words": words, "length": LENGTH, "count": PER_PROMPT, "balanced": True}
+    return {**asked, "words": words, "length": LENGTH, "count": PER_PROMPT, "balanced": balanced}
 
 
-def arms(model: str, scores: int) -> tuple[Arm, ...]:
+def arms(model: str, scores: int, balanced: bool) -> tuple[Arm, ...]:
     """Return RLPrompt, the same without a language model, and the searches at as many scores."""
     # The environment is evaluated by the study, on other questions.
-    run = partial(
-        RunConfig, method="rlprompt", env="hunch/Prompting-v0", env_options=options(model), steps=scores
-    )
+    where = options(model, balanced)
+    run = partial(RunConfig, method="rlprompt", env="hunch/Prompting-v0", env_options=where, steps=scores)
     settings = {
         LEARNT: RLPromptConfig(length=LENGTH, **LAYER),
         "RLPrompt, Q reads counts of words": RLPromptConfig(length=LENGTH),
@@ -98,6 +97,22 @@ def prompt_of(run: Path, tried: bool = False) -> str:
         return str(agent.spelled(agent.best()))
     states = Rollout(resolve(config).environments(1), seeds=[0]).states
     return str(agent.player(0).act(states)[0])
+
+
+def luck(run: Path) -> float:
+    """Return the correlation of a run's scores with the share of questions drawn whose answer is "great".
+
+    It is nan where the draws are balanced.
+    """
+    episodes = [row for row in read_lines(run / "episodes.jsonl") if not row["evaluation"]]
+    env = Prompting(**{**read_run(run).env_options, "lm": "uniform"})  # no model is asked at a reset
+    shares = []
+    for row in episodes:
+        env.reset(seed=row["seed"])
+        shares.append(np.mean([own.answer == "great" for own in env.asked]))
+    if np.ptp(shares) == 0:
+        return float("nan")
+    return float(np.corrcoef(shares, [row["return"] for row in episodes])[0, 1])
 
 
 def in_turn(env: Prompting, seed: int) -> list[Question]:
@@ -144,7 +159,8 @@ def measured(model: str, listed: Sequence[Arm], folder: Path, arm: str, seed: in
     if arm == BEST_BY_HAND:
         return judged(model, by_hand(model, seed))
     own = next(one for one in listed if one.label == arm.removesuffix(TRIED))
-    return judged(model, prompt_of(runs_of(own, seed + 1, folder)[seed], tried=arm.endswith(TRIED)))
+    run = runs_of(own, seed + 1, folder)[seed]
+    return {**judged(model, prompt_of(run, tried=arm.endswith(TRIED))), "luck": luck(run)}
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -163,9 +179,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         if len(scores) > 1:
             ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
         great = np.mean([row["great"] for row in own.values()])
+        chance = np.mean([row.get("luck", np.nan) for row in own.values()])
         first = json.dumps(next(iter(own.values()))["prompt"])
-        lines.append((arm, len(own), ends, f"{great:.2f}", lead, first))
-    head = 'arm | seeds | right [range] | said "great" | ahead of random search | prompt of the first seed'
+        lines.append((arm, len(own), ends, f"{great:.2f}", lead, f"{chance:.2f}", first))
+    head = 'arm | seeds | right [range] | said "great" | ahead of random search | luck | first seed\'s prompt'
     return table_of(head, lines)
 
 
@@ -184,9 +201,10 @@ def tabulated(model: str, listed: Sequence[Arm], seeds: int, folder: Path) -> st
 def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = []
     for model in scale.lms or (MODEL,):
-        listed = arms(model, max(20, round(SCORES * scale.share)))
-        beside = partial(tabulated, model, listed, scale.seeds)
-        parts.append(Part(f"Film snippets, {model_of(model)}", listed, beside=beside, apart=True))
+        for title, balanced in (("Balanced draws", True), ("Random draws", False)):
+            listed = arms(model, max(20, round(SCORES * scale.share)), balanced)
+            beside = partial(tabulated, model, listed, scale.seeds)
+            parts.append(Part(f"{title}, {model_of(model)}", listed, beside=beside, apart=True))
     return parts
 
 

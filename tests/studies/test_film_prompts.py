@@ -1,9 +1,14 @@
 """Prompts for snippets of film reviews: the questions, the rows, and GEPA."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hunch import methods
+from hunch.runs.execute import RunConfig, execute
+from hunch.runs.files import read_lines, sealed_json
+from hunch_contrib.prompt.rlprompt import RLPromptConfig
 from hunch_studies.film_prompts import (
     BEST_BY_HAND,
     BY_HAND,
@@ -11,6 +16,7 @@ from hunch_studies.film_prompts import (
     RANDOM,
     STUDIES,
     judged,
+    luck,
     options,
     table,
 )
@@ -37,8 +43,9 @@ def test_words_of_prompts_come_from_the_training_half():
 
 
 def test_every_arm_can_be_configured(tmp_path):
-    (part,) = STUDIES["film-prompts"].parts(Scale(seeds=1, share=0.05), tmp_path)
-    for arm in part.arms:
+    parts = STUDIES["film-prompts"].parts(Scale(seeds=1, share=0.05), tmp_path)
+    assert [part.arms[0].config.env_options["balanced"] for part in parts] == [True, False]
+    for arm in (arm for part in parts for arm in part.arms):
         methods.settings.configure(methods.find(arm.config.method).agent_class, arm.config.options, {})
         assert arm.config.env_options["count"] * 100 == 1_600  # question scores of a run
     assert len(set(BY_HAND)) == len(BY_HAND) == 12
@@ -52,6 +59,24 @@ def test_a_prompt_is_judged_on_what_is_held_out():
     assert row["accuracy"] == pytest.approx(np.mean([digit == "1" for digit in row["right"]]))
     env.asked = env.questions[:20]
     assert row["right"][:20] == "".join("01"[int(one)] for one in env.scores("It was")[1])
+
+
+def test_luck_is_the_share_of_one_answer_where_a_model_gives_it_always(tmp_path):
+    """With answers that say nothing of the question, the score is made of the draw alone."""
+    own = {**options("uniform", balanced=False), "lm": "uniform"}
+    run = RunConfig(method="rlprompt", env="hunch/Prompting-v0", env_options=own, steps=20)
+    execute(replace(run, options=RLPromptConfig(length=5, search="random")), tmp_path / "run")
+    rows = [row for row in read_lines(tmp_path / "run" / "episodes.jsonl") if not row["evaluation"]]
+    env = Prompting(**own)
+    shares = []
+    for row in rows:
+        env.reset(seed=row["seed"])
+        shares.append(np.mean([each.answer == "great" for each in env.asked]))
+    paid = "".join(
+        sealed_json({**row, "return": share}).decode() for row, share in zip(rows, shares, strict=True)
+    )
+    (tmp_path / "run" / "episodes.jsonl").write_text(paid)
+    assert luck(tmp_path / "run") == pytest.approx(1.0)
 
 
 def test_the_table_pairs_by_seed():
