@@ -71,8 +71,9 @@ LEARNT: Final = "RLPrompt, a layer on SmolLM2"
 def options(model: str, balanced: bool = True) -> dict[str, Any]:
     """Return the options of the environment."""
     words = " ".join(frequent(WORDS))
-    asked = {"lm": model, "file": str(QUESTIONS), "form": FORM, "way": "likelihood"}
-    return {**asked, "words": words, "length": LENGTH, "count": PER_PROMPT, "balanced": balanced}
+    asked: dict[str, Any] = {"lm": model, "file": str(QUESTIONS), "form": FORM, "way": "likelihood"}
+    asked |= {"words": words, "length": LENGTH, "count": PER_PROMPT}
+    return {**asked, "balanced": True} if balanced else asked
 
 
 def arms(model: str, scores: int, balanced: bool) -> tuple[Arm, ...]:

@@ -44,7 +44,7 @@ def test_words_of_prompts_come_from_the_training_half():
 
 def test_every_arm_can_be_configured(tmp_path):
     parts = STUDIES["film-prompts"].parts(Scale(seeds=1, share=0.05), tmp_path)
-    assert [part.arms[0].config.env_options["balanced"] for part in parts] == [True, False]
+    assert [part.arms[0].config.env_options.get("balanced", False) for part in parts] == [True, False]
     for arm in (arm for part in parts for arm in part.arms):
         methods.settings.configure(methods.find(arm.config.method).agent_class, arm.config.options, {})
         assert arm.config.env_options["count"] * 100 == 1_600  # question scores of a run
