@@ -78,7 +78,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
     def chooses(label: str, config: Any = GRPOConfig, method: str = "grpo", **options: Any) -> Arm:
         return arm(f"{label}, from the list", method, config(**{**CHOOSES, **options}), TRAINED)
 
-    prior = PriorConfig(way="likelihood-unlisted")
+    prior = PriorConfig(way="likelihood-unlisted", normalise="sum")
     return (
         writes("GRPO", "grpo", GRPOConfig(**WRITES)),
         writes("GRPO, shuffled rewards", "grpo", GRPOConfig(**WRITES, shuffle=True)),

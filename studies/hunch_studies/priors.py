@@ -157,14 +157,19 @@ def _online(scale: Scale, data: Path) -> list[Part]:
 
 def _by_k(scale: Scale, data: Path) -> list[Part]:
     env, steps = "hunch/Household-Pick-v0", scale.steps(9_000)
-    lines = [dqn_prior(f"k = {k}", env, "minilm", steps, PICK, k=k) for k in (1, 3, 5, 10)]
+    lines = [
+        dqn_prior(f"k = {k}", env, "minilm", steps, PICK, k=k, proposals="kept") for k in (1, 3, 5, 10)
+    ]
     return [Part("Household-Pick by number of proposals", tuple(lines))]
 
 
 def _by_temperature(scale: Scale, data: Path) -> list[Part]:
     env, steps = "hunch/Household-Pick-v0", scale.steps(9_000)
     alphas = (0.005, 0.02, 0.1, 0.5)
-    lines = [dqn_prior(f"alpha = {alpha}", env, "minilm", steps, PICK, alpha=alpha) for alpha in alphas]
+    lines = [
+        dqn_prior(f"alpha = {alpha}", env, "minilm", steps, PICK, alpha=alpha, proposals="kept")
+        for alpha in alphas
+    ]
     return [Part("Household-Pick by temperature of the posterior", tuple(lines))]
 
 

@@ -54,7 +54,10 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     """Return an arm per encoder, including the user's models."""
     steps = scale.steps(9_000)
     compared = tuple(dict.fromkeys((*ENCODERS, *scale.lms)))
-    arms = [dqn_prior(encoder, ENV, "minilm", steps, PICK, encoder=encoder) for encoder in compared]
+    arms = [
+        dqn_prior(encoder, ENV, "minilm", steps, PICK, encoder=encoder, proposals="kept")
+        for encoder in compared
+    ]
     return [Part("Household-Pick by encoder", tuple(arms), beside=lambda out: costs(compared, out))]
 
 
