@@ -89,7 +89,7 @@ def after_the_first_stage(tmp_path, words):
     """Return an agent that has learnt from drafts of four tokens, all of which were cut, and the drafts."""
     principles = tmp_path / "principles.txt"
     principles.write_text("The answer uses no food that the diet forbids.\n")
-    config = {**SHORT, "lm": SCRATCH, "principles": str(principles), "drafts": 64, "demonstrations": 100}
+    config = {**SHORT, "lm": SCRATCH, "principles": str(principles), "drafts": 64, "demonstrations": 300}
     agent = Constitutional(
         configure(Constitutional, None, {**config, "compare": False}), lm.load("scripted:critic")
     )
@@ -110,9 +110,8 @@ def after_the_first_stage(tmp_path, words):
 def test_a_draft_that_was_cut_and_stays_is_not_learnt_as_if_it_had_ended(tmp_path):
     agent, _ = after_the_first_stage(tmp_path, "red tea blue cup")
     rngs = [np.random.default_rng(seed) for seed in range(200)]
-    written = agent.agent.lm.write([REQUESTS[0]] * len(rngs), rngs, max_tokens=5)
-    longest = [text for text in written if len(text.tokens) == 5]
-    assert np.mean([text.finished for text in longest]) < 0.5
+    written = agent.agent.lm.write([REQUESTS[0]] * len(rngs), rngs, max_tokens=6)
+    assert np.mean([text.finished for text in written]) < 0.3
 
 
 def test_drafts_are_learnt_as_they_were_drawn_and_revisions_as_given_texts(tmp_path):
