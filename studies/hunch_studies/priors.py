@@ -157,9 +157,7 @@ def _online(scale: Scale, data: Path) -> list[Part]:
 
 def _by_k(scale: Scale, data: Path) -> list[Part]:
     env, steps = "hunch/Household-Pick-v0", scale.steps(9_000)
-    lines = [
-        dqn_prior(f"k = {k}", env, "minilm", steps, PICK, k=k, proposals="kept") for k in (1, 3, 5, 10)
-    ]
+    lines = [dqn_prior(f"k = {k}", env, "minilm", steps, PICK, k=k, proposals="kept") for k in (1, 3, 5, 10)]
     return [Part("Household-Pick by number of proposals", tuple(lines))]
 
 
