@@ -59,7 +59,11 @@ BY_HAND: Final = (
     "One word for this film:",
     "A film that is",
 )
-"""Prompts that we wrote before any of them was scored; "It was" is the usual one (Gao et al., LM-BFF)."""
+"""Prompts that we wrote; "It was" is the usual one (Gao et al., LM-BFF).
+
+Five had been tried in nearly these words on 120 snippets in a first look: "It was", "Overall, it was", "The
+film is", "In summary, the film was" and "Sentiment:".
+"""
 BEST_BY_HAND: Final = "by hand, the best of twelve on the training snippets"
 TRIED: Final = ", the best prompt that it tried"
 """What the searches end with; RLPrompt ends with the prompt of the largest Q."""

@@ -79,6 +79,7 @@ APART: Final[dict[str, str]] = {
     "GIF-MCTS, written by a small real model": _RECORDED,
     "Calibration as a reward": "the model's last digits depend on the processor",
     "Best of n with a small real model": "the model's last digits depend on the processor",
+    "RLPrompt for a real model": "the model's last digits depend on the processor",
     "RLHF with a small real model": "the model's last digits depend on the processor",
     "GRPO on a small real model": "the model's last digits depend on the accelerator",
     "Eureka's curriculum for the policy": _ABLATION,
