@@ -340,6 +340,9 @@ def test_nobody_joins_a_server_that_a_signal_ends(by: int) -> None:
         first = lm.load("smollm2?threads=1&slots=1", cache=None)
         first.model._use.close()
         os.kill(first.model._served.process, by)
+        # On a busy machine a server may answer for some time before it sees that it was asked to end.
+        while by == signal.SIGTERM and (llama_server.place() / "server.json").exists():
+            time.sleep(0.001)
         time.sleep(pause)
         second = lm.load("smollm2?threads=1&slots=1", cache=None)
         assert second.generate([LONG], sampling=Sampling(max_tokens=2))[0][0]
