@@ -38,7 +38,7 @@ FIRST: Final = "It was"
 WRITING: Final = Sampling(max_tokens=120, temperature=1.0, stop=())
 """How new prompts are written: a few sentences."""
 VALIDATION: Final = 32
-"""Questions on which a prompt is scored that is not worse on those that it was written for."""
+"""Questions on which a prompt is scored that is better on those that it was written for."""
 SHOWN: Final = 4
 """Questions that the second model sees."""
 COMPONENT: Final = "prompt"

@@ -36,7 +36,6 @@ from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 
 if TYPE_CHECKING:
-    from hunch.lm.training import Trainable
     from hunch_contrib.tune.words import WordsPolicy
 
 
@@ -72,11 +71,6 @@ class Compress(WritingAgent):
     greedy_first = True
     saved = ("words", "known", *WritingAgent.saved)
     policy: WordsPolicy  # type: ignore[assignment]
-
-    def __init__(self, config: Any = None, *, lm: Trainable | None = None, **options: Any) -> None:
-        super().__init__(config, lm=lm, **options)
-        # Once the best choice is taken, only two are left: the memory deals the rewards before.
-        self.shuffles = False
 
     def make_policy(self, seed: int) -> WordsPolicy:  # type: ignore[override]
         """Return the policy with the model's initial weights."""
@@ -117,6 +111,8 @@ class Compress(WritingAgent):
     def begin(self, world: World, seed: int) -> None:
         """Restore the initial weights; a model with a growing vocabulary adds the environment's words."""
         super().begin(world, seed)
+        # Once the best choice is taken, only two are left: the memory deals the rewards before.
+        self.shuffles = False
         self.known: dict[str, tuple[tuple[int, ...], float]] = {}  # climb: best choice by text
         self.lm.take(text_of(t.state.observation) for t in examples(world))
 

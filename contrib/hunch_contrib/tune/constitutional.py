@@ -29,7 +29,7 @@ from hunch.lm.speech import text_of
 from hunch.methods.tune.rlhf import METHOD as RLHF_METHOD
 from hunch.methods.tune.rlhf import RLHF, SHOWN, RLHFConfig
 from hunch.ranges import PositiveInt
-from hunch.rl.policy import Decision
+from hunch.rl.policy import Decision, taken
 from hunch.roles.reward.preferences import PRINCIPLES, read_principles
 
 MARK: Final = "Revision:"
@@ -113,11 +113,7 @@ class Constitutional(RLHF):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Collect drafts, and later the pairs and texts of the second stage."""
         if not self.revised:
-            for t in transitions:
-                decision = self.agent.decided.pop(t.stream, None)
-                if decision is None or decision.text != t.action:
-                    decision = Decision(t.action)  # another agent has acted
-                self.answers.append((t.state.plain(), *decision))
+            self.answers += [(t.state.plain(), *taken(self.agent.decided, t)) for t in transitions]
             self.played += len(transitions)
         elif self.config.compare:
             super().observe(transitions)

@@ -44,6 +44,19 @@ class Decision(NamedTuple):
     finished: bool = True
 
 
+def taken(decided: dict[int, Decision], t: Transition) -> Decision:
+    """Return the decision that led to a transition, and forget it; that of another agent has the text alone.
+
+    Args:
+        decided: The latest decision of each stream.
+        t: The transition.
+    """
+    decision = decided.pop(t.stream, None)
+    if decision is None or decision.text != t.action:
+        return Decision(t.action)
+    return decision
+
+
 class Step(NamedTuple):
     """A transition, and the decision that led to it."""
 

@@ -29,7 +29,7 @@ from hunch.core import Agent, Explanation, FloatArray, Memoryless, Player, State
 from hunch.methods.policy.kept import Kept
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting
+from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting, taken
 from hunch.rl.settings import UpdateConfig
 
 View: TypeAlias = Callable[[Sequence[State]], list[State]]
@@ -194,11 +194,8 @@ class PolicyAgent(Agent):
         self.steps += len(transitions)
         seen = self.view([s for t in transitions for s in (t.state, t.next_state)])
         for t, state, next_state in zip(transitions, seen[::2], seen[1::2], strict=True):
-            decision = self.decided.pop(t.stream, None)
-            if decision is None or decision.text != t.action:
-                decision = Decision(t.action)  # another agent has acted
             # The policy does not change before the update, which computes the log-probabilities again.
-            decision = decision._replace(logprobs=())
+            decision = taken(self.decided, t)._replace(logprobs=())
             self.kept.add(Step(replace(t, state=state, next_state=next_state), decision))
 
     def learn(self) -> dict[str, float]:

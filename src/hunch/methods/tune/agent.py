@@ -31,7 +31,7 @@ from hunch.lm import trainable
 from hunch.methods.policy.kept import plain_streams, streams_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy import Decision, Step, cut, fitting
+from hunch.rl.policy import Decision, Step, cut, fitting, taken
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import WORDING
@@ -292,10 +292,7 @@ class WritingAgent(TextAgent):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep the steps until the whole group of their episode has ended, and an update is due."""
         for t in transitions:
-            decision = self.decided.pop(t.stream, None)
-            if decision is None or decision.text != t.action:
-                decision = Decision(t.action)  # another agent has acted
-            self.kept.add(Step(t, decision))
+            self.kept.add(Step(t, taken(self.decided, t)))
 
     def learn(self) -> dict[str, float]:
         """Make the update if enough episodes have ended in whole groups, and return its metrics."""
