@@ -42,6 +42,7 @@ _MODULES = {
     "game24": "game24",
     "eureka": "programs_eureka",
     "text2reward": "programs_text2reward",
+    "rewards-written": "rewards_written",
     "code-policies": "programs_policies",
     "writers": "writers",
     "writers-drawn": "writers_drawn",

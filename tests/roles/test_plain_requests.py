@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hunch  # noqa: F401 - registers the environments
+from hunch.envs.design.gym_reward import GymRewardDesign
 from hunch.envs.design.plain import Plain
 from hunch.envs.design.policy import PolicyCode
 from hunch.envs.design.problem import Problem
@@ -64,6 +65,63 @@ def test_both_interfaces_are_scored_alike(program: str, mean: float) -> None:
     other.reset(seed=0)
     again = "def act(observation):\n    # the same\n    return int(observation[2] > 0)\n"
     assert other.step(again)[1] == reward
+
+
+@pytest.mark.parametrize("base", ["FrozenLake8x8-v1", "MountainCarContinuous-v0"])
+def test_a_reward_of_one_step_is_asked_for_without_the_environments_own(base: str) -> None:
+    problem = GymRewardDesign(base=base, trials="").problem
+    request = plain_prompt(problem, (), "")
+    assert "reward(observation, action)" in request
+    assert "def reward" not in request
+    assert "components" not in request
+    assert not any(line.startswith("Rewards") for line in request.splitlines())
+    assert len(request.split()) < 300
+
+
+TOGETHER = "def reward(observation, action, next_observation):\n    return {}, {{}}\n"
+ALONE = "def reward(observation, action):\n    return {}\n"
+
+
+@pytest.mark.parametrize(
+    ("base", "together", "alone"),
+    [
+        ("FrozenLake-v1", "1.0 * (next_observation == 15)", "1.0 if observation == 15 else 0"),
+        (
+            "MountainCarContinuous-v0",
+            "abs(next_observation[:, 1]) - action[:, 0] ** 2",
+            "abs(observation[1]) - action[0] ** 2",
+        ),
+    ],
+)
+def test_a_reward_of_one_step_teaches_what_one_of_many_does(base: str, together: str, alone: str) -> None:
+    env = GymRewardDesign(base=base, steps=1_000, trials="")
+    fitness = []
+    for program in (TOGETHER.format(together), ALONE.format(alone)):
+        env.reset(seed=0)
+        fitness.append(env.step(program)[1])
+    assert fitness[0] == fitness[1]
+    trial = env.trial
+    assert trial is not None
+    assert "\nreward: " in trial.feedback
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("None", "reward returned NoneType, and not one number"),
+        ("'1'", "reward returned str, and not one number"),
+        ("(1.0, {})", "reward returned tuple, and not one number"),
+        ("observation", "reward returned ndarray, and not one number"),
+        ("float('nan')", "NaN"),
+        ("observation[7]", "IndexError"),
+    ],
+)
+def test_a_reward_of_one_step_that_is_no_number_fails_with_a_sentence(value: str, said: str) -> None:
+    env = GymRewardDesign(base="CartPole-v1", steps=200, trials="")
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step(ALONE.format(value))
+    assert math.isnan(reward)
+    assert said in info["event"]
 
 
 def test_a_program_with_another_interface_fails_with_a_sentence() -> None:

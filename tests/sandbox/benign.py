@@ -19,6 +19,8 @@ BENIGN = {
     "unicode": ("def f(x): return x[::-1]", ("päß ☃ 日本 🎲",), "🎲 本日 ☃ ßäp"),
     "control characters": ("def f(x): return x + '\\n\\t\\0\\x1b'", ("a",), "a\n\t\0\x1b"),
     "quotes and commas": ("def f(x): return x + '\",[{' * 3", ("\\",), '\\",[{",[{",[{'),
+    "all of NumPy": ("from numpy import *\ndef f(x): return float(linalg.norm(x))", ([3.0, 4.0],), 5.0),
+    "all of mathematics": ("from math import *\ndef f(x): return hypot(*x)", ([3.0, 4.0],), 5.0),
     "list": ("def f(x): return [v * 2 for v in x]", ([1, 2.5],), [2, 5.0]),
     "empties": ("def f(*x): return list(x)", ([], (), set(), {}, ""), [[], (), set(), {}, ""]),
     "tuple": ("def f(x): return x, (1, (2,))", ((),), ((), (1, (2,)))),

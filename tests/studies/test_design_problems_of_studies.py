@@ -9,6 +9,7 @@ from tests.envs.test_design_problems import keeps_the_contract, tried
 
 import hunch
 from hunch.core import UsageError
+from hunch.roles.writer.plain import plain_prompt
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.rewards import WORLDS, MountainCar, Reacher
 from hunch_studies.worlds.rewards.docking import Docking
@@ -97,6 +98,18 @@ def test_the_rewards_of_each_world_fit_its_interface(name):
     env = hunch.make("hunch/RewardDesign-v0", world=name, generations=1, trials="")
     for program in (env.unwrapped.world.sparse, env.unwrapped.world.dense):
         assert tried(env, program).error == ""
+
+
+def test_a_reward_of_one_step_teaches_docking_as_one_of_many_steps_does():
+    env = hunch.make("hunch/RewardDesign-v0", world="docking", generations=3, metric="degree", trials="")
+    alone = (
+        "import numpy as np\n\ndef reward(position, velocity, dock):\n"
+        "    return -np.linalg.norm(position - dock) - 0.3 * np.linalg.norm(velocity)\n"
+    )
+    assert tried(env, alone).fitness == tried(env, env.unwrapped.world.dense).fitness
+    request = plain_prompt(env.unwrapped.problem, (), "")
+    assert "- dock: an array of 2 numbers, where it has to be, in metres" in request
+    assert "action" not in request
 
 
 @pytest.mark.parametrize(

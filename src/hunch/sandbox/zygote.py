@@ -38,8 +38,8 @@ LIBRARY = """
     optparse os pathlib pickle pkgutil platform pprint queue random re reprlib resource sched secrets
     select selectors shlex shutil signal stat statistics string stringprep struct symtable sys tempfile
     textwrap threading time timeit token tokenize tomllib traceback tracemalloc types typing unicodedata
-    unittest.mock urllib.parse uuid warnings weakref zipfile zlib numpy.fft numpy.linalg numpy.ma
-    numpy.polynomial numpy.random numpy.testing numpy.typing
+    unittest.mock urllib.parse uuid warnings weakref zipfile zlib numpy.char numpy.fft
+    numpy.linalg numpy.ma numpy.polynomial numpy.random numpy.rec numpy.strings numpy.testing numpy.typing
 """.split()  # noqa: SIM905
 """Modules that programs may import: NumPy, and the standard library without files, network and processes.
 All are imported at the start, because no file can be read later."""
@@ -96,6 +96,8 @@ def _warm_up() -> None:
 
     import numpy as np
 
+    # ``from numpy import *`` would otherwise read modules that compile and link from files.
+    np.__all__[:] = [name for name in np.__all__ if name in vars(np)]
     square = np.eye(8)
     str(np.linalg.inv(square @ square).mean(axis=0))
     np.random.default_rng(0).normal(size=8).std()

@@ -12,9 +12,10 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design import inner
 from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
+from hunch.envs.design.plain import plain_gym_reward
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.reward import SECONDS, Reward, table
+from hunch.envs.design.reward import SECONDS, Reward, loaded, table
 from hunch.envs.design.running import TOTAL, box
 
 JUDGED, TESTED = 5, 20
@@ -24,7 +25,8 @@ METRICS = {"return": "return of the environment's own reward", "success": "succe
 EACH_STEP = ("ppo", "sac")
 """Learners that call the reward at every step. A new process per call is too slow, so a program keeps its
 state."""
-
+PLAIN = ("next_observation", "action")
+"""What a program of the plain form gets: where the step has led, and the action."""
 SLOW = 0.01
 """Additional time limit in seconds per environment step, for learners that call the reward at every step."""
 
@@ -78,6 +80,7 @@ class GymRewardDesign(DesignProblem):
             interface=_interface(env),
             function="reward",
             parameters=STEP,
+            plain=plain_gym_reward(base, inspect.getdoc(type(env.unwrapped)) or "", env, METRICS[metric]),
             target=target if target is not None else threshold if threshold is not None else math.inf,
             trials=trials,
             render_mode=render_mode,
@@ -126,8 +129,8 @@ class GymRewardDesign(DesignProblem):
         means: list[dict[str, float]] = []
         curve: list[float] = []
         total = TOTAL + SLOW * self.steps
-        with box(SECONDS).load(program, "reward", tuple, state=state, total=total) as loaded:
-            price = _Priced(Reward(loaded, STEP))
+        with loaded(program, STEP, PLAIN, state=state, total=total) as reward:
+            price = _Priced(reward)
             for policy in self.train(self._made, price, self.steps, seed):
                 curve.append(self._judged(policy, JUDGED, seed))
                 means.append(price.mean())

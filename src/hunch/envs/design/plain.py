@@ -91,6 +91,44 @@ def plain_dynamics(name: str, doc: str, env: gym.Env[Any, Any] | None, about: st
     return Plain("\n\n".join(part for part in parts if part), ("state", "action"), returns)
 
 
+def plain_reward(task: str, seen: str, parameters: tuple[str, ...]) -> Plain:
+    """Return the plain statement of writing a reward, which is that of one step, without components.
+
+    Args:
+        task: The task, and by what a policy is judged.
+        seen: What the reward sees after a step, in words.
+        parameters: The same by name.
+    """
+    text = f"{task}\n\nA reward is computed after every step, from where the step has led:\n{seen}"
+    returns = "It returns one number, the reward of this step, which a policy learns to collect."
+    return Plain(text, parameters, returns)
+
+
+def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str) -> Plain:
+    """Return the plain statement of writing a reward for an environment.
+
+    Args:
+        name: Id of the environment.
+        doc: The environment's own text, in which Gymnasium's headings are found.
+        env: The environment.
+        judged: By what a policy is judged, in words.
+    """
+    sections = sections_of(doc)
+    ends = _ending({"Episode End": sections.get("Episode End", "")})  # its text on rewards is the solution
+    task = (
+        f"A policy is to learn this by a reward. It is judged by the {judged}, which the reward cannot read."
+    )
+    space = env.action_space
+    if isinstance(space, gym.spaces.Discrete):
+        done = f"one whole number ({_meanings(space, sections)})"
+    else:
+        done = f"an array of {int(np.prod(space.shape or ()))} numbers"
+    seen = [_observation(env.observation_space, sections.get("Observation Space", ""))]
+    seen.append(f"action is what the policy did in the step: {done}.")
+    told = [_about(name, sections), ends, task]
+    return plain_reward("\n\n".join(filter(None, told)), "\n".join(seen), ("observation", "action"))
+
+
 def sections_of(doc: str) -> Mapping[str, str]:
     """Return the text below each heading."""
     parts = _SECTION.split(doc)

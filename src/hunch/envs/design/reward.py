@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from hunch.core import FloatArray
+from hunch.envs.design.code import flaw
 from hunch.envs.design.inner import Steps
+from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import Program
 from hunch.sandbox.errors import printable
 
@@ -16,6 +19,55 @@ COMPONENTS, LARGEST = 50, 1e100
 """Maximum number of components of a reward, and maximum absolute value of a component."""
 SECONDS = 30.0
 """Time limit in seconds per generation; large, so that no program fails because the machine is busy."""
+OF_EACH_STEP: Final = """
+
+def _of_each_step(*columns):
+    import numpy
+    rewards = []
+    for step in zip(*columns):
+        value = reward(*step)
+        number = numpy.asarray(value)
+        if number.shape != () or number.dtype.kind not in "iufb":
+            raise TypeError(f"reward returned {type(value).__name__}, and not one number")
+        rewards.append(float(number))
+    total = numpy.array(rewards)
+    return total, {"reward": total}
+"""
+"""Follows a program that computes the reward of one step, and calls it for many."""
+
+
+@contextmanager
+def loaded(
+    program: str,
+    together: tuple[str, ...],
+    alone: tuple[str, ...],
+    *,
+    state: Literal["kept", "fresh"] = "fresh",
+    total: float = TOTAL,
+) -> Iterator[Reward]:
+    """Load a reward program into the sandbox, in either of its forms.
+
+    A program that takes ``together`` is called with many steps at once, and returns total and components. One
+    that takes ``alone``, as a plain request asks, is called with one step at a time, and returns a number.
+
+    Args:
+        program: A program without a flaw in one of the forms.
+        together: The variables of a step that the first form gets, in order.
+        alone: Those that the second gets, fewer.
+        state: Whether the program keeps its state between calls.
+        total: Time limit in seconds for all calls.
+
+    Raises:
+        ProgramError: if the program cannot be loaded.
+    """
+    names = together
+    function = "reward"
+    if flaw(program, function, together):
+        names = alone
+        program += OF_EACH_STEP
+        function = "_of_each_step"
+    with box(SECONDS).load(program, function, tuple, state=state, total=total) as written:
+        yield Reward(written, names)
 
 
 class Reward:

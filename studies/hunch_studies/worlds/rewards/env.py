@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.envs.design.plain import Plain, plain_reward
 from hunch.envs.design.problem import DesignProblem, Trial
-from hunch.envs.design.reward import SECONDS, Reward, table
-from hunch.envs.design.running import TOTAL, box
+from hunch.envs.design.reward import SECONDS, Reward, loaded, table
+from hunch.envs.design.running import box
 from hunch.ranges import PositiveInt, Share
 from hunch.rl import cem
 from hunch_studies.worlds.rewards import WORLDS, Variables, World
@@ -79,6 +80,7 @@ class RewardDesign(DesignProblem):
             source=dedent(inspect.getsource(type(self.world).step)),
             function="reward",
             parameters=names,
+            plain=_plain(self.world, metric),
             target=0.95,
             trials=trials,
             render_mode=render_mode,
@@ -98,8 +100,7 @@ class RewardDesign(DesignProblem):
 
     def run(self, program: str, seed: int) -> Trial:
         """Train a policy with the reward, and evaluate it on the task."""
-        with box(SECONDS).load(program, "reward", tuple, state="fresh", total=TOTAL) as written:
-            reward = Reward(written, tuple(self.world.variables))
+        with loaded(program, tuple(self.world.variables), _alone(self.world)) as reward:
             lessons = round(self.curriculum * self.learner.generations)
             training = _Training(self.world, reward, seed, lessons)
             means = list(self.learner.search(training.scores, training.size, training.rng))
@@ -118,12 +119,31 @@ class RewardDesign(DesignProblem):
 
 
 def _task(world: World, metric: str) -> str:
+    return f"{_judged(world, metric)} Write the reward from which a policy learns this."
+
+
+def _judged(world: World, metric: str) -> str:
+    """Return the task, and how a policy is judged if that is not the same."""
     told = (
         f" A policy is judged by its degree of success: {world.degree_description}."
         if metric == "degree"
         else ""
     )
-    return f"{world.task}{told} Write the reward from which a policy learns this."
+    return f"{world.task}{told}"
+
+
+def _alone(world: World) -> tuple[str, ...]:
+    """Return what the reward of one step gets: all but the action."""
+    return tuple(name for name in world.variables if name != "action")
+
+
+def _plain(world: World, metric: str) -> Plain:
+    lines = []
+    for name in _alone(world):
+        shape, _, meaning = world.variables[name].partition("), ")
+        size = shape.partition(",")[2].strip()
+        lines.append(f"- {name}: {f'an array of {size} numbers' if size else 'a number'}, {meaning}")
+    return plain_reward(_judged(world, metric), "\n".join(lines), _alone(world))
 
 
 def _interface(world: World) -> str:
