@@ -39,37 +39,39 @@ BY_RULE: Final = ("weighted words", "bag of words", "even draws")
 
 
 def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
-    """Return the three methods with the model, best of n with it, and best of n of the controls."""
-    asked: dict[str, Any] = {
-        **{"request": "plain", "temperature": 0.9, "max_tokens": 500},
-        **{"retries": 0, "give_up": 0},
-    }
-    batches = partial(EurekaConfig, population=BATCH, **asked)
-    listed = [
-        *(_asked(label, "eureka", world, model, programs, batches(feedback=feedback), BATCH)
-          for label, feedback in _EUREKA.items()),
-        _asked("Text2Reward", "text2reward", world, model, programs, Text2RewardConfig(**asked)),
-        _asked("Song", "song", world, model, programs, SongConfig(**asked)),
-    ]  # fmt: skip
-    for name in BY_RULE:
+    """Return the three methods with the model, best of n with it, and best of n of the controls.
+
+    Args:
+        world: The options of the environment.
+        model: The model that writes.
+        programs: Programs of a run.
+    """
+    # The request and its settings are those of the study "writers".
+    asked: dict[str, Any] = {"request": "plain", "temperature": 0.9, "max_tokens": 500}
+    # An answer without a program, and a copy, count as programs: they cost as much.
+    asked |= {"retries": 0, "give_up": 0}
+
+    def by_model(label: str, method: str, options: ProgramConfig, envs: int) -> Arm:
+        return arm(label, find(method), world, model, programs, options, envs)
+
+    def eureka(label: str, feedback: Feedback) -> Arm:
+        options = EurekaConfig(population=BATCH, feedback=feedback, **asked)
+        return by_model(label, "eureka", options, BATCH)
+
+    def by_rule(name: str) -> Arm:
         spec, temperature = ENCODERS[name]
         method = EVEN if temperature == math.inf else find("eureka")
-        drawn = EurekaConfig(population=BATCH, feedback="fresh", give_up=0)
-        listed.append(arm(f"{BEST_OF_N}, {name}", method, world, spec, programs, drawn, BATCH))
-    return tuple(listed)
+        options = EurekaConfig(population=BATCH, feedback="fresh", give_up=0)
+        return arm(f"{BEST_OF_N}, {name}", method, world, spec, programs, options, BATCH)
 
-
-_EUREKA: Final[Mapping[str, Feedback]] = {
-    BEST_OF_N: "fresh",
-    "Eureka": "own",
-    "Eureka, shuffled feedback": "shuffled",
-}
-
-
-def _asked(
-    label: str, method: str, world: Row, model: str, programs: int, options: ProgramConfig, envs: int = 1
-) -> Arm:
-    return arm(label, find(method), world, model, programs, options, envs)
+    return (
+        eureka(BEST_OF_N, "fresh"),
+        eureka("Eureka", "own"),
+        eureka("Eureka, shuffled feedback", "shuffled"),
+        by_model("Text2Reward", "text2reward", Text2RewardConfig(**asked), 1),
+        by_model("Song", "song", SongConfig(**asked), 1),
+        *map(by_rule, BY_RULE),
+    )
 
 
 def table(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
