@@ -6,7 +6,7 @@ hunch study rewards-written --lm qwen-coder-1.5b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +38,16 @@ BY_RULE: Final = ("weighted words", "bag of words", "even draws")
 """The controls: rewards from a grammar, whose quantities words or nothing choose. The last knows nothing."""
 
 
+BLANK: Final = f"{BEST_OF_N}, blank prompt"
+OTHERS: Final[Mapping[str, str]] = {
+    BEST_OF_N: BEST_OF_N,
+    BLANK: "the blank prompt",
+    f"{BEST_OF_N}, weighted words": "words",
+    f"{BEST_OF_N}, even draws": "even draws",
+}
+"""The arms over which leads are shown, and what they are called in the head of a table."""
+
+
 def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
     """Return the three methods with the model, best of n with it, and best of n of the controls.
 
@@ -51,12 +61,12 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
     # An answer without a program, and a copy, count as programs: they cost as much.
     asked |= {"retries": 0, "give_up": 0}
 
-    def by_model(label: str, method: str, options: ProgramConfig, envs: int) -> Arm:
-        return arm(label, find(method), world, model, programs, options, envs)
+    def by_model(label: str, method: str, options: ProgramConfig, envs: int, **env_options: Any) -> Arm:
+        return arm(label, find(method), {**world, **env_options}, model, programs, options, envs)
 
-    def eureka(label: str, feedback: Feedback) -> Arm:
+    def eureka(label: str, feedback: Feedback, **env_options: Any) -> Arm:
         options = EurekaConfig(population=BATCH, feedback=feedback, **asked)
-        return by_model(label, "eureka", options, BATCH)
+        return by_model(label, "eureka", options, BATCH, **env_options)
 
     def by_rule(name: str) -> Arm:
         spec, temperature = ENCODERS[name]
@@ -66,6 +76,7 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
 
     return (
         eureka(BEST_OF_N, "fresh"),
+        eureka(BLANK, "fresh", blank=True),
         eureka("Eureka", "own"),
         eureka("Eureka, shuffled feedback", "shuffled"),
         by_model("Text2Reward", "text2reward", Text2RewardConfig(**asked), 1),
@@ -80,31 +91,57 @@ def table(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def page(found: Mapping[str, Sequence[Row]]) -> str:
-    """Return the table of some arms: those with the model first, best of n the first of all."""
-    even = f"{BEST_OF_N}, {BY_RULE[-1]}"
-    words = f"{BEST_OF_N}, {BY_RULE[0]}"
-    lines = [
-        "| arm | fitness when chosen | trained again | success then | failed | ahead of best of n by | "
-        "ahead of words by | ahead of even draws by |",
-        "|---" * 8 + "|",
-    ]
+    """Return a table of the winners of each arm, and one of first programs, in Markdown."""
+    leads = [f"ahead of {OTHERS.get(label, label)} by" for label in _others(found)]
+    columns = ["arm", "fitness when chosen", "trained again", "success then", "failed", "copies", *leads]
+    lines = _head(columns)
     for label, rows in found.items():
-        failed = sum(row["failed"] for row in rows) / sum(len(row["found"]) for row in rows)
+        programs = sum(len(row["found"]) for row in rows)
         cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
-        leads = ["" if label == other else _ahead(rows, found[other]) for other in (BEST_OF_N, words, even)]
-        lines.append(f"| {label} | {' | '.join(cells)} | {failed:.0%} | {' | '.join(leads)} |")
-    drafts = [
-        f"- {label}: {np.mean([value for row in rows for value in row['found']]):.2f}, "
-        f"{np.mean([value >= 0.5 for row in rows for value in row['found']]):.2f} of them at least 0.5"
-        for label, rows in found.items()
-        if label.startswith(BEST_OF_N)
-    ]
-    return "\n".join([*lines, "", "Mean fitness of first programs, a failed one counts as 0:", "", *drafts])
+        cells += [f"{sum(row[name] for row in rows) / programs:.0%}" for name in ("failed", "copies")]
+        cells += _leads(label, found, lambda row: float(row["again"]))
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", FIRST, "", *_first_programs(found)])
 
 
-def _ahead(rows: Sequence[Row], others: Sequence[Row]) -> str:
-    pairs = zip(rows, others, strict=True)
-    return over_pairs([row["again"] - other["again"] for row, other in pairs]).short()
+FIRST: Final = (
+    "First programs, which see no other program: mean fitness, where one that failed counts as 0, the share "
+    "with at least 0.5, and leads in the mean, paired by seed."
+)
+
+
+def _first_programs(found: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Return the table of programs that were written without parents."""
+    fresh = {label: rows for label, rows in found.items() if label.startswith(BEST_OF_N)}
+    leads = [f"ahead of {OTHERS.get(label, label)} by" for label in _others(found)[1:]]
+    lines = _head(["written by", "programs", "fitness", "at least 0.5", *leads])
+    for label, rows in fresh.items():
+        values = [value for row in rows for value in row["found"]]
+        shares = over_seeds([float(np.mean([value >= 0.5 for value in row["found"]])) for row in rows])
+        means = over_seeds([float(np.mean(row["found"])) for row in rows])
+        cells = [str(len(values)), means.short(), shares.short()]
+        cells += _leads(label, fresh, lambda row: float(np.mean(row["found"])))[1:]
+        lines.append(f"| {OTHERS.get(label, label)} | {' | '.join(cells)} |")
+    return lines
+
+
+def _others(found: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Return the arms over which leads are shown, of those that there are."""
+    return [label for label in OTHERS if label in found]
+
+
+def _leads(label: str, found: Mapping[str, Sequence[Row]], worth: Callable[[Row], float]) -> list[str]:
+    """Return the lead of an arm over each of the others, paired by seed; empty over itself."""
+    cells = []
+    for other in _others(found):
+        pairs = zip(found[label], found[other], strict=True)
+        lead = over_pairs([worth(row) - worth(against) for row, against in pairs])
+        cells.append("" if other == label else lead.short())
+    return cells
+
+
+def _head(columns: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -110,6 +110,11 @@ def test_a_reward_of_one_step_teaches_docking_as_one_of_many_steps_does():
     request = plain_prompt(env.unwrapped.problem, (), "")
     assert "- dock: an array of 2 numbers, where it has to be, in metres" in request
     assert "action" not in request
+    unknown = hunch.make("hunch/RewardDesign-v0", world="docking", blank=True, trials="")
+    blank = plain_prompt(unknown.unwrapped.problem, (), "")
+    assert request.partition("A reward is computed")[2] == blank.partition("A reward is computed")[2]
+    assert env.unwrapped.world.task in request
+    assert blank.startswith("A policy is to learn a task by a reward.\n\nA reward is computed")
 
 
 @pytest.mark.parametrize(

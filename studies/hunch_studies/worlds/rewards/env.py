@@ -26,6 +26,8 @@ JUDGED, TESTED = 16, 64
 """Episodes in which the policy is evaluated, during training and at its end."""
 METRICS = {"success": "success rate", "degree": "degree of success"}
 """The task's metrics, and what they are called."""
+BLANK = "A policy is to learn a task by a reward."
+"""What stands in place of the task in the blank prompt."""
 
 
 class RewardDesign(DesignProblem):
@@ -44,6 +46,8 @@ class RewardDesign(DesignProblem):
         fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
         curriculum: Share of the generations in which episodes begin in easy states, before those of the task,
             as in Eureka's pen spinning; 0 for none. Only in worlds that know easy states: docking.
+        blank: Leave the task out of the plain request, and nothing else: the control that shows whether a
+            writer reads it.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -58,6 +62,7 @@ class RewardDesign(DesignProblem):
         metric: Literal["success", "degree"] = "success",
         fitness: Literal["final", "max"] = "final",
         curriculum: Share = 0.0,
+        blank: bool = False,
         trials: str = "user",
         render_mode: str | None = None,
     ) -> None:
@@ -80,7 +85,7 @@ class RewardDesign(DesignProblem):
             source=dedent(inspect.getsource(type(self.world).step)),
             function="reward",
             parameters=names,
-            plain=_plain(self.world, metric),
+            plain=_plain(self.world, BLANK if blank else _judged(self.world, metric)),
             target=0.95,
             trials=trials,
             render_mode=render_mode,
@@ -137,13 +142,13 @@ def _alone(world: World) -> tuple[str, ...]:
     return tuple(name for name in world.variables if name != "action")
 
 
-def _plain(world: World, metric: str) -> Plain:
+def _plain(world: World, task: str) -> Plain:
     lines = []
     for name in _alone(world):
         shape, _, meaning = world.variables[name].partition("), ")
         size = shape.partition(",")[2].strip()
         lines.append(f"- {name}: {f'an array of {size} numbers' if size else 'a number'}, {meaning}")
-    return plain_reward(_judged(world, metric), "\n".join(lines), _alone(world))
+    return plain_reward(task, "\n".join(lines), _alone(world))
 
 
 def _interface(world: World) -> str:
