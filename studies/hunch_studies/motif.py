@@ -10,14 +10,17 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from hunch.core import Episode, World
 from hunch.envs import make
 from hunch.lm import load
+from hunch.lm.base import LanguageModel
+from hunch.lm.ways import Way, ways_of
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonusConfig
 from hunch.methods.reward.motif import MotifConfig, Pair, Preference, PreferenceConfig
@@ -25,13 +28,15 @@ from hunch.methods.reward.rnd import RNDConfig
 from hunch.rl.episodes import play, replay
 from hunch.rl.rollout import Finished
 from hunch.rl.statistics import over_seeds
+from hunch.roles.reward.comparer import comparing
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.result import Result, last_quarter
 from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.planners import table
+from hunch_studies.study import Part, Scale, Study, kept
 
 ENV = "hunch/DoorKey-v0"
 STEPS = 10_000
@@ -40,6 +45,8 @@ RULE = "scripted:captions"
 NOISE = (0.0, 0.1, 0.3)
 RECENT = 10
 """Episodes over which success is looked at."""
+GOAL = "use the key to open the door and then get to the goal"
+"""The mission of the level."""
 TIDY = "put things down"
 """A goal other than the mission."""
 LONGER = "Motif, label noise 0.1, captions of 3,000 steps"
@@ -84,6 +91,25 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
         rnd(0.1),
         *(motif(f"Motif, {lm}", lm) for lm in lms),
     )
+
+
+def judged_by(lms: Sequence[str], steps: int) -> tuple[Arm, ...]:
+    """Return Motif with real models, asked by letters, beside the blank prompt, a rule and no knowledge.
+
+    By letters each pair of captions is one request; written verdicts are drawn, so they are one for each of
+    the 2,000 pairs.
+    """
+
+    def motif(label: str, lm: str, **asked: Any) -> Arm:
+        options = MotifConfig(table=TABLE, preference=PreferenceConfig(**asked))
+        return _arm(label, "motif", options, steps, lm)
+
+    real = [
+        motif(f"Motif, {lm}{words}", lm, way="label", **goal)
+        for lm in lms
+        for words, goal in (("", {}), (", blank prompt", {"goal": ""}))
+    ]
+    return (*real, motif("Motif, a rule", RULE), motif("Motif, uninformed judge", "uniform"))
 
 
 def hard_to_find(steps: int) -> tuple[Arm, ...]:
@@ -185,14 +211,10 @@ def fits(seeds: int, folder: Path) -> str:
 
 def _fit(noise: float, seed: int) -> dict[str, float]:
     """Fit to pairs of captions of random play, and return agreement, calibration, cycles and cost."""
-    env, rng = make(ENV), np.random.default_rng(seed)
-    data = [
-        Episode(tuple(play(env, lambda s: s.options[int(rng.integers(len(s.options)))], 100 * seed + i)))
-        for i in range(8)
-    ]
+    data = _random_play(seed)
     judge, begun = load(f"{RULE}?error={noise}"), time.perf_counter()
     source = Preference(judge, load("bag-of-words"))
-    source.begin(World(task="use the key to open the door and then get to the goal", data=data), seed)
+    source.begin(World(task=GOAL, data=data), seed)
     seconds, told = time.perf_counter() - begun, source.report
     names = list(told["captions"])
     clean = Preference(load(RULE), load("bag-of-words"))
@@ -209,6 +231,70 @@ def _fit(noise: float, seed: int) -> dict[str, float]:
     }
 
 
+JUDGED: Final[tuple[Way, ...]] = ("label", "likelihood", "structured")
+"""Ways in which a real model is asked for verdicts, of those that it has."""
+
+
+def verdict_table(models: Sequence[str], folder: Path) -> str:
+    """Return how often models are right on all pairs of captions of random play, in Markdown.
+
+    Each pair is asked in both orders, with the goal and with the blank prompt, which leaves it out. A rule
+    that knows the order of the captions says what is right; pairs that are level for it are left out.
+    """
+    ways = {model: ways_of(load(model), JUDGED) for model in models}
+    goals = {"goal": GOAL, "blank prompt": ""}
+    keys = [(model, way, prompt) for model in models for way in ways[model] for prompt in goals]
+    rows = kept(
+        folder / "verdicts.jsonl", keys, lambda model, way, prompt: _verdicts(model, way, goals[prompt])
+    )
+    head = "judge | asked by | prompt | verdicts | right | first of the two | pairs right by both orders"
+    lines = [
+        (*row["key"], row["n"], f"{row['right']:.2f}", f"{row['first']:.2f}", f"{row['both']:.2f}")
+        for row in rows
+    ]
+    return table(head, lines)
+
+
+def _verdicts(model: str, way: str, goal: str) -> dict[str, float]:
+    captions = dict.fromkeys(t.event for episode in _random_play(0) for t in episode if t.event)
+    ordered = [(a, b) for a in captions for b in captions if a != b]
+    by_rule = _judged(load(RULE), PreferenceConfig(), ordered)
+    by_model = _judged(load(model), PreferenceConfig(way=comparing(way), goal=goal), ordered)
+    decided = [pair for pair in by_rule if pair.verdict]
+    verdicts = {(pair.first, pair.second): pair for pair in by_model}
+    right = [verdicts[pair.first, pair.second].verdict == pair.verdict for pair in decided]
+    # By both orders: p(first) less what the reverse order gives it; a bias to either place falls out.
+    leads = [
+        verdicts[pair.first, pair.second].target - verdicts[pair.second, pair.first].target
+        for pair in decided
+    ]
+    both = [
+        0.5 if lead == 0 else float((lead > 0) == (pair.verdict == 1))
+        for lead, pair in zip(leads, decided, strict=True)
+    ]
+    return {
+        "n": len(decided),
+        "right": float(np.mean(right)),
+        "first": float(np.mean([pair.verdict == 1 for pair in by_model])),
+        "both": float(np.mean(both)),
+    }
+
+
+def _judged(judge: LanguageModel, config: PreferenceConfig, pairs: Sequence[tuple[str, str]]) -> list[Pair]:
+    source = Preference(judge, load("bag-of-words"), config)
+    source.begin(World(task=GOAL), 0)
+    return source.judged(pairs)
+
+
+def _random_play(seed: int) -> list[Episode]:
+    """Return eight episodes of random play."""
+    env, rng = make(ENV), np.random.default_rng(seed)
+    return [
+        Episode(tuple(play(env, lambda s: s.options[int(rng.integers(len(s.options)))], 100 * seed + i)))
+        for i in range(8)
+    ]
+
+
 def _agrees(pair: Pair, rewards: dict[str, float]) -> bool:
     return (rewards[pair.first] > rewards[pair.second]) == (pair.verdict == 1)
 
@@ -216,11 +302,14 @@ def _agrees(pair: Pair, rewards: dict[str, float]) -> bool:
 def _parts(scale: Scale, data: Path) -> list[Part]:
     steps = scale.steps(STEPS)
     listed, hard, goals = arms(steps, scale.lms), hard_to_find(steps), steering(scale.steps(STEPS // 2))
+    real = judged_by(scale.lms, steps)
+    judges = Part("Real judges", real, measure=speeds, beside=partial(verdict_table, scale.lms), apart=True)
     return [
         Part("The fit by noise", (), beside=lambda folder: fits(scale.seeds, folder)),
         Part("DoorKey-5x5", listed, measure=speeds),
         Part(f"Episodes of {SHORT} steps", hard, measure=speeds),
         Part("Two goals", goals, measure=behaviours),
+        *([judges] if scale.lms else []),
     ]
 
 
