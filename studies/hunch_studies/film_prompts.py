@@ -130,7 +130,8 @@ def in_turn(env: Prompting, seed: int) -> list[Question]:
 def by_hand(model: str, seed: int) -> str:
     """Return which of our prompts is best on training questions, with as many calls as a search has."""
     env = Prompting(**options(model))
-    env.asked = in_turn(env, seed)[: SCORES * PER_PROMPT // len(BY_HAND)]
+    of_each_answer = SCORES * PER_PROMPT // len(BY_HAND) // 2
+    env.asked = in_turn(env, seed)[: 2 * of_each_answer]
     return max(BY_HAND, key=lambda prompt: env.scores(prompt)[0].mean())
 
 

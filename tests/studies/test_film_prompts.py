@@ -15,6 +15,7 @@ from hunch_studies.film_prompts import (
     NO_PROMPT,
     RANDOM,
     STUDIES,
+    by_hand,
     judged,
     luck,
     options,
@@ -59,6 +60,21 @@ def test_a_prompt_is_judged_on_what_is_held_out():
     assert row["accuracy"] == pytest.approx(np.mean([digit == "1" for digit in row["right"]]))
     env.asked = env.questions[:20]
     assert row["right"][:20] == "".join("01"[int(one)] for one in env.scores("It was")[1])
+
+
+def test_prompts_by_hand_are_compared_on_as_many_questions_of_either_answer(monkeypatch):
+    asked = []
+    scores = Prompting.scores
+
+    def noted(env, prompt):
+        asked.append([own.answer for own in env.asked])
+        return scores(env, prompt)
+
+    monkeypatch.setattr(Prompting, "scores", noted)
+    assert by_hand("uniform", 0) in BY_HAND
+    assert len(asked) == len(BY_HAND)
+    assert all(answers == asked[0] for answers in asked)
+    assert asked[0].count("great") == asked[0].count("terrible") == 66  # 12 prompts: 1,584 of 1,600 calls
 
 
 def test_luck_is_the_share_of_one_answer_where_a_model_gives_it_always(tmp_path):

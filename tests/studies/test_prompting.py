@@ -161,6 +161,32 @@ def test_a_balanced_draw_pays_nothing_for_one_answer_to_everything(lines):
         hunch.make(BED, file=lines(*rows), balanced=True, count=7)
 
 
+def test_a_balanced_draw_of_more_questions_than_there_are_is_balanced(lines):
+    rows = [{"prompt": f"q{i}", "answer": "bad" if i < 4 else "good"} for i in range(24)]
+    env = hunch.make(BED, file=lines(*rows), balanced=True, count=16).unwrapped
+    env.reset(seed=0)
+    assert sorted(own.answer for own in env.asked) == ["bad"] * 8 + ["good"] * 8
+    with pytest.raises(UsageError, match="more of one answer than of another"):
+        hunch.make(BED, file=lines(*rows), balanced=True, count=0)
+
+
+@pytest.mark.parametrize("play", ["edit", "choose", "read"])
+def test_one_question_cannot_be_balanced(play):
+    with pytest.raises(UsageError, match=f"{play} draws one"):
+        hunch.make(BED, play=play, balanced=True)
+
+
+def test_lessons_have_the_form_in_which_is_asked():
+    env = hunch.make(BED, play="read", form="{question} {prompt} ->").unwrapped
+    env.reset(seed=0)
+    lessons = [prompt for prompt, _ in env.examples]
+    assert all(prompt.endswith("->") and " : " not in prompt for prompt in lessons)
+    assert " ".join(env.asked[0].text.split()) in " | ".join(lessons)
+    usual = hunch.make(BED, play="read").unwrapped.examples
+    assert len(usual) == len(lessons)
+    assert all(" : " in prompt for prompt, _ in usual)
+
+
 def test_other_bad_input():
     with pytest.raises(UsageError, match="only one prompt"):
         hunch.make(BED, play="choose", prompts="think | think")

@@ -46,7 +46,7 @@ ANSWERS: Final = ("north", "south")
 MOST: Final = 3
 """Words of a prompt in the lessons."""
 FORM: Final = "{prompt} : {question} ="
-"""What the model reads in the lessons."""
+"""What the model reads, unless another form is named."""
 CANDIDATES: Final = (
     *(" ".join(words[:3]) for words in TOPICS.values()),
     "cloud pebble ladder",
@@ -127,8 +127,12 @@ class Prompting(TextEnv):
         self.of_answer = [
             [place for place, own in enumerate(self.questions) if own.answer == answer] for answer in answers
         ]
+        if balanced and play != "write":
+            raise UsageError(f"balanced is of write, which draws several questions: {play} draws one.")
         if balanced and count % len(answers):
             raise UsageError(f"count must be a multiple of {len(answers)} to be balanced, not {count}.")
+        if balanced and not count and len(set(map(len, self.of_answer))) > 1:
+            raise UsageError("All questions together have more of one answer than of another: set count.")
         self.things = tuple(words.split()) or WORDS
         self.prompts_given = tuple(p.strip() for p in prompts.split("|") if p.strip()) or CANDIDATES
         if play == "choose" and len(set(self.prompts_given)) < 2:
@@ -151,7 +155,7 @@ class Prompting(TextEnv):
     @cached_property
     def examples(self) -> tuple[tuple[str, tuple[str, ...]], ...]:  # type: ignore[override]
         """Lessons for a model that will be prompted; only in ``read``, with our questions."""
-        return lessons(16_000) if self.lessons else ()
+        return lessons(16_000, self.form) if self.lessons else ()
 
     # ---- the episode ----------------------------------------------------------------------------------
 
@@ -160,12 +164,12 @@ class Prompting(TextEnv):
             raise UsageError(f"Prompting has no option {next(iter(options))!r} for reset.")
         rng, all_of_them = self.task_random, self.questions
         n = (self.count or len(all_of_them)) if self.play == "write" else 1
-        if n >= len(all_of_them):
-            drawn = rng.permutation(len(all_of_them))
-        elif self.balanced:
+        if self.balanced and self.count:
             drawn = np.concatenate(
                 [rng.choice(places, n // len(self.of_answer)) for places in self.of_answer]
             )
+        elif n >= len(all_of_them):
+            drawn = rng.permutation(len(all_of_them))
         else:
             drawn = rng.integers(len(all_of_them), size=n)
         self.asked = [all_of_them[i] for i in drawn]
@@ -299,7 +303,7 @@ def chance(prompt: Sequence[str], question: Question) -> float:
     return 0.5 + (guess if helps == misleads else 0.48 * (helps - misleads))
 
 
-def lessons(n: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def lessons(n: int, form: str = FORM) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return questions after random prompts, with answers as often right as the prompt helps."""
     rng = np.random.default_rng(0)
     both = questions()
@@ -310,7 +314,7 @@ def lessons(n: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
         prompt, own = [WORDS[j] for j in words], both[i]
         right = luck < chance(prompt, own)
         said = own.answer if right else ANSWERS[own.answer == ANSWERS[0]]
-        found.append((request(" ".join(prompt), own.text), (said,)))
+        found.append((request(" ".join(prompt), own.text, form), (said,)))
     return tuple(found)
 
 
