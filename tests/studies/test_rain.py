@@ -173,3 +173,11 @@ def test_a_judge_is_needed_and_must_answer(capsys, tmp_path):
         )
     assert stopped.value.code == 2
     assert "judge" in capsys.readouterr().err
+
+
+def test_no_divergence_is_reported_of_texts_that_a_search_chose():
+    agent = made()
+    agent.begin(World(steps=10, streams=1), 0)
+    player = agent.player(0)
+    player.act([ASKED])
+    assert set(player.figures()) == {"length", "distinct"}

@@ -69,3 +69,17 @@ def test_hits_that_were_cut_are_not_learnt_as_if_they_had_ended():
 def test_hits_that_ended_are_learnt_with_their_end():
     agent = after_imitating(pays=lambda cut: not cut, cut_at=4)
     assert ended(agent) > 0.7
+
+
+@pytest.mark.parametrize(("stage", "measured"), [("zero-shot", True), ("few-shot", False)])
+def test_no_divergence_is_reported_of_requests_after_hits(stage, measured):
+    """Their weights are those of the reference, after another prompt: 0 was said of whatever they were."""
+    lm = trainable("scratch?width=32&layers=1&vocabulary=32")
+    lm.take(["ask : red tea blue cup green hat old shoe"])
+    agent = RedTeam(lm=lm, stage=stage, tries=32, max_tokens=4)
+    agent.begin(World(steps=100, streams=32), 0)
+    texts = agent.act(ASKED)
+    agent.observe([Transition(s, text, 1.0, s, True, False) for s, text in zip(ASKED, texts, strict=True)])
+    player = agent.player(0)
+    player.act(ASKED)
+    assert ("kl" in player.figures()) is measured

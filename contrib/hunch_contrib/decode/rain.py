@@ -158,6 +158,7 @@ class RAIN(TextAgent):
 
     config_class: ClassVar[type[Any]] = RAINConfig
     saved = ("rng",)
+    reference = None  # its weights are those of the model, and a search changes the texts: no divergence
 
     def __init__(self, config: Any = None, judge: LanguageModel | None = None, **options: Any) -> None:
         super().__init__(config, **options)

@@ -102,6 +102,10 @@ class RedTeam(WritingAgent):
         shots = [f"{mark} {hit}" for hit in hits]
         return replace(state, observation=" ".join([head, *shots, mark]).strip())
 
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the divergence from the reference; none with few-shot, where the prompt changes it alone."""
+        return {} if self.config.stage == "few-shot" else super().text_metrics(states, decisions)
+
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Keep the hits among the first requests, and later the episodes for the updates."""
         if self.trying or self.config.stage == "rl":
