@@ -23,6 +23,7 @@ from hunch.roles import RewardSource
 from hunch.roles.prior.language import prompt
 from hunch.roles.reward.preferences import read_pairs
 from hunch.runs.data import read_data
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.record import collect, parse_mix
 
 torch = pytest.importorskip("torch")
@@ -30,6 +31,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from hunch.methods.tune.agent import Groups, shuffled  # noqa: E402
+from hunch.methods.tune.grpo import GRPOConfig  # noqa: E402
 from hunch.methods.tune.recorded import examples  # noqa: E402
 from hunch.roles.policy.text import transcript  # noqa: E402
 
@@ -651,6 +653,23 @@ def test_a_text_that_was_cut_is_learnt_without_an_end(model, tmp_path):
     for decision, is_cut in zip(made.decisions, cut, strict=True):
         assert decision.finished != is_cut
         assert (decision.tokens[-1] in ends) != is_cut
+
+
+def test_a_text_that_a_trained_agent_wrote_is_recorded_as_cut(tmp_path):
+    file = tmp_path / "p.jsonl"
+    file.write_text("".join(json.dumps({"prompt": own, "answer": "drop"}) + "\n" for own in SIGHTS))
+    options = GRPOConfig(max_tokens=2, episodes=4, group=4)
+    where = {"file": str(file)}
+    run = RunConfig(method="grpo", env="hunch/Prompts-v0", env_options=where, lm=WALKS, envs=4, steps=4)
+    run = replace(run, options=options)
+    execute(run, tmp_path / "run")
+    recorded = collect("hunch/Prompts-v0", where, parse_mix(f"agent:{tmp_path / 'run'}=1"), 24)
+    cut = [bool(own.unfinished) for own in recorded.episodes]
+    assert 0 < sum(cut) < len(cut)
+    model = lm.trainable(WALKS)
+    for episode, is_cut in zip(recorded.episodes, cut, strict=True):
+        [written] = model.as_written([episode.observations[0]], [episode.actions[0]])
+        assert (len(written.tokens) > 2) is is_cut  # with an end it would have been longer than that
 
 
 def test_a_run_that_drifts_is_stopped(model):

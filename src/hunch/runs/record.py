@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from hunch.envs.offers import CountsEpisodes, HasExamples, HasOracle
 from hunch.envs.prompts import shown
 from hunch.envs.wrappers import History
 from hunch.lm import trainable
+from hunch.methods.tune.text import Writer
 from hunch.ranges import PositiveInt, Share, check_value
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
@@ -176,19 +177,32 @@ def _episodes(
         return
     rng = np.random.default_rng(seeds)
     played: Callable[[int], Iterator[Transition]]
-    writer = _Writer(argument, rng, group, max_tokens) if kind == "write" else None
+    cut: set[tuple[str, str]] = set()  # observation and text, where a text has no end; it grows
     if kind == "agent":
         _same_environment(Path(argument), env_id)
         agent, _ = load_agent(argument)
-        played = partial(_lived, env, agent.player(int(rng.integers(2**31))))
+        player = agent.player(int(rng.integers(2**31)))
+        if isinstance(player, Writer):
+            cut = player.cut
+        played = partial(_lived, env, player)
+    elif kind == "write":
+        writer = _Writer(argument, rng, group, max_tokens)
+        cut = writer.cut
+        played = partial(play, env, writer)
     else:
-        played = partial(play, env, writer or _policy(kind, argument, env, rng))
+        played = partial(play, env, _policy(kind, argument, env, rng))
     for number in count():
         seed = int(rng.integers(2**31))
         for _ in range(group):
             for recording in record(env, played(seed), behaviour, seed):
-                cut = writer.cut_in(recording) if writer else ()
-                yield replace(recording, group=number if group > 1 else None, unfinished=cut)
+                unfinished = _steps_in(recording, cut)
+                yield replace(recording, group=number if group > 1 else None, unfinished=unfinished)
+
+
+def _steps_in(episode: Recording, cut: Collection[tuple[str, str]]) -> tuple[int, ...]:
+    """Return the numbers of the steps of an episode whose observation and text are in a collection."""
+    steps = enumerate(zip(episode.observations, episode.actions, strict=False))
+    return tuple(step for step, taken in steps if taken in cut)
 
 
 def _lived(env: TextEnvironment, player: Player, seed: int) -> Iterator[Transition]:
@@ -226,11 +240,6 @@ class _Writer:
         if not written.finished:
             self.cut.add((state.observation, written.text))
         return written.text
-
-    def cut_in(self, episode: Recording) -> tuple[int, ...]:
-        """Return the numbers of the steps of an episode whose text was cut."""
-        steps = enumerate(zip(episode.observations, episode.actions, strict=False))
-        return tuple(step for step, taken in steps if taken in self.cut)
 
 
 def _policy(kind: str, argument: str, env: TextEnvironment, rng: np.random.Generator) -> Act:

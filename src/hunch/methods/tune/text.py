@@ -198,6 +198,9 @@ class Writer(Player):
         write: Writes texts in states, with a generator.
         metrics: Returns metrics of texts.
         seed: Seed of the random generator.
+
+    Attributes:
+        cut: Observation and text of what was cut at the maximum number of tokens.
     """
 
     def __init__(
@@ -211,12 +214,16 @@ class Writer(Player):
         self.rng = np.random.default_rng(seed)
         self.states: list[State] = []
         self.decisions: list[Decision] = []
+        self.cut: set[tuple[str, str]] = set()
 
     def act(self, states: Sequence[State]) -> list[str]:
         """Write a text in each state."""
         decisions = self.write(states, self.rng)
         self.states += states
         self.decisions += decisions
+        for state, decision in zip(states, decisions, strict=True):
+            if not decision.finished:
+                self.cut.add((state.observation, decision.text))
         return [decision.text for decision in decisions]
 
     def observe(self, transitions: Sequence[Transition]) -> None:
