@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import hunch
 from hunch import lm, methods
 from hunch.cli.help import meanings
 from hunch.cli.main import main
-from hunch.core import HunchError, HunchWarning, State, Transition, UsageError, World
+from hunch.core import Episode, HunchError, HunchWarning, State, Transition, UsageError, World
 from hunch.envs.base import Outcome, TextEnv
 from hunch.rl import dataset
 from hunch.rl.dataset import as_episodes
@@ -338,7 +339,45 @@ def learnt_from_hits(micro, file):
     return made.learn()["loss"], made.lm
 
 
-LEARNT = (learnt_beside_rewards, learnt_from_demonstrations, learnt_from_hits)
+def learnt_as_recorded(name, micro, file, **options):
+    """Return the loss, and the model, after an update of a method on recorded texts, four to each prompt."""
+    episodes = []
+    for i, sight in enumerate(SIGHTS):
+        for move in MOVES:
+            t = Transition(State(sight), move, float(move == "drop"), State(sight), True, False)
+            episodes.append(Episode((t,), group=i))
+    made = agent(name, lm.trainable(WALKS), micro=micro, **options)
+    made.begin(World(streams=1, steps=100, data=tuple(episodes)), 0)
+    return made.learn()["loss"], made.lm
+
+
+def learnt_from_own_texts(micro, file):
+    """Return the loss, and the model, after a round of ReST with one update."""
+    options = {"episodes": 4, "max_tokens": 5, "updates": 1, "least": 0.0}
+    made = begun("rest", lm.trainable(WALKS), 4, micro=micro, **options)
+    rollout = Rollout([Bed() for _ in range(4)], seed=1)
+    made.observe(rollout.step(made.act(rollout.states)))
+    return made.learn()["loss"], made.lm
+
+
+def learnt_from_a_teacher(micro, file):
+    """Return the loss, and the model, after an update of context distillation on drawn tokens."""
+    options = {"context": "turn left", "loss": "likelihood", "max_tokens": 5}
+    made = begun("context-distillation", lm.trainable(WALKS), 32, micro=micro, **options)
+    made.act([State(SIGHTS[i % 3], stream=i) for i in range(32)])
+    return made.learn()["loss"], made.lm
+
+
+LEARNT = (
+    learnt_beside_rewards,
+    learnt_from_demonstrations,
+    learnt_from_hits,
+    learnt_from_own_texts,
+    learnt_from_a_teacher,
+    pytest.param(partial(learnt_as_recorded, "sft"), id="sft"),
+    pytest.param(partial(learnt_as_recorded, "offline-rlhf", loss="likelihood"), id="likelihood"),
+    pytest.param(partial(learnt_as_recorded, "offline-rlhf", loss="kto"), id="kto"),
+)
 
 
 @pytest.mark.usefixtures("plain_descent")
@@ -360,6 +399,14 @@ def test_given_texts_that_do_not_fit_are_learnt_half_as_many_at_once(learnt, lit
     little_memory(8)
     with pytest.warns(HunchWarning, match="From here on 8 are computed at once"):
         in_passes, _ = learnt(64, tmp_path / "texts.jsonl")
+    assert in_passes == pytest.approx(loss, abs=1e-6)
+
+
+def test_pairs_that_do_not_fit_are_learnt_half_as_many_at_once(little_memory, tmp_path):
+    loss, _ = learnt_as_recorded("offline-rlhf", 64, tmp_path, loss="dpo")
+    little_memory(8)
+    with pytest.warns(HunchWarning, match="From here on 4 are computed at once"):  # of two texts each
+        in_passes, _ = learnt_as_recorded("offline-rlhf", 64, tmp_path, loss="dpo")
     assert in_passes == pytest.approx(loss, abs=1e-6)
 
 

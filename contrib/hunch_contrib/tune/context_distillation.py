@@ -32,7 +32,7 @@ from hunch.lm.prompts import Message, Prompt
 from hunch.methods.tune.sft import METHOD as SFT
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveFloat
-from hunch.rl.policy import Decision, cut, fitting
+from hunch.rl.policy import Decision, Passes, cut, fitting
 from hunch.roles.policy.settings import Start
 from hunch.text_files import read_lines
 
@@ -92,6 +92,7 @@ class ContextDistillation(TextAgent):
 
         super().begin(world, seed)
         self.learner = Learner.adam(self.lm.parameters())
+        self.passes = Passes(self.config.micro)
         self.updates = 0
         self.all_updates = max(1.0, world.steps / max(1, world.streams))
         self.written: list[tuple[State, Written]] = []  # the teacher's texts of the last step
@@ -143,18 +144,21 @@ class ContextDistillation(TextAgent):
             return {}
         batch = self.written
         self.written = []
-        micro = self.config.micro
         tokens = sum(len(text.tokens) for _, text in batch)
 
-        # Gradients of the mean loss per token, accumulated over `micro` texts at a time.
-        self.learner.zero_grad()
-        loss = 0.0
-        with fitting(micro):
-            for few in cut(batch, micro):
+        def accumulate() -> float:
+            """Compute the gradients of the mean loss per token, `micro` texts at a time."""
+            self.learner.zero_grad()
+            loss = 0.0
+            for few in cut(batch, self.passes.micro):
                 states, texts = zip(*few, strict=True)
                 partial_loss = self.losses(states, texts).sum() / tokens
                 partial_loss.backward()  # type: ignore[no-untyped-call]
                 loss += float(partial_loss.detach())
+            return loss
+
+        with fitting(self.passes.micro):
+            loss = self.passes.fitted(accumulate)
         if not np.isfinite(loss):
             raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
         remaining = max(0.0, 1 - self.updates / self.all_updates)

@@ -32,7 +32,7 @@ from hunch.methods.tune.agent import (
 )
 from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import LATER, PositiveFloat, PositiveInt
-from hunch.rl.policy import Step, cut, fitting
+from hunch.rl.policy import Passes, Step, cut, fitting
 
 if TYPE_CHECKING:
     from hunch.lm.training import Learner
@@ -80,6 +80,7 @@ class ReST(WritingAgent):
         """Start with the model as it was before training, and with nothing kept."""
         super().begin(world, seed)
         self.seed = seed
+        self.passes = Passes(self.config.micro)
         self.best = TopEpisodes(self.config.keep, self.config.least)
         self.warned = False  # once is enough
 
@@ -123,20 +124,23 @@ class ReST(WritingAgent):
         return loss
 
     def imitate(self, batch: Sequence[Step]) -> float:
-        """Add the gradients of  - sum log p(token | prompt) / tokens  of texts, and return this loss."""
-        micro = self.config.micro
+        """Compute the gradients of  - sum log p(token | prompt) / tokens  of texts, and return this loss."""
         tokens = sum(self.tokens(step) for step in batch)
-        self.learner.zero_grad()
-        loss = 0.0
-        with fitting(micro):
-            for few in cut(batch, micro):
+
+        def accumulate() -> float:
+            self.learner.zero_grad()
+            loss = 0.0
+            for few in cut(batch, self.passes.micro):
                 states = [step.transition.state for step in few]
                 decisions = [step.decision for step in few]
                 texts = self.policy.evaluate(states, decisions, part="policy")  # (few, longest text)
-                part = -(texts.logprobs * texts.mask).sum() / tokens
-                part.backward()  # type: ignore[no-untyped-call]
-                loss += float(part.detach())
-        return loss
+                partial_loss = -(texts.logprobs * texts.mask).sum() / tokens
+                partial_loss.backward()  # type: ignore[no-untyped-call]
+                loss += float(partial_loss.detach())
+            return loss
+
+        with fitting(self.passes.micro):
+            return self.passes.fitted(accumulate)
 
     def tokens(self, step: Step) -> int:
         """Return the number of tokens of a text; a choice from a list counts as one."""

@@ -35,7 +35,7 @@ from hunch.core import FloatArray, IntArray, State, UsageError, World
 from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.methods.tune.sft import METHOD as SFT
 from hunch.ranges import NonNegativeInt, PositiveFloat, Share
-from hunch.rl.policy import cut, fitting
+from hunch.rl.policy import cut
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -162,31 +162,30 @@ class OfflineRLHF(RecordedAgent):
         """
         if not self.examples:
             return {}
-        self.learner.zero_grad()
-        with fitting(self.config.micro):
-            if self.config.loss == "dpo":
-                metrics = self.dpo()
-            elif self.config.loss == "kto":
-                metrics = {"loss": self.kto()}
-            else:
-                metrics = {"loss": self.likelihood()}
+        if self.config.loss == "dpo":
+            drawn = self.rng.integers(len(self.pairs), size=self.config.batch_size)
+            pairs = [self.pairs[i] for i in drawn]
+            metrics = self.accumulated(lambda: self.dpo(pairs))
+        else:
+            rows = self.draw()  # batch_size
+            loss = self.kto if self.config.loss == "kto" else self.likelihood
+            metrics = {"loss": self.accumulated(lambda: loss(rows))}
         self.step(metrics["loss"])
         return metrics
 
-    # Each of these accumulates the gradients of its loss, `micro` texts or pairs at a time, and returns the
-    # loss; that of pairs with other figures. The gradient step is made by `learn`.
+    # Each of these accumulates the gradients of its loss on what was drawn, `micro` texts or pairs at a time,
+    # and returns the loss; that of pairs with other figures. The gradient step is made by `learn`.
 
-    def likelihood(self) -> float:
+    def likelihood(self, rows: Sequence[int]) -> float:
         """Accumulate gradients of  - sum over texts y of w(y) log p(y | x) / number of tokens.
 
         The weight w is 1 but in ``weighted``.
         """
         import torch
 
-        rows = self.draw()  # batch_size
         tokens = self.tokens(rows)
         loss = 0.0
-        for few in cut(rows, self.config.micro):
+        for few in cut(rows, self.passes.micro):
             texts = self.evaluate(few)  # log-probabilities and mask: (few, longest text)
             logprobs = texts.logprobs
             if self.config.loss == "weighted":
@@ -197,7 +196,7 @@ class OfflineRLHF(RecordedAgent):
             loss += float(partial_loss.detach())
         return loss
 
-    def dpo(self) -> dict[str, float]:
+    def dpo(self, pairs: Sequence[tuple[int, int]]) -> dict[str, float]:
         """Accumulate gradients of  - mean log sigmoid(beta (g(better) - g(worse)))  over random pairs.
 
         The loss falls as well where both texts become less likely, and the worse one more so. Therefore the
@@ -205,16 +204,13 @@ class OfflineRLHF(RecordedAgent):
         """
         from hunch.rl.preference_losses import dpo  # loads torch
 
-        c = self.config
-        drawn = self.rng.integers(len(self.pairs), size=c.batch_size)
-        batch = [self.pairs[i] for i in drawn]  # batch_size
         metrics = dict.fromkeys(("loss", "better", "worse", "ordered"), 0.0)
-        for few in cut(batch, c.micro):
+        for few in cut(pairs, self.passes.micro):
             better, worse = zip(*few, strict=True)
             g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
             g_better, g_worse = g[: len(few)], g[len(few) :]
-            share = len(few) / len(batch)  # of this pass in the batch's mean
-            partial_loss = dpo(g_better, g_worse, c.beta) * share
+            share = len(few) / len(pairs)  # of this pass in the batch's mean
+            partial_loss = dpo(g_better, g_worse, self.config.beta) * share
             partial_loss.backward()  # type: ignore[no-untyped-call]
             metrics["loss"] += float(partial_loss.detach())
             metrics["better"] += share * float(g_better.detach().mean())
@@ -222,14 +218,13 @@ class OfflineRLHF(RecordedAgent):
             metrics["ordered"] += share * float((g_better > g_worse).float().mean())
         return metrics
 
-    def kto(self) -> float:
+    def kto(self, rows: Sequence[int]) -> float:
         """Accumulate gradients of  mean (1 - sigmoid(+-beta (g - z)))  over random texts."""
         import torch
 
         from hunch.rl.preference_losses import kto  # loads torch
 
-        c = self.config
-        rows = self.draw()  # batch_size
+        beta, micro = self.config.beta, self.passes.micro
 
         # z, the divergence from the reference: g of each text after the prompt of the one before it.
         others = [*rows[1:], rows[0]]
@@ -237,16 +232,16 @@ class OfflineRLHF(RecordedAgent):
             g_others = torch.cat(
                 [
                     self.log_ratios(prompts, texts)
-                    for prompts, texts in zip(cut(rows, c.micro), cut(others, c.micro), strict=True)
+                    for prompts, texts in zip(cut(rows, micro), cut(others, micro), strict=True)
                 ]
             )  # (batch_size,)
 
         loss = 0.0
-        for few in cut(rows, c.micro):
+        for few in cut(rows, micro):
             g = self.log_ratios(few)  # (few,)
             good = torch.tensor(self.good[few], device=g.device)
             share = len(few) / len(rows)  # of this pass in the batch's mean
-            partial_loss = kto(g, good, g_others, c.beta) * share
+            partial_loss = kto(g, good, g_others, beta) * share
             partial_loss.backward()  # type: ignore[no-untyped-call]
             loss += float(partial_loss.detach())
         return loss

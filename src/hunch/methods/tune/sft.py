@@ -30,7 +30,7 @@ from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt
-from hunch.rl.policy import Decision, cut, fitting
+from hunch.rl.policy import Decision, cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,21 +93,21 @@ class SFT(RecordedAgent):
         """
         if not self.examples:
             return {}
-        c = self.config
         rows = self.draw()  # batch_size
-        tokens = self.tokens(rows)
-
-        # Gradients of  - sum log p(y_t | x, y_<t) / tokens,  accumulated over `micro` texts at a time.
-        self.learner.zero_grad()
-        loss = 0.0
-        with fitting(c.micro):
-            for few in cut(rows, c.micro):
-                texts = self.evaluate(few)  # log-probabilities and mask: (few, longest text)
-                partial_loss = -(texts.logprobs * texts.mask).sum() / tokens
-                partial_loss.backward()  # type: ignore[no-untyped-call]
-                loss += float(partial_loss.detach())
+        loss = self.accumulated(lambda: self.negative_likelihood(rows))
         self.step(loss)
         return {"loss": loss}
+
+    def negative_likelihood(self, rows: Sequence[int]) -> float:
+        """Accumulate gradients of  - sum log p(y_t | x, y_<t) / tokens,  and return this loss."""
+        tokens = self.tokens(rows)
+        loss = 0.0
+        for few in cut(rows, self.passes.micro):
+            texts = self.evaluate(few)  # log-probabilities and mask: (few, longest text)
+            partial_loss = -(texts.logprobs * texts.mask).sum() / tokens
+            partial_loss.backward()  # type: ignore[no-untyped-call]
+            loss += float(partial_loss.detach())
+        return loss
 
     def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
         """Return no metrics: a divergence from the initial model says little here."""
