@@ -107,7 +107,7 @@ def prompt_of(run: Path, tried: bool = False) -> str:
 def luck(run: Path) -> float:
     """Return the correlation of a run's scores with the share of questions drawn whose answer is "great".
 
-    It is nan where the draws are balanced.
+    It is nan where the draws are balanced, or all scores equal.
     """
     episodes = [row for row in read_lines(run / "episodes.jsonl") if not row["evaluation"]]
     env = Prompting(**{**read_run(run).env_options, "lm": "uniform"})  # no model is asked at a reset
@@ -115,9 +115,10 @@ def luck(run: Path) -> float:
     for row in episodes:
         env.reset(seed=row["seed"])
         shares.append(np.mean([own.answer == "great" for own in env.asked]))
-    if np.ptp(shares) == 0:
+    returns = [row["return"] for row in episodes]
+    if np.ptp(shares) == 0 or np.ptp(returns) == 0:
         return float("nan")
-    return float(np.corrcoef(shares, [row["return"] for row in episodes])[0, 1])
+    return float(np.corrcoef(shares, returns)[0, 1])
 
 
 def in_turn(env: Prompting, seed: int) -> list[Question]:
@@ -192,12 +193,21 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table_of(head, lines)
 
 
-def tabulated(model: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Judge all arms on the questions that are held out, and return the table."""
+def tabulated(model: str, every: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Judge arms on the questions that are held out, and return the table.
+
+    Args:
+        model: Spec of the model that is prompted.
+        every: Number of arms in all; where fewer are listed, our own prompts are not judged beside them.
+        listed: The arms.
+        seeds: Runs of each arm.
+        folder: Folder of the runs, in which the rows are kept.
+    """
     labels = [arm.label for arm in listed]
     labels += [f"{label}{TRIED}" for label in labels if label.startswith("RLPrompt")]
-    labels.append(BEST_BY_HAND)
-    keys = [(label, seed) for label in labels for seed in range(seeds)] + [(NO_PROMPT, 0)]
+    keys = [(label, seed) for label in labels for seed in range(seeds)]
+    if len(listed) == every:
+        keys += [*((BEST_BY_HAND, seed) for seed in range(seeds)), (NO_PROMPT, 0)]
     return table(kept(folder / "judged.jsonl", keys, partial(measured, model, listed, folder)))
 
 
@@ -209,8 +219,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     for model in scale.lms or (MODEL,):
         for title, balanced in (("Balanced draws", True), ("Random draws", False)):
             listed = arms(model, max(20, round(SCORES * scale.share)), balanced)
-            beside = partial(tabulated, model, listed, scale.seeds)
-            parts.append(Part(f"{title}, {model_of(model)}", listed, beside=beside, apart=True))
+            measure = partial(tabulated, model, len(listed))
+            parts.append(Part(f"{title}, {model_of(model)}", listed, measure=measure, apart=True))
     return parts
 
 

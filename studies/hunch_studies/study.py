@@ -133,7 +133,7 @@ class Part:
         prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
         most: Maximum number of seeds, for runs that take long; 0 for no maximum.
         apart: The runs are not compared with each other, because their environments or budgets differ; then
-            only ``beside`` tells of them.
+            only ``measure`` and ``beside`` tell of them.
     """
 
     title: str
@@ -313,19 +313,19 @@ def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) 
     """Write a part's table and picture, and return its section of the page."""
     complete = all(outcome.result for outcome in outcomes)
     beside = f"{part.beside(folder)}\n\n" if part.beside and complete else ""
+    done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
+    measured = ""
+    if part.measure and done and complete:
+        measured = f"{part.measure(done, seeds, folder)}\n\n"
+    elif part.measure:  # it may pair runs by their seeds
+        measured = "What is measured of these runs waits until all runs have finished.\n\n"
     if part.apart or not part.arms:
-        return f"### {part.title}\n\n{beside}"
+        return f"### {part.title}\n\n{measured}{beside}"
     if not any(outcome.result for outcome in outcomes):
         return f"### {part.title}\n\nNo run of this part finished.\n"
     table = rows(outcomes)
     write(table, folder)
     draw_curves([o.job for o in outcomes if o.result], folder / "curves.png", part.title)
-    done = list(dict.fromkeys(outcome.job.arm for outcome in outcomes if outcome.result))
-    measured = ""
-    if part.measure and complete:
-        measured = f"{part.measure(done, seeds, folder)}\n\n"
-    elif part.measure:  # it may pair runs by their seeds
-        measured = "What is measured beside this table waits until all runs have finished.\n\n"
     return (
         f"### {part.title}\n\n{markdown(table)}\n\n{_leads(outcomes)}{_models(outcomes)}{measured}{beside}"
         f"![{part.title}]({folder.name}/curves.png)\n"

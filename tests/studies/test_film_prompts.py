@@ -22,7 +22,7 @@ from hunch_studies.film_prompts import (
     table,
 )
 from hunch_studies.film_snippets import ANSWERS, QUESTIONS, frequent
-from hunch_studies.study import Scale
+from hunch_studies.study import Scale, conduct
 from hunch_studies.worlds.prompting import Prompting, read_questions
 
 
@@ -93,6 +93,15 @@ def test_luck_is_the_share_of_one_answer_where_a_model_gives_it_always(tmp_path)
     )
     (tmp_path / "run" / "episodes.jsonl").write_text(paid)
     assert luck(tmp_path / "run") == pytest.approx(1.0)
+
+
+def test_the_page_of_chosen_arms_has_their_table(tmp_path):
+    scale = Scale(seeds=1, share=0.05, lms=("uniform",), parts=("Random draws",), arms=(RANDOM,))
+    study = STUDIES["film-prompts"]
+    page = conduct(study, tmp_path, scale, workers=1, watch=lambda part, todo: lambda lines: None).read_text()
+    [row] = [line for line in page.splitlines() if line.startswith(f"| {RANDOM} ")]
+    assert "| 1 | 0.500 |" in row  # a model that says nothing
+    assert BEST_BY_HAND not in page
 
 
 def test_the_table_pairs_by_seed():
