@@ -76,6 +76,12 @@ def test_the_rewards_are_dealt_once():
     assert 0 < higher < 20
 
 
+@pytest.mark.parametrize("choose", ["first", "random", "climb"])
+def test_a_control_that_learns_no_policy_has_no_shuffled_rewards(choose):
+    with pytest.raises(UsageError, match=f"shuffle is a control of the policy, and choose={choose}"):
+        Compress(lm=trainable(SCRATCH), group=3, shuffle=True, choose=choose)
+
+
 def logprob(agent, step):
     with torch.no_grad():
         return float(agent.policy.evaluate([step.transition.state], [step.decision]).logprobs.sum())

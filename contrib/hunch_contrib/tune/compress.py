@@ -18,13 +18,13 @@ same number of rewards. They learn nothing about other texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from hunch.core import State, Transition, World
+from hunch.core import State, Transition, UsageError, World
 from hunch.lm.speech import text_of
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
@@ -71,6 +71,13 @@ class Compress(WritingAgent):
     greedy_first = True
     saved = ("words", "known", *WritingAgent.saved)
     policy: WordsPolicy  # type: ignore[assignment]
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Check before loading that the settings allow learning, and that shuffled rewards are learnt."""
+        super().check(config, specs)
+        if config.shuffle and config.choose != "policy":
+            raise UsageError(f"shuffle is a control of the policy, and choose={config.choose} has none.")
 
     def make_policy(self, seed: int) -> WordsPolicy:  # type: ignore[override]
         """Return the policy with the model's initial weights."""
