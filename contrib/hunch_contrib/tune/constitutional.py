@@ -156,9 +156,9 @@ class Constitutional(RLHF):
             loss = self.imitate()["loss"]
         return {"loss": loss, "revised": changed / len(drafts)}
 
-    def prompts_and_texts(self) -> list[tuple[Any, Any]]:
+    def prompts_and_texts(self) -> list[tuple[Any, str | Decision]]:
         """Return the prompts, and the decision that is learnt after each of them."""
-        pairs = []
+        pairs: list[tuple[Any, str | Decision]] = []
         for state, *decision in self.learnt:
             pairs.append((self.agent.policy.prompt(State.of(state)), Decision(*decision)))
         return pairs

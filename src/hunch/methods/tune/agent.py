@@ -171,7 +171,7 @@ class WritingAgent(TextAgent):
             self.reference = trainable(spec)
             self.models = {**self.models, "reference": self.reference}
         self.policy = self.make_policy(0)  # refuses settings that do not fit the model
-        self.texts: list[tuple[Any, str]] = []  # prompts, and texts after them, that stay likely
+        self.texts: list[tuple[Any, str | Decision]] = []  # prompts, and texts after them, that stay likely
         if isinstance(c, MixedTextsConfig) and c.texts:
             self.texts = _read_texts(c.texts)
 
@@ -390,7 +390,7 @@ class WritingAgent(TextAgent):
             UsageError: if one does not.
         """
         prompts = [prompt for prompt, _ in self.texts]
-        written = self.lm.as_written(prompts, [text for _, text in self.texts])
+        written = self.policy.written(prompts, [text for _, text in self.texts])
         self.lm.require_room(prompts, [text.tokens for text in written])
 
     def likelihood_of_texts(self, rng: np.random.Generator) -> Callable[[], float]:
@@ -568,9 +568,9 @@ def figures(episodes: Sequence[Sequence[Step]]) -> dict[str, float]:
     return metrics
 
 
-def _read_texts(file: str) -> list[tuple[Any, str]]:
+def _read_texts(file: str) -> list[tuple[Any, str | Decision]]:
     """Return prompts and the texts after them; of a text alone the first word is the prompt."""
-    texts = []
+    texts: list[tuple[Any, str | Decision]] = []
     for row in read(file, "text", "completion"):
         if "completion" in row:
             texts.append((row["prompt"], row["completion"]))

@@ -153,7 +153,8 @@ class Policy(WritingAgent):
         prompts = [self.policy.prompt(example.state) for example in known]
         texts = [example.text for example in known]
         self.texts = list(zip(prompts, texts, strict=True))
-        self.lm.take(part for prompt, text in self.texts for part in (text_of(prompt), text))
+        pairs = zip(prompts, texts, strict=True)
+        self.lm.take(part for prompt, text in pairs for part in (text_of(prompt), text))
         if self.config.ptx:
             self.learner.extra = self.likelihood_of_texts
 
