@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 import hunch
-from hunch.core import Agent, Player, State, Transition, World
+from hunch.core import Agent, FloatArray, Player, State, Transition, World
 from hunch.envs import make
 from hunch.extras import library
 from hunch.lm import load
@@ -71,6 +71,8 @@ class Line:
     tried: tuple[float, ...] = LISTENER
     steps: int = STEPS
     envs: int = 1
+    blank: bool = False
+    """Leave out the instruction, and nothing else."""
 
     def agent(self, weight: tuple[float, ...]) -> Agent:
         """Make an agent with this lambda."""
@@ -81,7 +83,10 @@ class Line:
 
     def reader(self, weight: tuple[float, ...]) -> DistributionPrior | MappedPrior:
         """Make the prior; uninformed if it has no weight."""
-        return build_prior(self.prior, _model(self.lm)) if any(weight) else UniformPrior()
+        if not any(weight):
+            return UniformPrior()
+        prior = build_prior(self.prior, _model(self.lm))
+        return Uninstructed(prior) if self.blank else prior
 
     @property
     def learner(self) -> Line:
@@ -93,6 +98,22 @@ class Line:
     def player(self, agent: Agent) -> Player:
         """Return a player of the trained agent that does not explore."""
         return agent.player(0)
+
+
+class Uninstructed(DistributionPrior):
+    """The control: a prior that is shown the state without the instruction.
+
+    Args:
+        prior: The prior.
+    """
+
+    def __init__(self, prior: DistributionPrior | MappedPrior) -> None:
+        assert isinstance(prior, DistributionPrior)
+        super().__init__(prior.evidence)
+        self.prior = prior
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        return self.prior.probabilities([replace(state, task="") for state in states])
 
 
 @dataclass(frozen=True)
@@ -156,6 +177,23 @@ def encoders(lms: Sequence[str]) -> tuple[Line, ...]:
         *(Line(f"{lm}, floor 0.3", lm, NEAR, floor=0.3) for lm in ("minilm", "words")),
         Line("minilm, at test time only", "minilm", NEAR, trained=NONE),
         *(Line(lm, lm, PriorConfig()) for lm in lms),
+    )
+
+
+def real(lms: Sequence[str]) -> tuple[Line, ...]:
+    """Return no prior, and the user's models by the likelihood of each action, with and without instruction.
+
+    Of the ways in which a small model was asked, this is the one in which it read the instruction.
+    """
+    unlisted = PriorConfig(way="likelihood-unlisted", normalise="sum")
+    return (
+        rules()[0],
+        *(
+            Line(f"{lm}{words}, floor {floor:g}", lm, unlisted, floor=floor, blank=blank)
+            for lm in lms
+            for floor in (0.01, 0.3)
+            for words, blank in (("", False), (", blank prompt", True))
+        ),
     )
 
 
@@ -342,6 +380,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         "Balls numbered in words": ((rules()[0], *encoders(scale.lms)), True, STEPS),
         "With PPO": (with_ppo(), False, PPO_STEPS),
     }
+    if scale.lms:
+        plans |= {
+            "Real models, balls numbered in digits": (real(scale.lms), False, STEPS),
+            "Real models, balls numbered in words": (real(scale.lms), True, STEPS),
+        }
     long = tuple(replace(line, steps=LONG) for line in rules()[:3])
     return [
         *(
