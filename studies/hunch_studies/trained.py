@@ -301,6 +301,9 @@ def tabulated(bed: Bed, by_arm: Mapping[str, Sequence[Mapping[str, Any]]]) -> st
         for label, own in by_arm.items()
         if MAIN in by_arm and label != MAIN
     ]
+    if LEARNED in by_arm and LEARNED_SHUFFLED in by_arm:
+        over_shuffled = lead(by_arm[LEARNED], by_arm[LEARNED_SHUFFLED])
+        over_others.append(f"- {LEARNED} over {LEARNED_SHUFFLED}: {over_shuffled}")
     return "\n\n".join([explained, table_of(head, lines), "\n".join(over_others), shown(by_arm)])
 
 
