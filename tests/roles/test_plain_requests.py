@@ -111,6 +111,8 @@ def test_a_reward_of_one_step_teaches_what_one_of_many_does(base: str, together:
         ("None", "reward returned NoneType, and not one number"),
         ("'1'", "reward returned str, and not one number"),
         ("(1.0, {})", "reward returned tuple, and not one number"),
+        ("1j", "reward returned complex, and not one number"),
+        ("10**400", "int too large to convert to float"),
         ("observation", "reward returned ndarray, and not one number"),
         ("float('nan')", "NaN"),
         ("observation[7]", "IndexError"),
@@ -122,6 +124,47 @@ def test_a_reward_of_one_step_that_is_no_number_fails_with_a_sentence(value: str
     _, reward, _, _, info = env.step(ALONE.format(value))
     assert math.isnan(reward)
     assert said in info["event"]
+
+
+@pytest.mark.parametrize(
+    ("base", "value"),
+    [
+        ("MountainCarContinuous-v0", "-(action**2)"),
+        ("MountainCarContinuous-v0", "observation[:1] > 0"),
+        ("MountainCarContinuous-v0", "10**30"),
+        ("MountainCarContinuous-v0", "Fraction(1, 3)"),
+        ("FrozenLake-v1", "{True: 1.0}[isinstance(observation, int) and isinstance(action, int)]"),
+        ("FrozenLake-v1", "-(observation == 5)"),
+        ("FrozenLake-v1", "10**-observation"),
+    ],
+)
+def test_one_number_may_be_of_any_type_and_whole_numbers_are_pythons(base: str, value: str) -> None:
+    env = GymRewardDesign(base=base, steps=10, trials="")
+    env.reset(seed=0)
+    program = f"from fractions import Fraction\n{ALONE.format(value)}"
+    _, reward, _, _, info = env.step(program)
+    assert not math.isnan(reward), info["event"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_of_one_step"),
+    [
+        ("observation, action, weight=0.1", True),
+        ("observation, action=None", True),
+        ("observation, action, weight=0.1, *others, scale=1, **more", True),
+        ("observation, action, next_observation=None", False),
+        ("observation, action, next_observation, weight=0.1", False),
+        ("*step", False),
+    ],
+)
+def test_defaults_of_a_reward_are_its_own_unless_they_name_a_variable(
+    parameters: str, is_of_one_step: bool
+) -> None:
+    env = GymRewardDesign(base="FrozenLake-v1", steps=10, trials="")
+    env.reset(seed=0)
+    returned = "0.5" if is_of_one_step else "(0.5, {})"
+    _, reward, _, _, info = env.step(f"def reward({parameters}):\n    return {returned}\n")
+    assert not math.isnan(reward), info["event"]
 
 
 def test_a_program_with_another_interface_fails_with_a_sentence() -> None:

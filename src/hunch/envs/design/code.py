@@ -140,6 +140,19 @@ def defined_last(statements: Sequence[ast.stmt], function: str) -> ast.FunctionD
     return definitions[-1] if definitions else None
 
 
+def parameters_of(program: str, function: str) -> tuple[str, ...]:
+    """Return the names of the parameters by place of a function, without those of ``*args``.
+
+    Args:
+        program: A program without a :func:`flaw`.
+        function: A function that it defines at top level.
+    """
+    definition = defined_last(_tree(program).body, function)
+    if definition is None:
+        return ()
+    return tuple(one.arg for one in (*definition.args.posonlyargs, *definition.args.args))
+
+
 def _given(method: ast.FunctionDef, parameters: Sequence[str]) -> tuple[str, ...]:
     """Return the arguments that a method gets where it is called on an object."""
     static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in method.decorator_list)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hunch.core import FloatArray
-from hunch.envs.design.code import flaw
+from hunch.envs.design.code import flaw, parameters_of
 from hunch.envs.design.inner import Steps
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import Program
@@ -22,12 +22,18 @@ SECONDS = 30.0
 OF_EACH_STEP: Final = """
 
 def _of_each_step(*columns):
+    import numbers
     import numpy
+    # With NumPy's whole numbers, neither -(n == 5) nor 10 ** -n can be computed, and small types wrap around.
+    columns = [each.astype(numpy.int64) if each.dtype.kind in "iu" else each for each in columns]
+    columns = [each.tolist() if each.ndim == 1 and each.dtype.kind == "i" else each for each in columns]
     rewards = []
     for step in zip(*columns):
         value = reward(*step)
-        number = numpy.asarray(value)
-        if number.shape != () or number.dtype.kind not in "iufb":
+        # A term of an action that is an array of one number makes the value one.
+        is_single = isinstance(value, numpy.ndarray) and value.size == 1
+        number = value.item() if is_single else value
+        if not isinstance(number, (numbers.Real, numpy.bool_)):
             raise TypeError(f"reward returned {type(value).__name__}, and not one number")
         rewards.append(float(number))
     total = numpy.array(rewards)
@@ -49,6 +55,7 @@ def loaded(
 
     A program that takes ``together`` is called with many steps at once, and returns total and components. One
     that takes ``alone``, as a plain request asks, is called with one step at a time, and returns a number.
+    One that can be called either way, because parameters have defaults, is of the form that it names.
 
     Args:
         program: A program without a flaw in one of the forms.
@@ -62,12 +69,26 @@ def loaded(
     """
     names = together
     function = "reward"
-    if flaw(program, function, together):
+    if _is_of_one_step(program, function, together, alone):
         names = alone
         program += OF_EACH_STEP
         function = "_of_each_step"
     with box(SECONDS).load(program, function, tuple, state=state, total=total) as written:
         yield Reward(written, names)
+
+
+def _is_of_one_step(program: str, function: str, together: tuple[str, ...], alone: tuple[str, ...]) -> bool:
+    """Return whether a program computes the reward of one step.
+
+    Where a program takes either number of arguments, as ``reward(observation, action, weight=0.1)`` does, the
+    names of its parameters with defaults decide: they are its own, or the last variables of many steps.
+    """
+    if flaw(program, function, together):
+        return True
+    if flaw(program, function, alone):
+        return False
+    named = parameters_of(program, function)[len(alone) :]
+    return bool(named) and not set(named) & set(together)
 
 
 class Reward:
