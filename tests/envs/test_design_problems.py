@@ -11,9 +11,10 @@ import pytest
 import hunch
 from hunch.core import UsageError
 from hunch.envs import DesignProblem
-from hunch.envs.design import Trial, inner
+from hunch.envs.design import Trial, inner, limit
 from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
 from hunch.envs.design.code import canonical, extract, flaw, quoted
+from hunch.envs.design.gym_reward import GymRewardDesign
 from hunch.envs.design.mutation import mutate
 
 FIRST_FIT = "import numpy as np\ndef priority(item, bins):\n    return -np.arange(len(bins), dtype=float)"
@@ -377,6 +378,41 @@ def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
         assert trial.fitness is None
         assert said in trial.error
     assert tried(env, "def act(o, memory):\n    return 1e300, {1: (memory,)}").error == ""
+
+
+class Endless(Spaces):
+    """An environment that never ends by itself."""
+
+    def step(self, action):
+        return 0, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("learner", ["ppo", "sac"])
+def test_stable_baselines3_is_not_given_a_box_that_holds_a_single_number(learner):
+    single = gym.spaces.Box(-1.0, 1.0, ())
+    base = f"tests/Spaces{len(gym.registry)}-v0"
+    gym.register(base, lambda: Spaces(single, single), disable_env_checker=True)
+    assert GymRewardDesign(base=base, trials="").learner == "cem"
+    with pytest.raises(UsageError, match="these do: cem"):
+        GymRewardDesign(base=base, learner=learner, trials="")
+
+
+def test_an_episode_ends_where_the_environment_has_no_limit_of_steps(monkeypatch):
+    monkeypatch.setattr(limit, "LIMIT", 9)  # so that the test is quick
+    base = f"tests/Endless{len(gym.registry)}-v0"
+    gym.register(base, lambda: Endless(NUMBER, NUMBER), disable_env_checker=True)
+    policy = hunch.make("hunch/PolicyCode-v0", base=base, episodes=1)
+    trial = tried(policy, "def act(observation):\n    return 0\n")
+    assert "1 at the limit of steps" in trial.feedback
+    assert "It ended after 9 steps" in trial.feedback
+    assert " 9 steps" in policy.unwrapped.identity()
+    shorter = hunch.make("hunch/PolicyCode-v0", base=base, episodes=1, max_steps=7)
+    assert "It ended after 7 steps" in tried(shorter, "def act(observation):\n    return 0\n").feedback
+    made = {"base": base, "steps": 10, "learner": "q", "trials": ""}
+    reward = hunch.make("hunch/RewardDesign-Gymnasium-v0", **made)
+    assert tried(reward, "def reward(observation, action):\n    return 0\n").fitness == 0.0
+    assert " 9 steps" in reward.unwrapped.identity()
+    assert " 9 steps" not in hunch.make("hunch/RewardDesign-Gymnasium-v0", trials="").unwrapped.identity()
 
 
 # ---- all of them ------------------------------------------------------------------------------------------

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import hunch  # noqa: F401 - registers the environments
+from hunch.envs.design.gym_reward import PLAIN as PLAIN_STEP
 from hunch.envs.design.gym_reward import GymRewardDesign
+from hunch.envs.design.inner import STEP, Steps
 from hunch.envs.design.plain import Plain
 from hunch.envs.design.policy import PolicyCode
 from hunch.envs.design.problem import Problem
+from hunch.envs.design.reward import loaded
 from hunch.roles.writer.plain import plain_prompt
 from hunch.roles.writer.programs import Attempt
 from hunch.roles.writer.search import BestOfN, HillClimbing, RepairFirst
@@ -126,24 +129,36 @@ def test_a_reward_of_one_step_that_is_no_number_fails_with_a_sentence(value: str
     assert said in info["event"]
 
 
+VECTORS = {
+    "observation": np.zeros((4, 2), np.float32),
+    "action": np.full((4, 1), 0.5, np.float32),
+    "next_observation": np.ones((4, 2), np.float32),
+}
+NUMBERS = {"observation": np.zeros(4, int), "action": np.ones(4, int), "next_observation": np.full(4, 5)}
+BYTES = {**NUMBERS, "next_observation": np.ones((4, 2), np.uint8)}
+
+
 @pytest.mark.parametrize(
-    ("base", "value"),
+    ("steps", "value", "expected"),
     [
-        ("MountainCarContinuous-v0", "-(action**2)"),
-        ("MountainCarContinuous-v0", "observation[:1] > 0"),
-        ("MountainCarContinuous-v0", "10**30"),
-        ("MountainCarContinuous-v0", "Fraction(1, 3)"),
-        ("FrozenLake-v1", "{True: 1.0}[isinstance(observation, int) and isinstance(action, int)]"),
-        ("FrozenLake-v1", "-(observation == 5)"),
-        ("FrozenLake-v1", "10**-observation"),
+        (VECTORS, "-(action**2)", -0.25),
+        (VECTORS, "observation[:1] > 0", 1.0),
+        (VECTORS, "10**30", 1e30),
+        (VECTORS, "Fraction(1, 4)", 0.25),
+        (NUMBERS, "{True: 2.0}[isinstance(observation, int) and isinstance(action, int)]", 2.0),
+        (NUMBERS, "-(observation == 5)", -1.0),
+        (NUMBERS, "10**-action", 0.1),
+        (BYTES, "observation[0] - 2", -1.0),
     ],
 )
-def test_one_number_may_be_of_any_type_and_whole_numbers_are_pythons(base: str, value: str) -> None:
-    env = GymRewardDesign(base=base, steps=10, trials="")
-    env.reset(seed=0)
+def test_one_number_may_be_of_any_type_and_whole_numbers_are_pythons(
+    steps: Steps, value: str, expected: float
+) -> None:
     program = f"from fractions import Fraction\n{ALONE.format(value)}"
-    _, reward, _, _, info = env.step(program)
-    assert not math.isnan(reward), info["event"]
+    with loaded(program, STEP, PLAIN_STEP) as reward:
+        total, components = reward(steps)
+    assert total.tolist() == [expected] * 4
+    assert components["reward"].tolist() == [expected] * 4
 
 
 @pytest.mark.parametrize(
@@ -160,11 +175,11 @@ def test_one_number_may_be_of_any_type_and_whole_numbers_are_pythons(base: str, 
 def test_defaults_of_a_reward_are_its_own_unless_they_name_a_variable(
     parameters: str, is_of_one_step: bool
 ) -> None:
-    env = GymRewardDesign(base="FrozenLake-v1", steps=10, trials="")
-    env.reset(seed=0)
     returned = "0.5" if is_of_one_step else "(0.5, {})"
-    _, reward, _, _, info = env.step(f"def reward({parameters}):\n    return {returned}\n")
-    assert not math.isnan(reward), info["event"]
+    with loaded(f"def reward({parameters}):\n    return {returned}\n", STEP, PLAIN_STEP) as reward:
+        total, components = reward(NUMBERS)
+    assert total.tolist() == [0.5] * 4
+    assert ("reward" in components) == is_of_one_step
 
 
 def test_a_program_with_another_interface_fails_with_a_sentence() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design import inner
 from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
+from hunch.envs.design.limit import limit_of, limited
 from hunch.envs.design.plain import plain_gym_reward
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
@@ -39,7 +40,8 @@ class GymRewardDesign(DesignProblem):
     Before a program is written, a random episode checks that the environment reports this metric.
 
     Args:
-        base: Id of the Gymnasium environment; observations are vectors or numbers.
+        base: Id of the Gymnasium environment; observations are vectors or numbers. Without a limit of its
+            own, an episode has at most 2,000 steps.
         learner: ``cem``: the cross-entropy method on linear policies; ``q``: Q-learning in a table, where
             observations and actions are numbers; ``ppo`` or ``sac`` of stable-baselines3. Default: ``q``
             where it can be used, else ``cem``.
@@ -72,6 +74,7 @@ class GymRewardDesign(DesignProblem):
             )
         self.base, self.metric, self.steps = base, metric, steps
         env = self._made()
+        self.limit = limit_of(env)
         self.learner, self.train = inner.learner(learner, env)
         threshold = env.spec.reward_threshold if env.spec and metric == "return" else 0.95
         super().__init__(
@@ -89,13 +92,14 @@ class GymRewardDesign(DesignProblem):
 
     def _made(self) -> gym.Env[Any, Any]:
         try:
-            return gym.make(self.base)
+            return limited(gym.make(self.base))
         except gym.error.Error as error:
             raise UsageError(f"There is no environment {self.base!r} for a reward: {error}") from None
 
     def identity(self) -> str:
         """Return the version of training and evaluation, environment and training settings."""
-        return f"{self.version} {gym.__version__} {self.base} {self.learner} {self.steps} {self.metric}"
+        settings = f"{self.base}{self.limit} {self.learner} {self.steps} {self.metric}"
+        return f"{self.version} {gym.__version__} {settings}"
 
     def ready(self) -> None:
         """Start the sandbox, and check the metric in a random episode.

@@ -223,12 +223,12 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
 }
 """The inner learners by name."""
 _SPACES: dict[str, tuple[str, str]] = {
-    "cem": ("v", "nv"),
+    "cem": ("vs", "nvs"),
     "q": ("n", "n"),
     "ppo": ("nv", "nv"),
     "sac": ("nv", "v"),
 }
-"""The observations and actions that each takes: numbers, vectors."""
+"""The observations and actions that each takes: whole numbers, vectors, single numbers in a box."""
 
 
 def learner(name: str, env: gym.Env[Any, Any]) -> tuple[str, Learner]:
@@ -251,4 +251,9 @@ def learner(name: str, env: gym.Env[Any, Any]) -> tuple[str, Learner]:
 
 
 def _kind(space: gym.Space[Any]) -> str:
-    return "n" if isinstance(space, gym.spaces.Discrete) else "v" if isinstance(space, gym.spaces.Box) else ""
+    """Return the letter of a space in :data:`_SPACES`; empty for one that no learner takes."""
+    if isinstance(space, gym.spaces.Discrete):
+        return "n"
+    if isinstance(space, gym.spaces.Box):
+        return "v" if space.shape else "s"
+    return ""

@@ -10,6 +10,7 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import flaw
+from hunch.envs.design.limit import limit_of, limited
 from hunch.envs.design.plain import plain_policy, sections_of
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
@@ -34,7 +35,7 @@ class PolicyCode(DesignProblem):
         base: Id of the Gymnasium environment, with discrete or continuous actions.
         episodes: Number of episodes per program.
         split: ``train`` or ``test``: different episodes.
-        max_steps: Step limit of an episode. Default: that of the environment.
+        max_steps: Step limit of an episode. Default: that of the environment, or 2,000 if it has none.
         about: With ``--request plain``: the task, and what the numbers of an observation mean. Default: from
             the environment's own text.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
@@ -61,6 +62,7 @@ class PolicyCode(DesignProblem):
         self.limit = {} if max_steps is None else {"max_episode_steps": max_steps}
         self.seeds = [n + (10_000 if split == "test" else 0) for n in range(episodes)]
         env = self._made()
+        self.guard = limit_of(env)
         threshold = env.spec.reward_threshold if env.spec else None
         super().__init__(
             task=f"Write a policy that earns as much reward as possible in {base}.",
@@ -77,7 +79,7 @@ class PolicyCode(DesignProblem):
 
     def _made(self) -> gym.Env[Any, Any]:
         try:
-            env = gym.make(self.base, **self.limit)  # type: ignore[arg-type]
+            env = limited(gym.make(self.base, **self.limit))  # type: ignore[arg-type]
         except gym.error.Error as error:
             raise UsageError(f"There is no environment {self.base!r} for a policy: {error}") from None
         if not isinstance(env.action_space, (gym.spaces.Discrete, gym.spaces.Box)):
@@ -92,7 +94,7 @@ class PolicyCode(DesignProblem):
 
     def identity(self) -> str:
         """Return the version of the scoring, environment and episodes."""
-        return f"{self.version} {gym.__version__} {self.base} {self.limit} {self.seeds}"
+        return f"{self.version} {gym.__version__} {self.base}{self.guard} {self.limit} {self.seeds}"
 
     def ready(self) -> None:
         """Start the sandbox."""
