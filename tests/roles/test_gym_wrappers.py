@@ -352,6 +352,17 @@ def test_the_reward_of_a_program(tmp_path):
         ProgramReward(gymnasium.make("CartPole-v1"), tmp_path / "not_best.py")
 
 
+@pytest.mark.parametrize("parameters", ["observation, action", "observation, action, weight=1.0"])
+def test_the_reward_of_a_program_of_one_step(parameters):
+    program = f"def reward({parameters}):\n    return -abs(observation[2])\n"
+    env = ProgramReward(gymnasium.make("CartPole-v1"), program)
+    env.reset(seed=0)
+    observation, reward, *_, info = env.step(1)
+    env.close()
+    assert reward == pytest.approx(-abs(observation[2]))
+    assert info["components"] == {"reward": reward}
+
+
 class Corners(GoalSource):
     """Suggests the cell below and that to the right, and knows when they are reached."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -42,6 +43,42 @@ def _of_each_step(*columns):
 """Follows a program that computes the reward of one step, and calls it for many."""
 
 
+@dataclass(frozen=True)
+class Form:
+    """A reward program in one of its two forms, as it is loaded into the sandbox.
+
+    A program of many steps is called with all of them at once, and returns total and components. One of a
+    single step, as a plain request asks for, is called with one step at a time, and returns a number.
+
+    Attributes:
+        source: The program, and what calls it step by step.
+        function: The function that is called.
+        names: The variables of a step that it gets, in order.
+    """
+
+    source: str
+    function: str
+    names: tuple[str, ...]
+
+
+def form_of(program: str, together: tuple[str, ...], alone: tuple[str, ...]) -> Form:
+    """Return the form of a reward program.
+
+    Where a program can be called either way, as ``reward(observation, action, weight=0.1)`` can, the names of
+    its parameters with defaults decide: they are its own, or the last variables of many steps.
+
+    Args:
+        program: A program without a flaw in one of the forms.
+        together: The variables of a step that a program of many steps gets, in order.
+        alone: Those that a program of a single step gets, fewer.
+    """
+    if not flaw(program, "reward", together):
+        named = parameters_of(program, "reward")[len(alone) :]
+        if flaw(program, "reward", alone) or not named or set(named) & set(together):
+            return Form(program, "reward", together)
+    return Form(program + OF_EACH_STEP, "_of_each_step", alone)
+
+
 @contextmanager
 def loaded(
     program: str,
@@ -53,42 +90,19 @@ def loaded(
 ) -> Iterator[Reward]:
     """Load a reward program into the sandbox, in either of its forms.
 
-    A program that takes ``together`` is called with many steps at once, and returns total and components. One
-    that takes ``alone``, as a plain request asks, is called with one step at a time, and returns a number.
-    One that can be called either way, because parameters have defaults, is of the form that it names.
-
     Args:
         program: A program without a flaw in one of the forms.
-        together: The variables of a step that the first form gets, in order.
-        alone: Those that the second gets, fewer.
+        together: The variables of a step that a program of many steps gets, in order.
+        alone: Those that a program of a single step gets, fewer.
         state: Whether the program keeps its state between calls.
         total: Time limit in seconds for all calls.
 
     Raises:
         ProgramError: if the program cannot be loaded.
     """
-    names = together
-    function = "reward"
-    if _is_of_one_step(program, function, together, alone):
-        names = alone
-        program += OF_EACH_STEP
-        function = "_of_each_step"
-    with box(SECONDS).load(program, function, tuple, state=state, total=total) as written:
-        yield Reward(written, names)
-
-
-def _is_of_one_step(program: str, function: str, together: tuple[str, ...], alone: tuple[str, ...]) -> bool:
-    """Return whether a program computes the reward of one step.
-
-    Where a program takes either number of arguments, as ``reward(observation, action, weight=0.1)`` does, the
-    names of its parameters with defaults decide: they are its own, or the last variables of many steps.
-    """
-    if flaw(program, function, together):
-        return True
-    if flaw(program, function, alone):
-        return False
-    named = parameters_of(program, function)[len(alone) :]
-    return bool(named) and not set(named) & set(together)
+    form = form_of(program, together, alone)
+    with box(SECONDS).load(form.source, form.function, tuple, state=state, total=total) as written:
+        yield Reward(written, form.names)
 
 
 class Reward:

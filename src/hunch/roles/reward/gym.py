@@ -19,8 +19,9 @@ from gymnasium.utils import RecordConstructorArgs
 
 from hunch.core import Agent, Player, State, Transition, UsageError, World
 from hunch.envs.design.code import flaw
+from hunch.envs.design.gym_reward import PLAIN
 from hunch.envs.design.inner import STEP
-from hunch.envs.design.reward import Reward
+from hunch.envs.design.reward import Reward, form_of
 from hunch.envs.design.running import box
 from hunch.lm.base import LanguageModel
 from hunch.ranges import check_value
@@ -173,7 +174,9 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     """An environment whose reward is that of a program, such as the ``best.py`` of a run of Eureka.
 
     The program defines ``reward`` with the parameters of :data:`hunch.envs.design.inner.STEP`: arrays whose
-    first dimension counts steps (here one), and returns the total and its components. It runs in the sandbox.
+    first dimension counts steps (here one), and returns the total and its components. Or, as programs of
+    ``--request plain``, it has two parameters, the observation after the step and the action, and returns a
+    number. It runs in the sandbox.
     ``info["extrinsic"]`` is the environment's reward, ``info["components"]`` those of the program.
 
     Args:
@@ -212,12 +215,14 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             source = read_text(program) if is_file else str(program)
         except OSError as error:
             raise UsageError(f"The program {program} cannot be read: {error}.") from None
-        if wrong := flaw(source, "reward", STEP):
+        wrong = flaw(source, "reward", STEP)
+        if wrong and flaw(source, "reward", PLAIN):
             raise UsageError(f"The program is no reward: {wrong}.")
         self.weight = weight
         self.extrinsic = extrinsic
-        self.loaded = box().load(source, "reward")
-        self.program = Reward(self.loaded, STEP)
+        form = form_of(source, STEP, PLAIN)
+        self.loaded = box().load(form.source, form.function)
+        self.program = Reward(self.loaded, form.names)
         self.observation: Any = None
 
     def reset(
