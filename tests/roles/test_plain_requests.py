@@ -81,6 +81,38 @@ def test_a_reward_of_one_step_is_asked_for_without_the_environments_own(base: st
     assert len(request.split()) < 300
 
 
+class Undescribed(gym.Env[int, int]):
+    observation_space = gym.spaces.Discrete(9)
+    action_space = gym.spaces.Discrete(2)
+
+
+class Ferry(Undescribed):
+    """A ferry has to reach pier 8.
+
+    It starts at pier 0.
+
+    Args:
+        current: Speed of the river.
+    """
+
+
+def test_a_docstring_without_headings_and_the_users_own_words_say_what_the_task_is() -> None:
+    gym.register("tests/Ferry-v0", Ferry, max_episode_steps=3)
+    gym.register("tests/Undescribed-v0", Undescribed, max_episode_steps=3)
+    kinds = (GymRewardDesign, PolicyCode)
+    for kind in kinds:
+        ferry = kind(base="tests/Ferry-v0").problem
+        for request in (plain_prompt(ferry, (), ""), ferry.text()):
+            assert "A ferry has to reach pier 8." in request
+            assert "It starts at pier 0." in request
+            assert "Speed of the river" not in request
+        request = plain_prompt(kind(base="tests/Undescribed-v0").problem, (), "")
+        assert "This is the environment tests/Undescribed-v0 of Gymnasium.\n" in request
+        own = plain_prompt(kind(base="tests/Ferry-v0", about="Bring the ferry home.").problem, (), "")
+        assert own.startswith("Bring the ferry home.\n")
+        assert "pier 8" not in own
+
+
 TOGETHER = "def reward(observation, action, next_observation):\n    return {}, {{}}\n"
 ALONE = "def reward(observation, action):\n    return {}\n"
 

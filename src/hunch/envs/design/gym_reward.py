@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from hunch.core import FloatArray, UsageError
 from hunch.envs.design import inner
 from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
 from hunch.envs.design.limit import limit_of, limited
-from hunch.envs.design.plain import plain_gym_reward
+from hunch.envs.design.plain import plain_gym_reward, text_of
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.reward import SECONDS, Reward, loaded, table
@@ -48,6 +47,7 @@ class GymRewardDesign(DesignProblem):
         steps: Environment steps per training.
         metric: ``return`` or ``success``.
         target: Fitness at which the task counts as solved. Default: the environment's threshold.
+        about: With ``--request plain``: the task, in place of what is taken from the environment's own text.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -64,6 +64,7 @@ class GymRewardDesign(DesignProblem):
         steps: int = 20_000,
         metric: Literal["return", "success"] = "return",
         target: float | None = None,
+        about: str = "",
         trials: str = "user",
         render_mode: str | None = None,
     ) -> None:
@@ -83,7 +84,7 @@ class GymRewardDesign(DesignProblem):
             interface=_interface(env),
             function="reward",
             parameters=STEP,
-            plain=plain_gym_reward(base, inspect.getdoc(type(env.unwrapped)) or "", env, METRICS[metric]),
+            plain=plain_gym_reward(base, text_of(env), env, METRICS[metric], about),
             target=target if target is not None else threshold if threshold is not None else math.inf,
             trials=trials,
             render_mode=render_mode,
@@ -192,7 +193,7 @@ def _interface(env: gym.Env[Any, Any]) -> str:
         f"- action: numpy array of shape {_shape(done)}, each entry of {done}",
         f"- next_observation: numpy array of shape {_shape(seen)}, after the step",
         "- Returns (total, components): a numpy array of shape (n,), and a dict of such arrays by name.",
-        described(inspect.getdoc(type(env.unwrapped)) or "", without=("Rewards",)),
+        described(text_of(env), without=("Rewards",)),
         f'```python\nimport numpy as np\n\n{header}\n    """Reward of n steps."""\n```',
     ]
     return "\n".join(line for line in lines if line)

@@ -7,6 +7,7 @@ arguments that the problem can do without, no word on strategy.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ SENTENCES: Final = 3
 SENTENCES_OF_RULES: Final = 3
 """Sentences on rewards, and on the end of an episode (ours)."""
 _SECTION: Final = re.compile(r"^ *## (.+)$", re.MULTILINE)
+_ARGUMENTS: Final = re.compile(
+    r"^(?:Args|Arguments|Attributes|Parameters|Example|Examples) *:? *$", re.MULTILINE
+)
+"""The heading of what a docstring without Gymnasium's headings says for programmers."""
 _ROW: Final = re.compile(r"^ *\| *(\d+) *\|([^|\n]+)\|(.*)\|? *$", re.MULTILINE)
 _ITEM: Final = re.compile(r"^ *[-*] *(\d+): *(.+)$", re.MULTILINE)
 _POWER: Final = re.compile(r"<sup>(.*?)</sup>")
@@ -104,7 +109,7 @@ def plain_reward(task: str, seen: str, parameters: tuple[str, ...]) -> Plain:
     return Plain(text, parameters, returns)
 
 
-def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str) -> Plain:
+def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str, about: str = "") -> Plain:
     """Return the plain statement of writing a reward for an environment.
 
     Args:
@@ -112,6 +117,7 @@ def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str) -
         doc: The environment's own text, in which Gymnasium's headings are found.
         env: The environment.
         judged: By what a policy is judged, in words.
+        about: Text in place of the task that is taken from ``doc``.
     """
     sections = sections_of(doc)
     ends = _ending({"Episode End": sections.get("Episode End", "")})  # its text on rewards is the solution
@@ -125,8 +131,22 @@ def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str) -
         done = f"an array of {int(np.prod(space.shape or ()))} numbers"
     seen = [_observation(env.observation_space, sections.get("Observation Space", ""))]
     seen.append(f"action is what the policy did in the step: {done}.")
-    told = [_about(name, sections), ends, task]
+    told = [about.strip(), task] if about.strip() else [_about(name, sections), ends, task]
     return plain_reward("\n\n".join(filter(None, told)), "\n".join(seen), ("observation", "action"))
+
+
+def text_of(env: gym.Env[Any, Any]) -> str:
+    """Return an environment's own text, with Gymnasium's headings.
+
+    Of a docstring without headings, what stands before its arguments is the description.
+    """
+    kind = type(env.unwrapped)
+    doc = inspect.getdoc(kind) or ""
+    if sections_of(doc):
+        return doc
+    own = inspect.cleandoc(kind.__doc__ or "")  # not an inherited one, which is about environments in general
+    description = _ARGUMENTS.split(own)[0].strip()
+    return f"## Description\n{description}" if description else ""
 
 
 def sections_of(doc: str) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -11,7 +10,7 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import flaw
 from hunch.envs.design.limit import limit_of, limited
-from hunch.envs.design.plain import plain_policy, sections_of
+from hunch.envs.design.plain import plain_policy, sections_of, text_of
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
@@ -70,7 +69,7 @@ class PolicyCode(DesignProblem):
             function="act",
             parameters=("observation", "memory"),
             start=_start(env) if isinstance(env.action_space, gym.spaces.Discrete) else IMPORTS + _start(env),
-            plain=plain_policy(base, inspect.getdoc(type(env.unwrapped)) or "", env, about),
+            plain=plain_policy(base, text_of(env), env, about),
             target=np.inf if threshold is None else threshold,
             trials=trials,
             render_mode=render_mode,
@@ -226,7 +225,7 @@ def _interface(env: gym.Env[Any, Any]) -> str:
         f"Interface:\n- observation: {env.observation_space}, as numpy array or int.",
         "- memory: what act returned as memory one step before; None at the beginning of an episode.",
         f"- Returns (action, memory): action is of {env.action_space}, memory any plain value.",
-        described(inspect.getdoc(type(env.unwrapped)) or ""),
+        described(text_of(env)),
         f"```python\n{IMPORTS}{_start(env)}```",
     ]
     return "\n\n".join(line for line in lines if line)
