@@ -27,6 +27,7 @@ from hunch.roles.writer.programs import Attempt, ModelWriter, Mutator
 from hunch.roles.writer.search import BestOfN, Greedy, HillClimbing, Islands, Refinement
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
+from hunch.runs.progress import note
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::RuntimeWarning")
 ALL = (FunSearch, CodePolicy, Eureka, GIFMCTS)
@@ -136,6 +137,24 @@ def test_the_best_program_scores_itself(tmp_path):
     assert said.startswith(f"fitness {top:g} in hunch/Heuristic-BinPacking-v0")
     assert "bins used" in said
     assert "carried out" not in said
+
+
+def test_a_run_ends_with_the_fitness_of_its_best_program(tmp_path, capsys):
+    out = tmp_path / "run"
+    bins = "--env hunch/Heuristic-BinPacking-v0 --env.items 10 --env.instances 2"
+    main(f"run funsearch {bins} --lm scripted:mutator --steps 4 --out {out}".split())
+    top = max(line["fitness"] or -9.0 for line in read_lines(out / "programs.jsonl"))
+    assert f"Best program: {out / 'best.py'}, fitness {top:.6g}." in capsys.readouterr().out
+    failing = "--lm scripted:writer?malformed=1 --env hunch/RewardDesign-Gymnasium-v0 --retries 0"
+    main(f"run eureka {failing} --steps 2 --out {tmp_path / 'failed'}".split())
+    assert "No program ran; " in capsys.readouterr().out
+
+
+def test_the_progress_of_a_search_shows_the_best_fitness():
+    line = {"success": 0.0, "usage": {"calls": 4}}
+    assert note([line]) == "success 0.00, 4 calls"
+    assert note([{**line, "failed_programs": 0.5, "best": -9.14}]) == "best -9.14, success 0.00, 4 calls"
+    assert note([{**line, "failed_programs": 1.0}]) == "no program ran, success 0.00, 4 calls"
 
 
 class Always:

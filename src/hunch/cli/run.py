@@ -67,3 +67,8 @@ def run(arguments: Sequence[str]) -> None:
         done = f"stopped after {result.steps:,} of {config.steps:,} steps"
         raise KeyboardInterrupt(f"{done}, saved in {out}; the same command continues the run.")
     print(f"Kept in {out}.")
+    best = next((out / name for name in ("best.py", "best.txt") if (out / name).is_file()), None)
+    if best is not None:
+        print(f"Best program: {best}, fitness {result.best:.6g}.")
+    elif (out / "programs.jsonl").is_file():
+        print(f"No program ran; {out / 'programs.jsonl'} says of each why.")

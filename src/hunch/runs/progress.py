@@ -104,10 +104,17 @@ class RunProgress(Bars):
 
 
 def note(lines: Sequence[dict[str, Any]]) -> str:
-    """Return the mean running success rate, the model calls and their cost, as a text."""
+    """Return the mean running success rate, the model calls and their cost, as a text.
+
+    In a search for programs the fitness of the best program so far stands first: the mean over the lines.
+    """
     if not lines:
         return "loading models, first steps"
     successes = [line["success"] for line in lines if "success" in line]
     success = f"success {sum(successes) / len(successes):.2f}" if successes else "no episode ended"
     calls, cost = (sum(line["usage"].get(name, 0) for line in lines) for name in ("calls", "cost"))
+    if any("failed_programs" in line for line in lines):
+        fitness = [line["best"] for line in lines if "best" in line]
+        best = f"best {sum(fitness) / len(fitness):.4g}" if fitness else "no program ran"
+        success = f"{best}, {success}"
     return f"{success}, {int(calls):,} calls" + (f", cost {cost:.4f}" if cost else "")
