@@ -179,7 +179,7 @@ def test_commands_have_the_options_that_there_are(page):
             continue
         named = [w for w in takewhile(lambda w: not w.startswith("-"), words) if re.fullmatch(r"[\w-]+", w)]
         cls = RunOptions if command == "run" else CompareOptions
-        known = {option.flag for listed in common(cls).values() for option in listed} | {"reader"}
+        known = {option.flag for listed in common(cls).values() for option in listed} | {"reader", "module"}
         for method in map(find, named):
             own = {option.flag for option in options(method.config_class)}
             known |= own | {f"{method.name}.{flag}" for flag in own}
