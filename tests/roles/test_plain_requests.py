@@ -113,6 +113,28 @@ def test_a_docstring_without_headings_and_the_users_own_words_say_what_the_task_
         assert "pier 8" not in own
 
 
+class Table(gym.Env[np.ndarray, np.ndarray]):
+    observation_space = gym.spaces.Box(-1.0, 1.0, (2, 3))
+    action_space = gym.spaces.Box(-1.0, 1.0, (2, 3))
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[np.ndarray, dict[str, int]]:
+        return np.zeros((2, 3), np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, int]]:
+        return action, float(action[1, 0]), True, False, {}
+
+
+def test_the_list_that_is_asked_for_is_an_action_in_a_table_too() -> None:
+    gym.register("tests/Table-v0", Table)
+    env = PolicyCode(base="tests/Table-v0", episodes=1)
+    assert "It returns a list of 6 numbers" in plain_prompt(env.problem, (), "")
+    env.reset(seed=0)
+    assert env.step("def act(observation):\n    return [0, 0, 0, 0.5, 0, 0]\n")[1] == 0.5
+    env.reset(seed=0)
+    env.step("def act(observation):\n    return [0.5, 0.5]\n")
+    assert "is no array of shape (2, 3)" in str(env.trial)
+
+
 TOGETHER = "def reward(observation, action, next_observation):\n    return {}, {{}}\n"
 ALONE = "def reward(observation, action):\n    return {}\n"
 

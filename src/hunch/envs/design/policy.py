@@ -183,8 +183,8 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
     assert isinstance(space, gym.spaces.Box)
     numbers = isinstance(action, (int, float, list, tuple, np.ndarray))
     row = np.atleast_1d(np.asarray(action)) if numbers else None
-    if row is not None and space.shape == () and row.shape == (1,):
-        row = row.reshape(())
+    if row is not None and row.shape == (int(np.prod(space.shape)),):  # a plain request asks for a list
+        row = row.reshape(space.shape)
     if row is None or row.dtype.kind not in "iufb" or row.shape != space.shape:
         raise ValueError(f"the action {_named(action)} no array of shape {space.shape}")
     return np.clip(row, space.low, space.high).astype(space.dtype)
