@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hunch
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
 from hunch.envs.design import Trial, inner, limit
 from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
@@ -378,6 +378,38 @@ def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
         assert trial.fitness is None
         assert said in trial.error
     assert tried(env, "def act(o, memory):\n    return 1e300, {1: (memory,)}").error == ""
+
+
+class Broken(Spaces):
+    """An environment that fails."""
+
+    in_reset = False
+
+    def reset(self, *, seed=None, options=None):
+        if self.in_reset:
+            raise KeyError("pump")
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        raise KeyError("valve")
+
+
+class BrokenAtOnce(Broken):
+    """An environment that cannot even begin."""
+
+    in_reset = True
+
+
+def test_an_environment_that_fails_is_named_and_not_the_program():
+    act = "def act(observation):\n    return 0\n"
+    base = f"tests/Broken{len(gym.registry)}-v0"
+    gym.register(base, lambda: Broken(NUMBER, NUMBER), disable_env_checker=True)
+    trial = tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
+    assert trial.error == "RuntimeError: the environment raised KeyError: 'valve'"
+    base = f"tests/Broken{len(gym.registry)}-v0"
+    gym.register(base, lambda: BrokenAtOnce(NUMBER, NUMBER), disable_env_checker=True)
+    with pytest.raises(HunchError, match=r"The environment raised KeyError in reset\(\): 'pump'"):
+        tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
 
 
 class Endless(Spaces):

@@ -135,7 +135,10 @@ class _Game:
 
     def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
         self.env = env
-        observation, _ = env.reset(seed=seed)
+        try:
+            observation, _ = env.reset(seed=seed)
+        except Exception as error:
+            raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
         self.observation = _plain(observation)
         self.memory: Any = None
         self.total, self.steps, self.over = 0.0, 0, False
@@ -143,12 +146,20 @@ class _Game:
         self.lines: list[str] = []
 
     def step(self, answer: Any) -> None:
-        """Take the action in a program's answer, if it is valid."""
+        """Take the action in a program's answer, if it is valid.
+
+        Raises:
+            ValueError: if it is not.
+            RuntimeError: if the environment fails, so that no writer looks for the error in its program.
+        """
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ValueError("act must return (action, memory)")
         action, self.memory = answer
         before, taken = self.observation, _action(action, self.env.action_space)
-        observation, reward, terminated, truncated, _ = self.env.step(taken)
+        try:
+            observation, reward, terminated, truncated, _ = self.env.step(taken)
+        except Exception as error:
+            raise RuntimeError(f"the environment raised {type(error).__name__}: {error}") from error
         self.observation = _plain(observation)
         self.total += float(reward)
         self.steps += 1
