@@ -71,7 +71,7 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
     def by_rule(name: str) -> Arm:
         spec, temperature = ENCODERS[name]
         method = EVEN if temperature == math.inf else find("eureka")
-        options = EurekaConfig(population=BATCH, feedback="fresh", give_up=0)
+        options = EurekaConfig(population=BATCH, feedback="fresh", retries=0, give_up=0)
         return arm(f"{BEST_OF_N}, {name}", method, world, spec, programs, options, BATCH)
 
     return (

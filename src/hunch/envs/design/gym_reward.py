@@ -84,7 +84,10 @@ class GymRewardDesign(DesignProblem):
             interface=_interface(env),
             function="reward",
             parameters=STEP,
-            plain=plain_gym_reward(base, text_of(env), env, METRICS[metric], about),
+            # Small models copy "the environment's own reward" where they read it, so the return is not named.
+            plain=plain_gym_reward(
+                base, text_of(env), env, "its success rate" if metric == "success" else "", about
+            ),
             target=target if target is not None else threshold if threshold is not None else math.inf,
             trials=trials,
             render_mode=render_mode,

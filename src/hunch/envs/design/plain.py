@@ -20,6 +20,8 @@ SENTENCES: Final = 3
 """Sentences of the environment's description that say what the task is (ours)."""
 SENTENCES_OF_RULES: Final = 3
 """Sentences on rewards, and on the end of an episode (ours)."""
+SENTENCES_OF_ENDS: Final = 6
+"""Sentences on the end of an episode in the request for a reward, which has none on rewards (ours)."""
 _SECTION: Final = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _ARGUMENTS: Final = re.compile(
     r"^(?:Args|Arguments|Attributes|Parameters|Example|Examples) *:? *$", re.MULTILINE
@@ -116,23 +118,32 @@ def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str, a
         name: Id of the environment.
         doc: The environment's own text, in which Gymnasium's headings are found.
         env: The environment.
-        judged: By what a policy is judged, in words.
+        judged: By what a policy is judged, in words; empty if that is how well it does the task.
         about: Text in place of the task that is taken from ``doc``.
     """
     sections = sections_of(doc)
-    ends = _ending({"Episode End": sections.get("Episode End", "")})  # its text on rewards is the solution
-    task = (
-        f"A policy is to learn this by a reward. It is judged by the {judged}, which the reward cannot read."
-    )
-    space = env.action_space
-    if isinstance(space, gym.spaces.Discrete):
-        done = f"one whole number ({_meanings(space, sections)})"
-    else:
-        done = f"an array of {int(np.prod(space.shape or ()))} numbers"
+    description = about.strip()
+    if not description:
+        # Without its text on rewards, which is the solution.
+        ends = _brief(sections.get("Episode End", ""), SENTENCES_OF_ENDS)
+        description = "\n\n".join(filter(None, [_about(name, sections), ends and f"Episode End: {ends}"]))
+    task = f"A policy is to learn this by a reward{judged and f', and is judged by {judged}'}."
     seen = [_observation(env.observation_space, sections.get("Observation Space", ""))]
-    seen.append(f"action is what the policy did in the step: {done}.")
-    told = [about.strip(), task] if about.strip() else [_about(name, sections), ends, task]
-    return plain_reward("\n\n".join(filter(None, told)), "\n".join(seen), ("observation", "action"))
+    seen.append(f"action is what the policy did in the step: {_done(env.action_space, sections)}.")
+    parameters = ("observation", "action")
+    return plain_reward("\n\n".join([description, task]), "\n".join(seen), parameters)
+
+
+def _done(space: gym.Space[Any], sections: Mapping[str, str]) -> str:
+    """Return in words what a reward gets as the action."""
+    if isinstance(space, gym.spaces.Discrete):
+        return f"one whole number ({_meanings(space, sections)})"
+    shape = space.shape or ()
+    words = {0: "a number", 1: f"an array of {shape[0]} numbers" if shape else ""}
+    what = "an array of one number" if shape == (1,) else words.get(len(shape), f"an array of shape {shape}")
+    if not isinstance(space, gym.spaces.Box) or not space.is_bounded():
+        return what
+    return f"{what}, from {float(np.min(space.low)):.3g} to {float(np.max(space.high)):.3g}"
 
 
 def text_of(env: gym.Env[Any, Any]) -> str:
@@ -188,14 +199,18 @@ def _ending(sections: Mapping[str, str]) -> str:
     """Return when an episode ends and what is rewarded, where the text says so briefly."""
     parts = []
     for name in ("Rewards", "Episode End"):
-        text = " ".join(_LINK.sub(r"\1", _POWER.sub(r"^\1", sections.get(name, ""))).split())
-        sentences = re.split(r"(?<=[.!?])\s+", text)
-        brief = " ".join(sentences[:SENTENCES_OF_RULES])
+        brief = _brief(sections.get(name, ""), SENTENCES_OF_RULES)
         while _DANGLING.search(brief):  # the number of an item that did not fit
             brief = _DANGLING.sub("", brief)
         if brief:
             parts.append(f"{name}: {brief}")
     return "\n".join(parts)
+
+
+def _brief(text: str, most: int) -> str:
+    """Return the first sentences of a text, without links and powers in HTML."""
+    plain = " ".join(_LINK.sub(r"\1", _POWER.sub(r"^\1", text)).split())
+    return " ".join(re.split(r"(?<=[.!?])\s+", plain)[:most])
 
 
 def _meanings(space: gym.spaces.Discrete, sections: Mapping[str, str]) -> str:
