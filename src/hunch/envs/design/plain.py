@@ -127,7 +127,8 @@ def plain_gym_reward(name: str, doc: str, env: gym.Env[Any, Any], judged: str, a
         # Without its text on rewards, which is the solution.
         ends = _brief(sections.get("Episode End", ""), SENTENCES_OF_ENDS)
         description = "\n\n".join(filter(None, [_about(name, sections), ends and f"Episode End: {ends}"]))
-    task = f"A policy is to learn this by a reward{judged and f', and is judged by {judged}'}."
+    by_what = f", and is judged by {judged}" if judged else ""
+    task = f"A policy is to learn this by a reward{by_what}."
     seen = [_observation(env.observation_space, sections.get("Observation Space", ""))]
     seen.append(f"action is what the policy did in the step: {_done(env.action_space, sections)}.")
     parameters = ("observation", "action")
@@ -139,8 +140,14 @@ def _done(space: gym.Space[Any], sections: Mapping[str, str]) -> str:
     if isinstance(space, gym.spaces.Discrete):
         return f"one whole number ({_meanings(space, sections)})"
     shape = space.shape or ()
-    words = {0: "a number", 1: f"an array of {shape[0]} numbers" if shape else ""}
-    what = "an array of one number" if shape == (1,) else words.get(len(shape), f"an array of shape {shape}")
+    if not shape:
+        what = "a number"
+    elif shape == (1,):
+        what = "an array of one number"
+    elif len(shape) == 1:
+        what = f"an array of {shape[0]} numbers"
+    else:
+        what = f"an array of shape {shape}"
     if not isinstance(space, gym.spaces.Box) or not space.is_bounded():
         return what
     return f"{what}, from {float(np.min(space.low)):.3g} to {float(np.max(space.high)):.3g}"
