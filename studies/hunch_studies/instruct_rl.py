@@ -21,7 +21,7 @@ from hunch.extras import library
 from hunch.lm import load
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.rl.episodes import evaluate
-from hunch.rl.statistics import over_episodes, over_seeds
+from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.prior.base import DistributionPrior, UniformPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
@@ -180,21 +180,52 @@ def encoders(lms: Sequence[str]) -> tuple[Line, ...]:
     )
 
 
-def real(lms: Sequence[str]) -> tuple[Line, ...]:
-    """Return no prior, and the user's models by the likelihood of each action, with and without instruction.
+DIGITS, WORDS = "Balls numbered in digits", "Balls numbered in words"
+FLOORS: Final = (0.01, 0.3)
+"""Shares of a prior that are spread evenly: that of the rules, and the one that encoders do better with."""
+BLANK: Final = ", blank prompt"
 
-    Of the ways in which a small model was asked, this is the one in which it read the instruction.
+
+def real(lms: Sequence[str]) -> tuple[Line, ...]:
+    """Return no prior, words, and the user's models with the instruction and with the blank prompt.
+
+    A model is asked by the likelihood of each action after the bare transcript: of the ways in which small
+    models were asked, this is the one in which they read the instruction.
     """
     unlisted = PriorConfig(way="likelihood-unlisted", normalise="sum")
-    return (
-        rules()[0],
-        *(
-            Line(f"{lm}{words}, floor {floor:g}", lm, unlisted, floor=floor, blank=blank)
-            for lm in lms
-            for floor in (0.01, 0.3)
-            for words, blank in (("", False), (", blank prompt", True))
-        ),
+    lines = [rules()[0]]
+    for floor in FLOORS:
+        lines.append(Line(f"words, floor {floor:g}", "words", NEAR, floor=floor))
+        for lm in lms:
+            lines.append(Line(f"{lm}, floor {floor:g}", lm, unlisted, floor=floor))
+            lines.append(Line(f"{lm}{BLANK}, floor {floor:g}", lm, unlisted, floor=floor, blank=True))
+    return tuple(lines)
+
+
+def compared(lms: Sequence[str], words: bool, steps: int, seeds: int, folder: Path) -> str:
+    """Return the table of the user's models, and their leads, paired by seed, in Markdown."""
+    lines = real(lms)
+    text = measured(lines, words, steps, seeds, folder)
+    by_label = dict(
+        zip((line.label for line in lines), _results(lines, words, steps, seeds, folder), strict=True)
     )
+
+    def lead(label: str, other: str, with_whom: str) -> str:
+        pairs = zip(by_label[label], by_label[other], strict=True)
+        return over_pairs([own[with_whom] - against[with_whom] for own, against in pairs]).short()
+
+    rows = []
+    for floor in FLOORS:
+        others = (lines[0].label, f"words, floor {floor:g}")
+        for lm in lms:
+            label = f"{lm}, floor {floor:g}"
+            for name, with_whom in (("an instructed speaker", "human"), ("the next seed", "stranger")):
+                leads = [
+                    lead(label, other, with_whom) for other in (*others, f"{lm}{BLANK}, floor {floor:g}")
+                ]
+                rows.append((label, name, *leads))
+    head = "arm | return with | ahead of no prior by | ahead of words by | ahead of the blank prompt by"
+    return f"{text}\n\n{table(head, rows)}"
 
 
 @cache
@@ -320,20 +351,26 @@ def tried(line: Line, words: bool, steps: int, seeds: int, folder: Path) -> list
 
 def measured(lines: Sequence[Line], words: bool, steps: int, seeds: int, folder: Path) -> str:
     """Return a table of the conventions and a picture of some, in Markdown."""
-    keys = [(line.label, steps, seeds) for line in lines]
-    by = {line.label: line for line in lines}
-    rows = kept(
-        folder / "players.jsonl",
-        keys,
-        lambda label, *_: {"players": tried(by[label], words, steps, seeds, folder)},
-    )
-    found = {line: row["players"] for line, row in zip(lines, rows, strict=True)}
+    found = dict(zip(lines, _results(lines, words, steps, seeds, folder), strict=True))
     shown = {line.label: found[line][0]["choices"] for line in lines if line.label in PICTURED}
     picture = draw(shown, folder / "conventions.png") if len(shown) == len(PICTURED) else ""
     best = np.mean([len(deal) for deal in all_deals(5, 3)])
     head = "arm | evidence | convention | share of 30 situations | with itself | with an instructed speaker"
     told = [(line.label, _evidence(line), *_row(found[line])) for line in lines]
     return f"Best return: {best:.2f}.\n\n{table(f'{head} | with the next seed', told)}{picture}"
+
+
+def _results(
+    lines: Sequence[Line], words: bool, steps: int, seeds: int, folder: Path
+) -> list[list[dict[str, Any]]]:
+    """Return the results of :func:`tried` for each row; what is there is read."""
+    by_label = {line.label: line for line in lines}
+    rows = kept(
+        folder / "players.jsonl",
+        [(line.label, steps, seeds) for line in lines],
+        lambda label, *_: {"players": tried(by_label[label], words, steps, seeds, folder)},
+    )
+    return [row["players"] for row in rows]
 
 
 def _evidence(line: Line) -> str:
@@ -376,20 +413,24 @@ def draw(shown: Mapping[str, Choices], path: Path) -> str:
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     plans: dict[str, tuple[tuple[Line, ...], bool, int]] = {
-        "Balls numbered in digits": ((*rules(), *encoders(scale.lms)), False, STEPS),
-        "Balls numbered in words": ((rules()[0], *encoders(scale.lms)), True, STEPS),
+        DIGITS: ((*rules(), *encoders(scale.lms)), False, STEPS),
+        WORDS: ((rules()[0], *encoders(scale.lms)), True, STEPS),
         "With PPO": (with_ppo(), False, PPO_STEPS),
     }
-    if scale.lms:
-        plans |= {
-            "Real models, balls numbered in digits": (real(scale.lms), False, STEPS),
-            "Real models, balls numbered in words": (real(scale.lms), True, STEPS),
-        }
     long = tuple(replace(line, steps=LONG) for line in rules()[:3])
     return [
         *(
             Part(title, (), beside=partial(measured, lines, words, scale.steps(steps), scale.seeds))
             for title, (lines, words, steps) in plans.items()
+        ),
+        *(
+            Part(
+                f"Real models, {title.lower()}",
+                (),
+                beside=partial(compared, scale.lms, words, scale.steps(STEPS), scale.seeds),
+            )
+            for title, words in ((DIGITS, False), (WORDS, True))
+            if scale.lms
         ),
         Part(
             "50,000 games", (), beside=partial(measured, long, False, scale.steps(LONG), min(scale.seeds, 5))
