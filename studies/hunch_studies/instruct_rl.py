@@ -447,8 +447,8 @@ STUDIES = {
         "kinds of play. Adding the prior only at test time does not help (Hu and Sadigh, ICML 2023).",
         "Each player learns from its own steps, backwards from the end of the episode; the released code "
         "learns one value for both from a replay buffer. Training has 12,000 steps (about 1,800 games) "
-        "instead of 50,000 games, except in the last table. `scripted:partner` is a rule (L0). No language "
-        "model that writes or scores text was tried. Hanabi is left out. PPO has 24,000 steps in 32 "
+        "instead of 50,000 games, except in the last table. `scripted:partner` is a rule (L0). Real models, "
+        "which are named by --lm, have parts of their own. Hanabi is left out. PPO has 24,000 steps in 32 "
         "environments.",
         _parts,
         lm_for="instruct-q",
