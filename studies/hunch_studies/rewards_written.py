@@ -23,12 +23,15 @@ from hunch_contrib.program.song import SongConfig
 from hunch_contrib.program.text2reward import Text2RewardConfig
 from hunch_studies.programs_eureka import EVEN, PARTS
 from hunch_studies.programs_rewards import ENCODERS, GRADED, Row, arm, designed
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.programs_text2reward import by_hand
+from hunch_studies.study import Part, Scale, Study, kept
 
 MODEL: Final = "qwen-coder-1.5b"
 """The writer, unless others are named."""
 WORLDS: Final[Mapping[str, dict[str, Any]]] = {"Docking": GRADED, "Crane": PARTS}
 """The worlds, by the title of their part: those in which the sparse reward teaches nothing."""
+GIVEN: Final[Mapping[str, str]] = {"sparse": "for success alone", "dense": "written by hand"}
+"""Rewards of a world itself, floor and ceiling, and what they are."""
 PROGRAMS: Final = 16
 """Programs of a run, as many as Text2Reward and Song have in their own study."""
 BATCH: Final = 4
@@ -85,9 +88,15 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
     )
 
 
-def table(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Return the winners of each arm, trained again, and their leads over two of the arms, in Markdown."""
-    return page(designed(listed, seeds, folder))
+def table(listed: Sequence[Arm], world: Row, seeds: int, folder: Path) -> str:
+    """Return the tables of :func:`page`, with what two given rewards are worth, in Markdown."""
+    keys = [(kind, seed) for kind in GIVEN for seed in range(seeds)]
+    given = kept(folder / "given.jsonl", keys, partial(by_hand, world))
+    worth = [
+        f"{name} {over_seeds([row['again'] for row in given if row['key'][0] == kind]).short()}"
+        for kind, name in GIVEN.items()
+    ]
+    return f"Rewards that are given: {', '.join(worth)}.\n\n{page(designed(listed, seeds, folder))}"
 
 
 def page(found: Mapping[str, Sequence[Row]]) -> str:
@@ -151,7 +160,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         for name, world in WORLDS.items():
             listed = arms(world, model, programs)
             title = name if len(scale.lms) < 2 else f"{name}, {model}"
-            parts.append(Part(title, listed, beside=partial(table, listed, scale.seeds), apart=True))
+            parts.append(Part(title, listed, beside=partial(table, listed, world, scale.seeds), apart=True))
     return parts
 
 
