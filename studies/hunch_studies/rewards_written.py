@@ -20,7 +20,6 @@ from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.writer.programs import Feedback
 from hunch.runs.compare import Arm
 from hunch_contrib.program.song import SongConfig
-from hunch_contrib.program.text2reward import Text2RewardConfig
 from hunch_studies.programs_eureka import EVEN, PARTS
 from hunch_studies.programs_rewards import ENCODERS, GRADED, Row, arm, designed
 from hunch_studies.programs_text2reward import by_hand
@@ -52,7 +51,7 @@ OTHERS: Final[Mapping[str, str]] = {
 
 
 def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
-    """Return the three methods with the model, best of n with it, and best of n of the controls.
+    """Return the methods with the model, best of n with it, and best of n of the controls.
 
     Args:
         world: The options of the environment.
@@ -82,7 +81,7 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
         eureka(BLANK, "fresh", blank=True),
         eureka("Eureka", "own"),
         eureka("Eureka, shuffled feedback", "shuffled"),
-        by_model("Text2Reward", "text2reward", Text2RewardConfig(**asked), 1),
+        # A plain request shows one program, so Text2Reward asks as Song does, until Song has a good reward.
         by_model("Song", "song", SongConfig(**asked), 1),
         *map(by_rule, BY_RULE),
     )
@@ -173,7 +172,8 @@ STUDIES = {
         "(Xie et al., ICLR 2024).",
         "The request is the plain one, for a reward of one step without components. The worlds are ours, and "
         "a trial is one training by the cross-entropy method. Feedback consists of numbers, in Text2Reward "
-        "too, in place of a person's words. Eureka has four batches of four programs.",
+        "too, in place of a person's words, and with the plain request Text2Reward asks what Song asks. Eureka "
+        "has four batches of four programs.",
         _parts,
         lm_for="eureka",
         seeds=5,
