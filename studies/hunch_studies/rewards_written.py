@@ -171,9 +171,8 @@ STUDIES = {
         "manipulation tasks, 13 were learnt with generated rewards at least as well as with expert rewards "
         "(Xie et al., ICLR 2024).",
         "The request is the plain one, for a reward of one step without components. The worlds are ours, and "
-        "a trial is one training by the cross-entropy method. Feedback consists of numbers, in Text2Reward "
-        "too, in place of a person's words, and with the plain request Text2Reward asks what Song asks. Eureka "
-        "has four batches of four programs.",
+        "a trial is one training by the cross-entropy method. Feedback consists of numbers. Eureka has four "
+        "batches of four programs. With the plain request Text2Reward asks what Song asks, so it has no arm.",
         _parts,
         lm_for="eureka",
         seeds=5,
