@@ -189,8 +189,7 @@ BLANK: Final = ", blank prompt"
 def real(lms: Sequence[str]) -> tuple[Line, ...]:
     """Return no prior, words, and the user's models with the instruction and with the blank prompt.
 
-    A model is asked by the likelihood of each action after the bare transcript: of the ways in which small
-    models were asked, this is the one in which they read the instruction.
+    A model is asked by the likelihood of each action after the bare transcript, as in SayCan's paper.
     """
     unlisted = PriorConfig(way="likelihood-unlisted", normalise="sum")
     lines = [rules()[0]]

@@ -85,6 +85,7 @@ APART: Final[dict[str, str]] = {
     "Eureka's curriculum for the policy": _ABLATION,
     "Inner Monologue, asking a person": _ABLATION,
     "Inner Monologue with a small model that writes": _RECORDED,
+    "InstructRL with a small model that writes": _RECORDED,
     "DQN-Prior, number of proposals k": _ABLATION,
     "DQN-Prior, temperature alpha": _ABLATION,
     "DQN-Prior, cached answers": _ABLATION,
