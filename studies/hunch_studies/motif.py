@@ -231,8 +231,8 @@ def _fit(noise: float, seed: int) -> dict[str, float]:
     }
 
 
-JUDGED: Final[tuple[Way, ...]] = ("label", "likelihood", "structured")
-"""Ways in which a real model is asked for verdicts, of those that it has."""
+JUDGED: Final[tuple[Way, ...]] = ("label", "likelihood")
+"""Ways in which a real model is asked for verdicts, of those that it has: those that ask each pair once."""
 
 
 def verdict_table(models: Sequence[str], folder: Path) -> str:
