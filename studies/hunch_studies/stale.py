@@ -87,6 +87,7 @@ APART: Final[dict[str, str]] = {
     "Inner Monologue, asking a person": _ABLATION,
     "Inner Monologue with a small model that writes": _RECORDED,
     "InstructRL with a small model that writes": _RECORDED,
+    "Motif with small models that write": _RECORDED,
     "DQN-Prior, number of proposals k": _ABLATION,
     "DQN-Prior, temperature alpha": _ABLATION,
     "DQN-Prior, cached answers": _ABLATION,

@@ -1,11 +1,16 @@
 """Motif in DoorKey."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import hunch
 from hunch import lm, methods
 from hunch.core import HunchWarning
 from hunch.methods.reward.motif import PreferenceConfig
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(("steps", "said"), [(59, "no reward will be fitted"), (90, "nothing to compare")])
@@ -28,3 +33,14 @@ def test_the_contract_is_kept_through_the_fit(learner):
         **({"dqn": methods.DQNConfig(hidden=8, warmup=10, batch_size=8)} if learner == "dqn" else {}),
     )
     methods.check(agent, hunch.make("hunch/DoorKey-v0"), steps=48)
+
+
+@pytest.mark.filterwarnings("ignore:The judge replay")
+def test_a_model_that_gives_the_probability_of_letters_alone_can_judge(tmp_path):
+    answers = ROOT / "docs" / "assets" / "studies" / "motif.answers.jsonl.gz"
+    spec = f"replay:{answers}?model=qwen-coder-1.5b"
+    options = {"preference": PreferenceConfig(way="label", collect=60, pairs=50)}
+    hunch.train("motif", "hunch/DoorKey-v0", 100, lm=spec, out=tmp_path / "run", **options)
+    [record] = (json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines())
+    assert record["unread"] == 0
+    assert record["ties"] < 1
