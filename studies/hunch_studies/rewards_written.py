@@ -80,7 +80,7 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
         eureka(BEST_OF_N, "fresh"),
         eureka(BLANK, "fresh", blank=True),
         eureka("Eureka", "own"),
-        eureka("Eureka, shuffled feedback", "shuffled"),
+        eureka(SHUFFLED, "shuffled"),
         # A plain request shows one program, so Text2Reward asks as Song does, until Song has a good reward.
         by_model("Song", "song", SongConfig(**asked), 1),
         *map(by_rule, BY_RULE),
@@ -109,7 +109,7 @@ def page(found: Mapping[str, Sequence[Row]]) -> str:
         cells += [f"{sum(row[name] for row in rows) / programs:.0%}" for name in ("failed", "copies")]
         cells += _leads(label, found, lambda row: float(row["again"]))
         lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", FIRST, "", *_first_programs(found)])
+    return "\n".join([*lines, "", FIRST, "", *_first_programs(found), "", LATER, "", *_later_programs(found)])
 
 
 FIRST: Final = (
@@ -130,6 +130,32 @@ def _first_programs(found: Mapping[str, Sequence[Row]]) -> list[str]:
         cells = [str(len(values)), means.short(), shares.short()]
         cells += _leads(label, fresh, lambda row: float(np.mean(row["found"])))[1:]
         lines.append(f"| {OTHERS.get(label, label)} | {' | '.join(cells)} |")
+    return lines
+
+
+LATER: Final = (
+    f"Programs after the first {BATCH}, when a search has a parent to improve: mean fitness, where one that "
+    "failed counts as 0, and leads paired by seed."
+)
+SHUFFLED: Final = "Eureka, shuffled feedback"
+
+
+def _later_programs(found: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Return the table of programs that searches with the model wrote after their first batch."""
+    searches = [
+        label
+        for label in (BEST_OF_N, "Eureka", SHUFFLED, "Song")
+        if label in found and all(len(row["found"]) > BATCH for row in found[label])
+    ]
+    means = {label: [float(np.mean(row["found"][BATCH:])) for row in found[label]] for label in searches}
+    lines = _head(["programs of", "fitness", "ahead of best of n by", "ahead of shuffled feedback by"])
+    for label in searches:
+        cells = [over_seeds(means[label]).short()]
+        for other in (BEST_OF_N, SHUFFLED):
+            pairs = zip(means[label], means.get(other, ()), strict=False)
+            lead = over_pairs([one - against for one, against in pairs]) if other in means else None
+            cells.append("" if label == other or lead is None else lead.short())
+        lines.append(f"| {label} | {' | '.join(cells)} |")
     return lines
 
 
