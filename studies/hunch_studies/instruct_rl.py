@@ -19,6 +19,7 @@ from hunch.core import Agent, FloatArray, Player, State, Transition, World
 from hunch.envs import make
 from hunch.extras import library
 from hunch.lm import load
+from hunch.lm.ways import has_way
 from hunch.methods.policy.agent import PolicyAgent
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
@@ -203,8 +204,12 @@ def real(lms: Sequence[str]) -> tuple[Line, ...]:
 
 def compared(lms: Sequence[str], words: bool, steps: int, seeds: int, folder: Path) -> str:
     """Return the table of the user's models, and their leads, paired by seed, in Markdown."""
-    lines = real(lms)
+    able = [lm for lm in lms if has_way(_model(lm), "likelihood-unlisted")]
+    left_out = [lm for lm in lms if lm not in able]
+    lines = real(able)
     text = measured(lines, words, steps, seeds, folder)
+    if left_out:
+        text += f"\n\nWithout scores, and so left out: {', '.join(left_out)}."
     by_label = dict(
         zip((line.label for line in lines), _results(lines, words, steps, seeds, folder), strict=True)
     )
@@ -216,7 +221,7 @@ def compared(lms: Sequence[str], words: bool, steps: int, seeds: int, folder: Pa
     rows = []
     for floor in FLOORS:
         others = (lines[0].label, f"words, floor {floor:g}")
-        for lm in lms:
+        for lm in able:
             label = f"{lm}, floor {floor:g}"
             for name, with_whom in (("an instructed speaker", "human"), ("the next seed", "stranger")):
                 leads = [

@@ -93,7 +93,7 @@ def _winner(world: Row, run: Path) -> Row:
         "success": sum(trial.components.get("success", trial.fitness or 0.0) for trial in trials) / AGAIN,
         "found": [attempt.fitness or 0.0 for attempt in attempts],
         "failed": sum(attempt.fitness is None for attempt in attempts),
-        "copies": sum(attempt.copy_of is not None for attempt in attempts),
+        "copied": [attempt.copy_of is not None for attempt in attempts],
     }
 
 

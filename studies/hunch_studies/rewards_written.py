@@ -1,4 +1,4 @@
-"""Rewards written by a small real model: Eureka, Text2Reward and Song, with a model that writes.
+"""Rewards written by a small real model: Eureka and Song with a model that writes.
 
 hunch study rewards-written --lm qwen-coder-1.5b
 """
@@ -6,7 +6,7 @@ hunch study rewards-written --lm qwen-coder-1.5b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,7 @@ BY_RULE: Final = ("weighted words", "bag of words", "even draws")
 
 
 BLANK: Final = f"{BEST_OF_N}, blank prompt"
+SHUFFLED: Final = "Eureka, shuffled feedback"
 OTHERS: Final[Mapping[str, str]] = {
     BEST_OF_N: BEST_OF_N,
     BLANK: "the blank prompt",
@@ -51,7 +52,7 @@ OTHERS: Final[Mapping[str, str]] = {
 
 
 def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
-    """Return the methods with the model, best of n with it, and best of n of the controls.
+    """Return best of n with the model and with the blank prompt, the methods, and best of n of the controls.
 
     Args:
         world: The options of the environment.
@@ -87,7 +88,7 @@ def arms(world: Row, model: str, programs: int) -> tuple[Arm, ...]:
     )
 
 
-def table(listed: Sequence[Arm], world: Row, seeds: int, folder: Path) -> str:
+def table(world: Row, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the tables of :func:`page`, with what two given rewards are worth, in Markdown."""
     keys = [(kind, seed) for kind in GIVEN for seed in range(seeds)]
     given = kept(folder / "given.jsonl", keys, partial(by_hand, world))
@@ -98,84 +99,88 @@ def table(listed: Sequence[Arm], world: Row, seeds: int, folder: Path) -> str:
     return f"Rewards that are given: {', '.join(worth)}.\n\n{page(designed(listed, seeds, folder))}"
 
 
-def page(found: Mapping[str, Sequence[Row]]) -> str:
-    """Return a table of the winners of each arm, and one of first programs, in Markdown."""
-    leads = [f"ahead of {OTHERS.get(label, label)} by" for label in _others(found)]
-    columns = ["arm", "fitness when chosen", "trained again", "success then", "failed", "copies", *leads]
-    lines = _head(columns)
-    for label, rows in found.items():
-        programs = sum(len(row["found"]) for row in rows)
-        cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
-        cells += [f"{sum(row[name] for row in rows) / programs:.0%}" for name in ("failed", "copies")]
-        cells += _leads(label, found, lambda row: float(row["again"]))
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", FIRST, "", *_first_programs(found), "", LATER, "", *_later_programs(found)])
+def page(by_arm: Mapping[str, Sequence[Row]]) -> str:
+    """Return tables of winners, of first programs and of later ones, in Markdown.
 
-
-FIRST: Final = (
-    "First programs, which see no other program: mean fitness, where one that failed counts as 0, the share "
-    "with at least 0.5, and leads in the mean, paired by seed."
-)
-
-
-def _first_programs(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return the table of programs that were written without parents."""
-    fresh = {label: rows for label, rows in found.items() if label.startswith(BEST_OF_N)}
-    leads = [f"ahead of {OTHERS.get(label, label)} by" for label in _others(found)[1:]]
-    lines = _head(["written by", "programs", "fitness", "at least 0.5", *leads])
-    for label, rows in fresh.items():
-        values = [value for row in rows for value in row["found"]]
-        shares = over_seeds([float(np.mean([value >= 0.5 for value in row["found"]])) for row in rows])
-        means = over_seeds([float(np.mean(row["found"])) for row in rows])
-        cells = [str(len(values)), means.short(), shares.short()]
-        cells += _leads(label, fresh, lambda row: float(np.mean(row["found"])))[1:]
-        lines.append(f"| {OTHERS.get(label, label)} | {' | '.join(cells)} |")
-    return lines
-
-
-LATER: Final = (
-    f"Programs after the first {BATCH}, when a search has a parent to improve: mean fitness, where one that "
-    "failed counts as 0, and leads paired by seed."
-)
-SHUFFLED: Final = "Eureka, shuffled feedback"
-
-
-def _later_programs(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return the table of programs that searches with the model wrote after their first batch."""
-    searches = [
-        label
-        for label in (BEST_OF_N, "Eureka", SHUFFLED, "Song")
-        if label in found and all(len(row["found"]) > BATCH for row in found[label])
+    Args:
+        by_arm: The rows of :func:`~hunch_studies.programs_rewards.designed`, one a seed, by arm.
+    """
+    parts = [
+        _winners(by_arm),
+        "First programs, which see no other program: mean fitness, where one that failed counts as 0, the "
+        "share with at least 0.5, and leads in the mean, paired by seed.",
+        _first_programs(by_arm),
+        f"Programs after the first {BATCH}, when a search has a parent to improve, without copies: mean "
+        "fitness, where one that failed counts as 0, and leads paired by seed.",
+        _later_programs(by_arm),
     ]
-    means = {label: [float(np.mean(row["found"][BATCH:])) for row in found[label]] for label in searches}
-    lines = _head(["programs of", "fitness", "ahead of best of n by", "ahead of shuffled feedback by"])
-    for label in searches:
-        cells = [over_seeds(means[label]).short()]
-        for other in (BEST_OF_N, SHUFFLED):
-            pairs = zip(means[label], means.get(other, ()), strict=False)
-            lead = over_pairs([one - against for one, against in pairs]) if other in means else None
-            cells.append("" if label == other or lead is None else lead.short())
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
+    return "\n\n".join(parts)
 
 
-def _others(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return the arms over which leads are shown, of those that there are."""
-    return [label for label in OTHERS if label in found]
+def _winners(by_arm: Mapping[str, Sequence[Row]]) -> str:
+    """Return the winner of each arm, trained again, with leads over the controls that there are."""
+    others = [label for label in OTHERS if label in by_arm]
+    columns = ["arm", "fitness when chosen", "trained again", "success then", "failed", "copies"]
+    lines = [[*columns, *(f"ahead of {OTHERS[other]} by" for other in others)]]
+    again = {label: [float(row["again"]) for row in rows] for label, rows in by_arm.items()}
+    for label, rows in by_arm.items():
+        programs = sum(len(row["found"]) for row in rows)
+        failed = sum(row["failed"] for row in rows) / programs
+        copies = sum(sum(row["copied"]) for row in rows) / programs
+        cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
+        leads = [_lead(again, label, other) for other in others]
+        lines.append([label, *cells, f"{failed:.0%}", f"{copies:.0%}", *leads])
+    return _markdown(lines)
 
 
-def _leads(label: str, found: Mapping[str, Sequence[Row]], worth: Callable[[Row], float]) -> list[str]:
-    """Return the lead of an arm over each of the others, paired by seed; empty over itself."""
-    cells = []
-    for other in _others(found):
-        pairs = zip(found[label], found[other], strict=True)
-        lead = over_pairs([worth(row) - worth(against) for row, against in pairs])
-        cells.append("" if other == label else lead.short())
-    return cells
+def _first_programs(by_arm: Mapping[str, Sequence[Row]]) -> str:
+    """Return the table of programs that were written without parents."""
+    fresh = {label: rows for label, rows in by_arm.items() if label.startswith(BEST_OF_N)}
+    means = {label: [float(np.mean(row["found"])) for row in rows] for label, rows in fresh.items()}
+    others = [label for label in OTHERS if label in fresh and label != BEST_OF_N]
+    columns = ["written by", "programs", "fitness", "at least 0.5"]
+    lines = [[*columns, *(f"ahead of {OTHERS[other]} by" for other in others)]]
+    for label, rows in fresh.items():
+        good = [float(np.mean([fitness >= 0.5 for fitness in row["found"]])) for row in rows]
+        number = sum(len(row["found"]) for row in rows)
+        leads = [_lead(means, label, other) for other in others]
+        name = label.removeprefix(f"{BEST_OF_N}, ")
+        lines.append([name, str(number), over_seeds(means[label]).short(), over_seeds(good).short(), *leads])
+    return _markdown(lines)
 
 
-def _head(columns: Sequence[str]) -> list[str]:
-    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+def _later_programs(by_arm: Mapping[str, Sequence[Row]]) -> str:
+    """Return the table of programs that each search wrote after its first batch; copies are left out."""
+    means: dict[str, list[float]] = {}
+    for label in (BEST_OF_N, "Eureka", SHUFFLED, "Song"):
+        later = [_later(row) for row in by_arm.get(label, ())]
+        if later and all(later):
+            means[label] = [float(np.mean(fitness)) for fitness in later]
+    others = [label for label in (BEST_OF_N, SHUFFLED) if label in means]
+    lines = [["programs of", "fitness", *(f"ahead of {other} by" for other in others)]]
+    for label, values in means.items():
+        lines.append([label, over_seeds(values).short(), *(_lead(means, label, other) for other in others)])
+    return _markdown(lines)
+
+
+def _later(row: Row) -> list[float]:
+    """Return the fitness of the programs of a run after the first batch that are no copies."""
+    pairs = zip(row["found"][BATCH:], row["copied"][BATCH:], strict=True)
+    return [fitness for fitness, copied in pairs if not copied]
+
+
+def _lead(by_arm: Mapping[str, Sequence[float]], label: str, other: str) -> str:
+    """Return the lead of an arm over another on the seeds that both have; empty over itself."""
+    if label == other:
+        return ""
+    pairs = zip(by_arm[label], by_arm[other], strict=False)
+    return over_pairs([value - base for value, base in pairs]).short()
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; the first line is its head."""
+    rows = [f"| {' | '.join(line)} |" for line in lines]
+    return "\n".join([rows[0], "|---" * len(lines[0]) + "|", *rows[1:]])
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -185,7 +190,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         for name, world in WORLDS.items():
             listed = arms(world, model, programs)
             title = name if len(scale.lms) < 2 else f"{name}, {model}"
-            parts.append(Part(title, listed, beside=partial(table, listed, world, scale.seeds), apart=True))
+            parts.append(Part(title, listed, measure=partial(table, world), apart=True))
     return parts
 
 

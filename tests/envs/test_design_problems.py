@@ -405,11 +405,32 @@ def test_an_environment_that_fails_is_named_and_not_the_program():
     base = f"tests/Broken{len(gym.registry)}-v0"
     gym.register(base, lambda: Broken(NUMBER, NUMBER), disable_env_checker=True)
     trial = tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
-    assert trial.error == "RuntimeError: the environment raised KeyError: 'valve'"
+    assert trial.error == "the environment raised KeyError: 'valve'"
     base = f"tests/Broken{len(gym.registry)}-v0"
     gym.register(base, lambda: BrokenAtOnce(NUMBER, NUMBER), disable_env_checker=True)
     with pytest.raises(HunchError, match=r"The environment raised KeyError in reset\(\): 'pump'"):
         tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
+
+
+class Repaired(Spaces):
+    """An environment that fails until it is repaired."""
+
+    broken = True
+
+    def step(self, action):
+        if type(self).broken:
+            raise KeyError("valve")
+        return super().step(action)
+
+
+def test_a_failure_of_the_environment_is_not_stored(tmp_path):
+    act = "def act(observation):\n    return 0\n"
+    base = f"tests/Repaired{len(gym.registry)}-v0"
+    gym.register(base, lambda: Repaired(NUMBER, NUMBER), disable_env_checker=True, max_episode_steps=3)
+    options = {"base": base, "episodes": 1, "trials": str(tmp_path / "trials.sqlite")}
+    assert tried(hunch.make("hunch/PolicyCode-v0", **options), act).fitness is None
+    Repaired.broken = False
+    assert tried(hunch.make("hunch/PolicyCode-v0", **options), act).fitness is not None
 
 
 class Endless(Spaces):

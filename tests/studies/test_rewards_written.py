@@ -1,6 +1,5 @@
 """The study of rewards that a real model writes: its arms, and its tables."""
 
-from hunch_studies import rewards_written
 from hunch_studies.rewards_written import BEST_OF_N, BLANK, GRADED, OTHERS, SHUFFLED, arms, page
 
 
@@ -8,7 +7,7 @@ def row(again, found):
     """Return the row of a run whose winner is worth ``again`` on new seeds."""
     return {
         **{"fitness": max(found), "again": again, "success": again, "found": found},
-        **{"failed": found.count(0.0), "copies": 1},
+        **{"failed": found.count(0.0), "copied": [False] * (len(found) - 1) + [True]},
     }
 
 
@@ -45,7 +44,7 @@ def test_first_programs_are_those_of_arms_without_parents():
         BLANK: [row(0.1, [0.1, 0.1, 0.1])] * 2,
         "Song": [row(0.1, [0.1, 0.1, 0.1])] * 2,
     }
-    first = page(found).split(rewards_written.FIRST)[1].split(rewards_written.LATER)[0]
+    first = page(found).split("First programs")[1].split("Programs after")[0]
     assert "| best of n | 6 | 0.50" in first
     assert "0.67 [0.67" in first  # two of three have at least 0.5
     assert "0.40 [0.40" in first  # over the blank prompt, whose seeds have 0.10
@@ -54,11 +53,12 @@ def test_first_programs_are_those_of_arms_without_parents():
 
 def test_later_programs_are_those_after_the_first_batch():
     found = {
-        BEST_OF_N: [row(0.9, [0.9, 0.9, 0.9, 0.9, 0.1, 0.3])] * 2,
-        "Eureka": [row(0.9, [0.9, 0.9, 0.9, 0.9, 0.5, 0.7])] * 2,
-        SHUFFLED: [row(0.9, [0.9, 0.9, 0.9, 0.9, 0.4, 0.6])] * 2,
+        # The last one is a copy, and does not count.
+        BEST_OF_N: [row(0.9, [0.9, 0.9, 0.9, 0.9, 0.1, 0.3, 0.9])] * 2,
+        "Eureka": [row(0.9, [0.9, 0.9, 0.9, 0.9, 0.5, 0.7, 0.9])] * 2,
+        SHUFFLED: [row(0.9, [0.9, 0.9, 0.9, 0.9, 0.4, 0.6, 0.9])] * 2,
     }
-    later = page(found).split(rewards_written.LATER)[1]
+    later = page(found).split("Programs after")[1]
     assert "| best of n | 0.20" in later
     [line] = [line for line in later.splitlines() if line.startswith("| Eureka |")]
     assert "| 0.60 " in line

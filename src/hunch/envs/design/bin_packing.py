@@ -72,7 +72,7 @@ class BinPacking(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "ca15c57971c00bc4"
+    version = "imports-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(

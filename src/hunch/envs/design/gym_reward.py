@@ -52,7 +52,7 @@ class GymRewardDesign(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "56120d6f14aaefb8"
+    version = "one-step-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
     seeded = True
 

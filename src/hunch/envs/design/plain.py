@@ -150,7 +150,9 @@ def _done(space: gym.Space[Any], sections: Mapping[str, str]) -> str:
         what = f"an array of shape {shape}"
     if not isinstance(space, gym.spaces.Box) or not space.is_bounded():
         return what
-    return f"{what}, from {float(np.min(space.low)):.3g} to {float(np.max(space.high)):.3g}"
+    low, high = float(np.min(space.low)), float(np.max(space.high))
+    is_one_range = bool(np.all(space.low == low) and np.all(space.high == high))
+    return f"{what}, from {low:.3g} to {high:.3g}" if is_one_range else what
 
 
 def text_of(env: gym.Env[Any, Any]) -> str:

@@ -11,7 +11,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import flaw
 from hunch.envs.design.limit import limit_of, limited
 from hunch.envs.design.plain import plain_policy, sections_of, text_of
-from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
 
@@ -41,7 +41,7 @@ class PolicyCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "ends-1"
+    version = "ends-2"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(
@@ -150,7 +150,7 @@ class _Game:
 
         Raises:
             ValueError: if it is not.
-            RuntimeError: if the environment fails, so that no writer looks for the error in its program.
+            OutsideError: if the environment fails, so that no writer looks for the error in its program.
         """
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ValueError("act must return (action, memory)")
@@ -159,7 +159,7 @@ class _Game:
         try:
             observation, reward, terminated, truncated, _ = self.env.step(taken)
         except Exception as error:
-            raise RuntimeError(f"the environment raised {type(error).__name__}: {error}") from error
+            raise OutsideError(f"the environment raised {type(error).__name__}: {error}") from error
         self.observation = _plain(observation)
         self.total += float(reward)
         self.steps += 1

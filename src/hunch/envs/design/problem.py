@@ -120,6 +120,10 @@ class Trial:
     error: str = ""
 
 
+class OutsideError(Exception):
+    """A failure that is not the program's: its trial has failed, and is not stored."""
+
+
 class DesignProblem(TextEnv):
     """Write a program that solves a problem as well as possible.
 
@@ -257,6 +261,8 @@ class DesignProblem(TextEnv):
             return Trial(None, error=why), not isinstance(error, ProgramTimeout)
         except HunchError:  # not the program's fault
             raise
+        except OutsideError as error:
+            return Trial(None, error=printable(str(error))), False
         except (Exception, SystemExit, BaseExceptionGroup) as error:  # a program may raise anything
             return Trial(None, error=_described(error)), True
         return _trial(result), True

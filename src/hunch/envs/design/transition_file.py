@@ -55,7 +55,7 @@ class Transitions(DynamicsCode):
         UsageError: if there is no such file, or it holds anything else.
     """
 
-    version = "transitions-1"
+    version = "transitions-2"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(

@@ -149,7 +149,7 @@ class WorldModelCode(DynamicsCode):
             contradict each other.
     """
 
-    version = "8a53912808c1d28c"
+    version = "imports-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(

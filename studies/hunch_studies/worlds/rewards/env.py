@@ -46,8 +46,8 @@ class RewardDesign(DesignProblem):
         fitness: ``final``, or ``max`` for the highest metric during the training, as in Eureka.
         curriculum: Share of the generations in which episodes begin in easy states, before those of the task,
             as in Eureka's pen spinning; 0 for none. Only in worlds that know easy states: docking.
-        blank: Leave the task out of the plain request, and nothing else: the control that shows whether a
-            writer reads it.
+        blank: Leave the task out of what a writer reads, and nothing else: the control that shows whether it
+            reads the task.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -79,13 +79,14 @@ class RewardDesign(DesignProblem):
         if generations is not None:
             self.learner = replace(self.learner, generations=generations)
         names = tuple(self.world.variables)
+        task = BLANK if blank else _task(self.world, metric)
         super().__init__(
-            task=_task(self.world, metric),
+            task=f"{task} Write the reward from which a policy learns this.",
             interface=_interface(self.world),
             source=dedent(inspect.getsource(type(self.world).step)),
             function="reward",
             parameters=names,
-            plain=_plain(self.world, BLANK if blank else _judged(self.world, metric)),
+            plain=_plain(self.world, task),
             target=0.95,
             trials=trials,
             render_mode=render_mode,
@@ -124,17 +125,13 @@ class RewardDesign(DesignProblem):
 
 
 def _task(world: World, metric: str) -> str:
-    return f"{_judged(world, metric)} Write the reward from which a policy learns this."
-
-
-def _judged(world: World, metric: str) -> str:
     """Return the task, and how a policy is judged if that is not the same."""
-    told = (
+    judged = (
         f" A policy is judged by its degree of success: {world.degree_description}."
         if metric == "degree"
         else ""
     )
-    return f"{world.task}{told}"
+    return f"{world.task}{judged}"
 
 
 def _alone(world: World) -> tuple[str, ...]:
