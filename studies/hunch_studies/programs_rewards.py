@@ -94,6 +94,7 @@ def _winner(world: Row, run: Path) -> Row:
         "found": [attempt.fitness or 0.0 for attempt in attempts],
         "failed": sum(attempt.fitness is None for attempt in attempts),
         "copied": [attempt.copy_of is not None for attempt in attempts],
+        "program": top.program if top else "",
     }
 
 

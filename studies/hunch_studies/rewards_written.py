@@ -1,11 +1,13 @@
 """Rewards written by a small real model: Eureka and Song with a model that writes.
 
 hunch study rewards-written --lm qwen-coder-1.5b
+python -m hunch_studies.rewards_written docs/assets/studies/rewards-written.jsonl   # the recorded rows
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from hunch.methods.program.eureka import EurekaConfig
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.writer.programs import Feedback
 from hunch.runs.compare import Arm
+from hunch.runs.files import read_lines
 from hunch_contrib.program.song import SongConfig
 from hunch_studies.programs_eureka import EVEN, PARTS
 from hunch_studies.programs_rewards import ENCODERS, GRADED, Row, arm, designed
@@ -183,6 +186,14 @@ def _markdown(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join([rows[0], "|---" * len(lines[0]) + "|", *rows[1:]])
 
 
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rows, in Markdown; each has its ``world`` and what :func:`page` reads."""
+    by_world: dict[str, dict[str, list[Row]]] = {}
+    for row in read_lines(file):
+        by_world.setdefault(row["world"], {}).setdefault(row["key"][0], []).append(row)
+    return "\n\n".join(f"### {world}\n\n{page(by_arm)}" for world, by_arm in by_world.items())
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     programs = max(BATCH, round(PROGRAMS * scale.share))
     parts = []
@@ -209,3 +220,6 @@ STUDIES = {
         seeds=5,
     )
 }
+
+if __name__ == "__main__":
+    print(recorded(Path(sys.argv[1])))
