@@ -20,7 +20,7 @@ from hunch.core import Episode, World
 from hunch.envs import make
 from hunch.lm import load
 from hunch.lm.base import LanguageModel
-from hunch.lm.ways import Way, has_way, ways_of
+from hunch.lm.ways import Way, ways_of
 from hunch.methods.q_learning import QLearningConfig
 from hunch.methods.reward.count_bonus import CountBonusConfig
 from hunch.methods.reward.motif import MotifConfig, Pair, Preference, PreferenceConfig
@@ -96,8 +96,8 @@ def arms(steps: int, lms: Sequence[str] = (), **env_options: Any) -> tuple[Arm, 
 def judged_by(lms: Sequence[str], steps: int) -> tuple[Arm, ...]:
     """Return Motif with real models, asked by letters, beside the blank prompt, a rule and no knowledge.
 
-    By letters each pair of captions is one request. A model without letters writes its verdicts: they are
-    drawn, one for each of the 2,000 pairs.
+    By letters each pair of captions is one request. Written verdicts would be drawn, one for each of the
+    2,000 pairs, so a model without letters is refused.
     """
 
     def motif(label: str, lm: str, **asked: Any) -> Arm:
@@ -105,7 +105,7 @@ def judged_by(lms: Sequence[str], steps: int) -> tuple[Arm, ...]:
         return _arm(label, "motif", options, steps, lm)
 
     real = [
-        motif(f"Motif, {lm}{words}", lm, way="label" if has_way(load(lm), "label") else "auto", **goal)
+        motif(f"Motif, {lm}{words}", lm, way="label", **goal)
         for lm in lms
         for words, goal in (("", {}), (", blank prompt", {"goal": ""}))
     ]
