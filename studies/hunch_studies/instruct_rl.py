@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 import hunch
+from hunch.audition.prior import aimless
 from hunch.core import Agent, FloatArray, Player, State, Transition, World
 from hunch.envs import make
 from hunch.extras import library
@@ -114,7 +115,7 @@ class Uninstructed(DistributionPrior):
         self.prior = prior
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        return self.prior.probabilities([replace(state, task="") for state in states])
+        return self.prior.probabilities([aimless(state, manual="") for state in states])
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def compared(lms: Sequence[str], words: bool, steps: int, seeds: int, folder: Pa
 
     def lead(label: str, other: str, with_whom: str) -> str:
         pairs = zip(by_label[label], by_label[other], strict=True)
-        return over_pairs([own[with_whom] - against[with_whom] for own, against in pairs]).short()
+        return over_pairs([one[with_whom] - base[with_whom] for one, base in pairs]).short()
 
     rows = []
     for floor in FLOORS:

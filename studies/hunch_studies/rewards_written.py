@@ -23,6 +23,7 @@ from hunch.roles.writer.programs import Feedback
 from hunch.runs.compare import Arm
 from hunch.runs.files import read_lines
 from hunch_contrib.program.song import SongConfig
+from hunch_studies.planners import table as table_of
 from hunch_studies.programs_eureka import EVEN, PARTS
 from hunch_studies.programs_rewards import ENCODERS, GRADED, Row, arm, designed
 from hunch_studies.programs_text2reward import by_hand
@@ -124,7 +125,8 @@ def _winners(by_arm: Mapping[str, Sequence[Row]]) -> str:
     """Return the winner of each arm, trained again, with leads over the controls that there are."""
     others = [label for label in OTHERS if label in by_arm]
     columns = ["arm", "fitness when chosen", "trained again", "success then", "failed", "copies"]
-    lines = [[*columns, *(f"ahead of {OTHERS[other]} by" for other in others)]]
+    columns += [f"ahead of {OTHERS[other]} by" for other in others]
+    lines = []
     again = {label: [float(row["again"]) for row in rows] for label, rows in by_arm.items()}
     for label, rows in by_arm.items():
         programs = sum(len(row["found"]) for row in rows)
@@ -133,7 +135,7 @@ def _winners(by_arm: Mapping[str, Sequence[Row]]) -> str:
         cells = [over_seeds([row[name] for row in rows]).short() for name in ("fitness", "again", "success")]
         leads = [_lead(again, label, other) for other in others]
         lines.append([label, *cells, f"{failed:.0%}", f"{copies:.0%}", *leads])
-    return _markdown(lines)
+    return table_of(" | ".join(columns), lines)
 
 
 def _first_programs(by_arm: Mapping[str, Sequence[Row]]) -> str:
@@ -142,14 +144,15 @@ def _first_programs(by_arm: Mapping[str, Sequence[Row]]) -> str:
     means = {label: [float(np.mean(row["found"])) for row in rows] for label, rows in fresh.items()}
     others = [label for label in OTHERS if label in fresh and label != BEST_OF_N]
     columns = ["written by", "programs", "fitness", "at least 0.5"]
-    lines = [[*columns, *(f"ahead of {OTHERS[other]} by" for other in others)]]
+    columns += [f"ahead of {OTHERS[other]} by" for other in others]
+    lines = []
     for label, rows in fresh.items():
         good = [float(np.mean([fitness >= 0.5 for fitness in row["found"]])) for row in rows]
         number = sum(len(row["found"]) for row in rows)
         leads = [_lead(means, label, other) for other in others]
         name = label.removeprefix(f"{BEST_OF_N}, ")
         lines.append([name, str(number), over_seeds(means[label]).short(), over_seeds(good).short(), *leads])
-    return _markdown(lines)
+    return table_of(" | ".join(columns), lines)
 
 
 def _later_programs(by_arm: Mapping[str, Sequence[Row]]) -> str:
@@ -160,10 +163,11 @@ def _later_programs(by_arm: Mapping[str, Sequence[Row]]) -> str:
         if later and all(later):
             means[label] = [float(np.mean(fitness)) for fitness in later]
     others = [label for label in (BEST_OF_N, SHUFFLED) if label in means]
-    lines = [["programs of", "fitness", *(f"ahead of {other} by" for other in others)]]
+    columns = ["programs of", "fitness", *(f"ahead of {other} by" for other in others)]
+    lines = []
     for label, values in means.items():
         lines.append([label, over_seeds(values).short(), *(_lead(means, label, other) for other in others)])
-    return _markdown(lines)
+    return table_of(" | ".join(columns), lines)
 
 
 def _later(row: Row) -> list[float]:
@@ -178,12 +182,6 @@ def _lead(by_arm: Mapping[str, Sequence[float]], label: str, other: str) -> str:
         return ""
     pairs = zip(by_arm[label], by_arm[other], strict=False)
     return over_pairs([value - base for value, base in pairs]).short()
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; the first line is its head."""
-    rows = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([rows[0], "|---" * len(lines[0]) + "|", *rows[1:]])
 
 
 def recorded(file: Path) -> str:

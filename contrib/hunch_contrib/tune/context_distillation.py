@@ -147,8 +147,7 @@ class ContextDistillation(TextAgent):
         tokens = sum(len(text.tokens) for _, text in batch)
 
         def accumulate() -> float:
-            """Compute the gradients of the mean loss per token, `micro` texts at a time."""
-            self.learner.zero_grad()
+            """Add the gradients of the mean loss per token, `micro` texts at a time."""
             loss = 0.0
             for few in cut(batch, self.passes.micro):
                 states, texts = zip(*few, strict=True)
@@ -157,8 +156,7 @@ class ContextDistillation(TextAgent):
                 loss += float(partial_loss.detach())
             return loss
 
-        with fitting(self.passes.micro):
-            loss = self.passes.fitted(accumulate)
+        loss = self.passes.accumulated(self.learner.zero_grad, accumulate)
         if not np.isfinite(loss):
             raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
         remaining = max(0.0, 1 - self.updates / self.all_updates)

@@ -32,7 +32,7 @@ from hunch.methods.tune.agent import (
 )
 from hunch.methods.tune.grpo import METHOD as GRPO
 from hunch.ranges import LATER, PositiveFloat, PositiveInt
-from hunch.rl.policy import Passes, Step, cut, fitting
+from hunch.rl.policy import Passes, Step, cut
 
 if TYPE_CHECKING:
     from hunch.lm.training import Learner
@@ -128,7 +128,6 @@ class ReST(WritingAgent):
         tokens = sum(self.tokens(step) for step in batch)
 
         def accumulate() -> float:
-            self.learner.zero_grad()
             loss = 0.0
             for few in cut(batch, self.passes.micro):
                 states = [step.transition.state for step in few]
@@ -139,8 +138,7 @@ class ReST(WritingAgent):
                 loss += float(partial_loss.detach())
             return loss
 
-        with fitting(self.passes.micro):
-            return self.passes.fitted(accumulate)
+        return self.passes.accumulated(self.learner.zero_grad, accumulate)
 
     def tokens(self, step: Step) -> int:
         """Return the number of tokens of a text; a choice from a list counts as one."""

@@ -233,6 +233,25 @@ class Passes:
             )
         return computed
 
+    def accumulated(self, zero_grad: Callable[[], None], accumulate: Callable[[], Computed]) -> Computed:
+        """Return what ``accumulate`` returns, with the gradients that it adds, and no others.
+
+        Args:
+            zero_grad: Sets the gradients to zero.
+            accumulate: Adds gradients in passes of at most ``micro``. Where memory runs out, it is called
+                again with half as many, so it draws nothing.
+
+        Raises:
+            HunchError: if memory runs out for one step or text.
+        """
+
+        def from_zero() -> Computed:
+            zero_grad()
+            return accumulate()
+
+        with fitting(self.micro):
+            return self.fitted(from_zero)
+
     def _halve(self) -> None:
         import torch
 

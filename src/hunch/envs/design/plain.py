@@ -161,11 +161,12 @@ def text_of(env: gym.Env[Any, Any]) -> str:
     Of a docstring without headings, what stands before its arguments is the description.
     """
     kind = type(env.unwrapped)
-    doc = inspect.getdoc(kind) or ""
-    if sections_of(doc):
-        return doc
-    own = inspect.cleandoc(kind.__doc__ or "")  # not an inherited one, which is about environments in general
-    description = _ARGUMENTS.split(own)[0].strip()
+    text = inspect.getdoc(kind) or ""
+    if sections_of(text):
+        return text
+    # A class without a docstring inherits one about environments in general, which says nothing here.
+    docstring = inspect.cleandoc(kind.__doc__ or "")
+    description = _ARGUMENTS.split(docstring)[0].strip()
     return f"## Description\n{description}" if description else ""
 
 

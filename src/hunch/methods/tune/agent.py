@@ -31,7 +31,7 @@ from hunch.lm import trainable
 from hunch.methods.policy.kept import plain_streams, streams_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy import Decision, Step, cut, fitting, taken
+from hunch.rl.policy import Decision, Step, cut, taken
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
 from hunch.roles.prior.language import WORDING
@@ -438,13 +438,9 @@ class WritingAgent(TextAgent):
         Raises:
             HunchError: if a gradient is not finite, or memory runs out for one text.
         """
-
-        def accumulate() -> float:
-            learner.zero_grad()
-            return self.add_likelihood(prompts, texts)
-
-        with fitting(self.learner.micro):
-            loss: float = self.learner.passes.fitted(accumulate)
+        loss: float = self.learner.passes.accumulated(
+            learner.zero_grad, lambda: self.add_likelihood(prompts, texts)
+        )
         learner.step(rate)
         return loss
 

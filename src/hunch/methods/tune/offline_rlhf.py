@@ -165,11 +165,11 @@ class OfflineRLHF(RecordedAgent):
         if self.config.loss == "dpo":
             drawn = self.rng.integers(len(self.pairs), size=self.config.batch_size)
             pairs = [self.pairs[i] for i in drawn]
-            metrics = self.accumulated(lambda: self.dpo(pairs))
+            metrics = self.passes.accumulated(self.learner.zero_grad, lambda: self.dpo(pairs))
         else:
             rows = self.draw()  # batch_size
             loss = self.kto if self.config.loss == "kto" else self.likelihood
-            metrics = {"loss": self.accumulated(lambda: loss(rows))}
+            metrics = {"loss": self.passes.accumulated(self.learner.zero_grad, lambda: loss(rows))}
         self.step(metrics["loss"])
         return metrics
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +13,7 @@ from hunch.envs.prompts import state_of
 from hunch.lm.speech import text_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.policy import Computed, Decision, Evaluated, Passes, fitting
+from hunch.rl.policy import Decision, Evaluated, Passes
 from hunch.roles.policy.settings import Start
 
 
@@ -67,7 +67,7 @@ class RecordedAgent(TextAgent):
     """An agent with tokenised examples to learn from, and Adam with a learning rate that falls to 0.
 
     A subclass makes its update in ``learn``, once per step of the loop: it draws its examples, lets
-    :meth:`accumulated` call what accumulates the gradients of its loss, and calls :meth:`step`.
+    ``passes`` accumulate the gradients of its loss, and calls :meth:`step`.
     """
 
     config_class: ClassVar[type[Any]] = RecordedConfig
@@ -117,22 +117,6 @@ class RecordedAgent(TextAgent):
         states = [self.examples[i].state for i in rows]
         decisions = [self.decisions[i] for i in rows]
         return self.policy.evaluate(states, decisions, part="policy")
-
-    def accumulated(self, accumulate: Callable[[], Computed]) -> Computed:
-        """Return what ``accumulate`` returns, which adds gradients in passes of at most ``passes.micro``.
-
-        Where memory runs out, it is called again with half as many. So it draws nothing.
-
-        Raises:
-            HunchError: if memory runs out for one text or pair.
-        """
-
-        def from_zero() -> Computed:
-            self.learner.zero_grad()
-            return accumulate()
-
-        with fitting(self.passes.micro):
-            return self.passes.fitted(from_zero)
 
     def step(self, loss: float) -> None:
         """Make the gradient step of an update, whose learning rate falls linearly to 0 over the run.

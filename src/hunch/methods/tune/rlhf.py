@@ -152,8 +152,8 @@ class Policy(WritingAgent):
         known = examples(world)
         prompts = [self.policy.prompt(example.state) for example in known]
         texts = [example.text for example in known]
-        self.texts = list(zip(prompts, texts, strict=True))
-        pairs = zip(prompts, texts, strict=True)
+        pairs = list(zip(prompts, texts, strict=True))
+        self.texts = [*pairs]
         self.lm.take(part for prompt, text in pairs for part in (text_of(prompt), text))
         if self.config.ptx:
             self.learner.extra = self.likelihood_of_texts

@@ -94,7 +94,7 @@ class SFT(RecordedAgent):
         if not self.examples:
             return {}
         rows = self.draw()  # batch_size
-        loss = self.accumulated(lambda: self.negative_likelihood(rows))
+        loss = self.passes.accumulated(self.learner.zero_grad, lambda: self.negative_likelihood(rows))
         self.step(loss)
         return {"loss": loss}
 

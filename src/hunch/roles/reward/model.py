@@ -380,8 +380,7 @@ class Member:
             minibatches += list(cut(rng.permutation(len(rows)), BATCH))
 
         def accumulate(batch: IntArray) -> None:
-            """Compute the gradients of the loss of some pairs, a few pairs at once."""
-            learner.zero_grad()
+            """Add the gradients of the loss of some pairs, a few pairs at once."""
             pairs_at_once = max(1, self.passes.micro // 2)  # both texts of a pair share its prompt
             for few in cut(batch, pairs_at_once):
                 both = [place for row in rows[few] for place in (2 * row, 2 * row + 1)]  # of the texts
@@ -392,8 +391,7 @@ class Member:
                 (loss * share).backward()  # type: ignore[no-untyped-call]
 
         for number, batch in enumerate(minibatches):
-            with fitting(self.passes.micro):
-                self.passes.fitted(partial(accumulate, batch))
+            self.passes.accumulated(learner.zero_grad, partial(accumulate, batch))
             learner.step(config.reward_rate * (1 - number / len(minibatches)))
 
         if minibatches:  # the weights have moved
