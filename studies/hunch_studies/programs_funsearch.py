@@ -65,25 +65,6 @@ STREAMS = 4
 """Programs written from one prompt."""
 
 
-def arms(env: str, steps: int, model: str, **env_options: Any) -> tuple[Arm, ...]:
-    """Return the rules with one of the user's models, in the sandbox."""
-    return tuple(
-        Arm(
-            label,
-            RunConfig(
-                method="funsearch",
-                env=env,
-                lm=model,
-                steps=steps,
-                envs=STREAMS,
-                env_options=env_options,
-                options=FunSearchConfig(**options),
-            ),
-        )
-        for label, options in RULES.items()
-    )
-
-
 def programs_of(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
     """Return the attempts of all runs of a part, by the folder of the arm."""
     found: dict[str, list[list[dict[str, Any]]]] = {}
@@ -296,8 +277,6 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             beside=partial(explained, between, scale.seeds, fewer),
         ),
         Part("Online bin packing", packing, beside=partial(packed, packing, scale.seeds, steps)),
-        *(Part(f"{PACKING} with {lm}", arms(PACKING, steps, lm, **SIZE)) for lm in scale.lms),
-        *(Part(f"{CAP} with {lm}", arms(CAP, steps, lm, n=4)) for lm in scale.lms),
     ]
 
 
@@ -314,7 +293,6 @@ STUDIES = {
         "Islands are reset after a number of programs, not of hours. A cluster's score is the fitness, not "
         "the score on the last input.",
         _parts,
-        lm_for="funsearch",
         seeds=10,
     )
 }

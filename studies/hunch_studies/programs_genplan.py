@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.design.code import extract, flaw
-from hunch.sandbox import ProgramError, ProgramTimeout, Sandbox
+from hunch.sandbox import Sandbox
 from hunch_studies.planbench_chance import PLANNERS, walk
 from hunch_studies.study import Part, Scale, Study
-from hunch_studies.worlds.strips.pddl import Atom, Problem, read, read_domain, read_problem
+from hunch_studies.worlds.strips.pddl import read, read_domain, read_problem
+from hunch_studies.worlds.strips.plan_code import FUNCTION, PARAMETERS, planned
 from hunch_studies.worlds.strips.task import Task
 
 _CHAT = re.compile(r"pg3-(.+)_(\d+)_([^_]+)$")
@@ -84,7 +84,7 @@ def chats(folder: str | Path) -> list[Chat]:
         turns = {int(m[1]): file for file in path.iterdir() if (m := _TURN.fullmatch(file.name))}
         texts = [read(turns[turn]) for turn in sorted(turns) if turn >= FIRST]
         if named and texts:
-            programs = tuple(extract(text, "get_plan") for text in texts)
+            programs = tuple(extract(text, FUNCTION) for text in texts)
             found.append(Chat(named[1], int(named[2]), named[3], programs))
     if not found:
         raise UsageError(f"{folder} is not a clone of llm-genplan: {cache} holds no conversations.")
@@ -109,48 +109,12 @@ def _number(path: Path) -> tuple[int, str]:
 
 def run(box: Sandbox, program: str, tasks: Sequence[Task]) -> Run:
     """Run a program on problems until it exceeds the time limit on one; check its plans here."""
-    if wrong := flaw(program, "get_plan", ("objects", "init", "goal")):
+    if wrong := flaw(program, FUNCTION, PARAMETERS):
         return Run((False,) * len(tasks), (False,) * len(tasks), wrong)
-    solved, strict, errors, late = [], [], [], False
-    for task in tasks:
-        plan = None
-        if not late:
-            try:
-                with box.load(program, "get_plan") as get_plan:
-                    plan = _plan(get_plan(*_inputs(task.problem)))
-            except ProgramError as error:
-                errors.append(str(error))
-                late = isinstance(error, ProgramTimeout)
-        solved.append(plan is not None and task.verify([atom for atom, _ in plan]).valid)
-        strict.append(solved[-1] and plan is not None and all(marked for _, marked in plan))
-    return Run(tuple(solved), tuple(strict), errors[0] if errors else "")
-
-
-def _inputs(problem: Problem) -> tuple[Any, ...]:
-    """Return the objects (with types, if the domain has any), the initial state and the goal."""
-    typed = set(problem.domain.supertypes) - {"object"}
-    objects: set[Any] = {(name, types[0]) for name, types in problem.objects.items()}
-    return (
-        objects if typed else set(problem.objects),
-        {tuple(atom) for atom in problem.init},
-        {tuple(atom) for atom in problem.goal.positive},
-    )
-
-
-def _plan(found: Any) -> list[tuple[Atom, bool]] | None:
-    """Return a plan's actions, and whether each is a tuple or in parentheses; None if it is not a plan."""
-    if not isinstance(found, (list, tuple)):
-        return None
-    plan: list[tuple[Atom, bool]] = []
-    for action in found:
-        if isinstance(action, str):
-            marked = bool(re.fullmatch(r"\([^()]+\)", action.strip()))
-            plan.append((tuple(action.strip().strip("()").split()), marked))
-        elif isinstance(action, (tuple, list)) and action and all(isinstance(x, str) for x in action):
-            plan.append((tuple(action), True))
-        else:
-            return None
-    return plan
+    results = list(planned(box, program, tasks))
+    errors = [result.error for result in results if result.error]
+    solved, strict = zip(*((result.solved, result.strict) for result in results), strict=True)
+    return Run(solved, strict, errors[0] if errors else "")
 
 
 def executed_plans(folder: str | Path) -> Iterator[tuple[Chat, list[Run]]]:

@@ -22,6 +22,7 @@ from hunch.roles.writer.programs import Attempt, best
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_json
+from hunch_studies.planners import table as table_of
 from hunch_studies.programs_funsearch import attempts_of
 from hunch_studies.programs_policies import MUTATED
 from hunch_studies.study import Part, Scale, Study, runs_of
@@ -92,34 +93,56 @@ def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
 
 def table(bed: Bed, model: str, seeds: int, programs: int, folder: Path) -> str:
     """Return the results of the searches on a bed."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    tokens: dict[str, list[int]] = {}
-    for arm in arms(bed, model, programs):
-        runs = runs_of(arm, seeds, folder)
-        found[arm.label] = [result(bed, attempts_of(run)) for run in runs]
-        tokens[arm.label] = [_tokens(run) for run in runs]
+    found, tokens = results(bed, arms(bed, model, programs), seeds, folder)
     evolved = evolved_by_openevolve(bed, model, seeds, programs, folder / "openevolve.jsonl")
     if evolved is not None:
         found[OPENEVOLVE] = [result(bed, [Attempt.read(line) for line in run]) for run in evolved]
-
-    shown = [n for n in AFTER if n <= programs]
-    columns = ["arm", *(f"best of {n}" for n in shown), "winner, unseen", "failed", "copies", "tokens"]
-    lines = [f"| {' | '.join([*columns, 'ahead of best of n by'])} |", "|---" * (len(columns) + 1) + "|"]
-    for label, rows in found.items():
-        cells = [over_seeds([row["best"][n] for row in rows]).short() for n in shown]
-        cells.append(over_seeds([row["unseen"] for row in rows]).short())
-        cells += [f"{np.mean([row[share] for row in rows]):.0%}" for share in ("failed", "copies")]
-        cells.append(f"{np.mean(tokens[label]):,.0f}" if label in tokens else "")
-        pairs = zip(rows, found[BEST_OF_N], strict=True)
-        lead = over_pairs([row["unseen"] - other["unseen"] for row, other in pairs])
-        cells.append("" if label == BEST_OF_N else lead.short())
-        lines.append(f"| {label} | {' | '.join(cells)} |")
+    lines = [compared(found, tokens, {BEST_OF_N: BEST_OF_N}, [n for n in AFTER if n <= programs])]
     if evolved is None:
         lines += [
             "",
             "openevolve has no row: it needs `pip install openevolve`, and a model behind a server.",
         ]
     return "\n".join(lines)
+
+
+def results(
+    bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, list[int]]]:
+    """Return what the runs of each arm found, and the tokens that their writers read and wrote."""
+    runs = {arm.label: runs_of(arm, seeds, folder) for arm in listed}
+    found = {label: [result(bed, attempts_of(run)) for run in own] for label, own in runs.items()}
+    return found, {label: [_tokens(run) for run in own] for label, own in runs.items()}
+
+
+def compared(
+    found: Mapping[str, Sequence[Mapping[str, Any]]],
+    tokens: Mapping[str, Sequence[int]],
+    others: Mapping[str, str],
+    after: Sequence[int],
+) -> str:
+    """Return a table of searches, in Markdown, with the leads of their winners paired by seed.
+
+    Args:
+        found: What :func:`result` returns for each run, by arm.
+        tokens: Tokens of each run by arm, for arms with a model.
+        others: Arms over which leads are shown, and what they are called in the head of the table.
+        after: Numbers of programs after which the best is shown.
+    """
+    columns = ["arm", *(f"best of {n}" for n in after), "winner, unseen", "failed", "copies", "tokens"]
+    columns += [f"ahead of {name} by" for name in others.values()]
+    lines = []
+    for label, rows in found.items():
+        cells = [over_seeds([row["best"][n] for row in rows]).short() for n in after]
+        cells.append(over_seeds([row["unseen"] for row in rows]).short())
+        cells += [f"{np.mean([row[share] for row in rows]):.0%}" for share in ("failed", "copies")]
+        cells.append(f"{np.mean(tokens[label]):,.0f}" if label in tokens else "")
+        for other in others:
+            pairs = zip(rows, found.get(other, ()), strict=other in found)
+            leads = [row["unseen"] - base["unseen"] for row, base in pairs]
+            cells.append(over_pairs(leads).short() if leads and label != other else "")
+        lines.append([label, *cells])
+    return table_of(" | ".join(columns), lines)
 
 
 def _tokens(run: Path) -> int:

@@ -37,7 +37,7 @@ OF_STUDIES = (
     *("Compression", "Crafter", "CraftSkill", "DarkKeyToDoor", "DarkRoom", "DistractorChain", "DoorKey"),
     *("Ferry", "Game24", "GameCode", "Gripper", "Heuristic-CapSet", "HomeGrid", "KeyCorridor"),
     *("Logistics", "Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Overcooked-Salad"),
-    *("Overcooked-Tomato", "Pendulum", "PointMass", "Prompting", "Proof", "Recipes", "Repair"),
+    *("Overcooked-Tomato", "Pendulum", "PlanCode", "PointMass", "Prompting", "Proof", "Recipes", "Repair"),
     *("RewardDesign", "SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft"),
     *("TinyHanabi", "Tug"),
 )

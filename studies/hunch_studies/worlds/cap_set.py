@@ -15,10 +15,10 @@ KNOWN = {1: 2, 2: 4, 3: 9, 4: 20, 5: 45, 6: 112, 7: 236, 8: 512}
 """Sizes of the largest known cap sets; up to dimension 6 they are proven to be the largest."""
 LARGEST = 8
 
+ASK = "Write the function that gives a vector its priority."
 TASK = (
     "Find a large cap set: vectors of {{0, 1, 2}}^{n} of which no three add up to zero modulo 3. Vectors are "
-    "added greedily, the one of highest priority first, as long as the set stays a cap set. Write the "
-    "function that gives a vector its priority."
+    "added greedily, the one of highest priority first, as long as the set stays a cap set. " + ASK
 )
 START = '''import numpy as np
 
@@ -42,6 +42,7 @@ class CapSet(DesignProblem):
 
     Args:
         n: The dimension, from 1 to 8; the 3^n vectors are ranked in one call.
+        blank: Leave the task out of what a writer reads: the control that shows whether it reads the task.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -49,12 +50,14 @@ class CapSet(DesignProblem):
     version = "61b5959d3e483320"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
-    def __init__(self, *, n: int = 4, trials: str = "", render_mode: str | None = None) -> None:
+    def __init__(
+        self, *, n: int = 4, blank: bool = False, trials: str = "", render_mode: str | None = None
+    ) -> None:
         if not 1 <= n <= LARGEST:
             raise UsageError(f"The dimension of a cap set is from 1 to {LARGEST}, not {n}.")
         self.n = n
         super().__init__(
-            task=TASK.format(n=n),
+            task=ASK if blank else TASK.format(n=n),
             interface=INTERFACE,
             function="priority",
             parameters=("element", "n"),

@@ -16,12 +16,15 @@ from hunch.text_files import read_text
 Priorities: TypeAlias = Callable[[Sequence[tuple[float, FloatArray]]], Sequence[Any]]
 """Function that takes (item, room left in the bins that it fits into) of instances; returns priorities."""
 
+ASK = "Write the function that gives every bin a priority."
 TASK = (
     "Pack items into as few bins as possible. The items come one by one, and each has to be put into a bin "
     "that has room for it before the next is seen. Write the function that gives every such bin a priority: "
     "the item goes into the bin of highest priority."
 )
-BEST_FIT = '''def priority(item, bins):
+BEST_FIT = '''import numpy as np
+
+def priority(item, bins):
     """Best fit: the fullest bin that has room."""
     return -(bins - item)
 '''
@@ -32,8 +35,6 @@ the last one is a new, empty bin.
 - Returns a numpy array of shape (n,): the priority of each bin.
 
 ```python
-import numpy as np
-
 {BEST_FIT}```"""
 
 
@@ -68,6 +69,7 @@ class BinPacking(DesignProblem):
         instances: Number of instances. Default: 5 for ``train``, 20 for ``test``.
         items: Number of items per instance.
         data: File of instances in the format of the OR-library (``binpack3.txt``), which replaces drawn ones.
+        blank: Leave the task out of what a writer reads: the control that shows whether it reads the task.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -83,6 +85,7 @@ class BinPacking(DesignProblem):
         instances: int | None = None,
         items: int = 100,
         data: str = "",
+        blank: bool = False,
         trials: str = "",
         render_mode: str | None = None,
     ) -> None:
@@ -93,7 +96,7 @@ class BinPacking(DesignProblem):
             raise UsageError(f"instances and items must be at least 1, not {n} and {items}.")
         self.instances = read(data)[:instances] if data else drawn(kind, split, n, items)
         super().__init__(
-            task=TASK,
+            task=ASK if blank else TASK,
             interface=INTERFACE,
             function="priority",
             parameters=("item", "bins"),

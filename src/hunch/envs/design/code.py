@@ -159,6 +159,50 @@ def _given(method: ast.FunctionDef, parameters: Sequence[str]) -> tuple[str, ...
     return tuple(parameters) if static else ("self", *parameters)
 
 
+def with_names_of(program: str, others: Sequence[str]) -> str:
+    """Return a program with the statements of other programs that define what it uses and does not define.
+
+    So a function that was written as the next one of a file has the imports of the file.
+
+    Args:
+        program: Python code; returned as it is if it has a :func:`flaw`.
+        others: Programs without a flaw, the most important last.
+    """
+    tree = _parsed(program)
+    if tree is None or not program.strip():
+        return program
+    defined = {name for node in ast.walk(tree) for name in _bound(node)}
+    used = _used(tree)
+    taken: list[ast.stmt] = []
+    statements = [node for other in others for node in _tree(other).body]
+    for node in reversed(statements):  # of two definitions the last counts
+        names = set(_bound_at_top(node)) & used - defined
+        if names:
+            taken.insert(0, node)
+            defined |= names
+            used |= _used(node)
+    if not taken:
+        return program
+    ahead, rest = split_future(program)
+    return ahead + "\n".join(ast.unparse(node) for node in taken) + f"\n\n{rest}"
+
+
+def _used(tree: ast.AST) -> set[str]:
+    """Return the names that code reads."""
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in names if isinstance(node.ctx, ast.Load)}
+
+
+def _bound_at_top(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement defines for the statements after it."""
+    if _is_definition(statement):
+        return _bound(statement)
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        # "import a.b" defines "a".
+        return [alias.asname or alias.name.split(".")[0] for alias in statement.names]
+    return [name for node in ast.walk(statement) for name in _bound(node)]
+
+
 def split_future(program: str) -> tuple[str, str]:
     """Return the ``from __future__`` lines of a program, which have to stand first in a file, and the rest.
 

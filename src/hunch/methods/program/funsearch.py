@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from hunch.core import UsageError, World
-from hunch.envs.design.code import defined_last, flaw, rename
+from hunch.envs.design.code import defined_last, flaw, rename, with_names_of
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM, BanditConfig, ProgramAgent
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.writer.bandit import REPAIRS, Bandit
-from hunch.roles.writer.programs import Attempt, Search, chat_prompt
+from hunch.roles.writer.programs import Attempt, Kind, Search, chat_prompt
 from hunch.roles.writer.search import BestOfN, HillClimbing, Islands, Within
 
 
@@ -81,6 +81,17 @@ class FunSearch(ProgramAgent):
         if c.search == "bandit":
             return Bandit(c.islands, c.elites, c.afresh, c.repair or REPAIRS)
         return BestOfN() if c.search == "single" else HillClimbing(drift=c.search == "drift")
+
+    def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
+        """Write programs; a next version has the imports and helpers of the file whose versions it was shown.
+
+        The released code evaluates what is written within the file of its specification.
+        """
+        programs = super()._drawn(parents, feedback, n, kind)
+        file = [parent.program for parent in parents] or [self.problem.start]
+        if self.config.request == "plain" or any(flaw(program) for program in file):
+            return programs
+        return [with_names_of(program, file) for program in programs]
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

@@ -1,0 +1,252 @@
+"""FunSearch and generalised planning with a small real model as the writer.
+
+hunch study funsearch-written --lm qwen-coder-1.5b
+hunch study genplan-written --lm qwen-coder-1.5b
+python -m hunch_studies.programs_written docs/assets/studies/funsearch-written.jsonl   # the recorded rows
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hunch.methods.program.code_policy import CodePolicyConfig
+from hunch.methods.program.funsearch import FunSearchConfig
+from hunch.runs.compare import Arm
+from hunch.runs.execute import RunConfig
+from hunch.runs.files import read_lines, write_atomically
+from hunch.seal import sealed_json
+from hunch_studies.planbench_chance import PLANNERS, walk
+from hunch_studies.planners import table as table_of
+from hunch_studies.programs_funsearch import MUTATED, STREAMS
+from hunch_studies.study import Part, Scale, Study
+from hunch_studies.worlds.cap_set import grow
+from hunch_studies.worlds.strips.plan_code import Name, PlanCode
+from hunch_studies.writers import MODEL, compared, results
+from hunch_studies.writers_beds import BEDS, Bed
+
+Found: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
+"""What :func:`~hunch_studies.writers.result` returns for each run, by arm."""
+
+BEST_OF_N: Final = "best of n"
+BLANK: Final = "blank prompt"
+ASKED: Final[Mapping[str, Any]] = {"temperature": 0.9, "max_tokens": 500, "retries": 0, "give_up": 0}
+"""The settings of the study ``writers``. A copy, and an answer without a program, count as programs."""
+
+# ---- FunSearch --------------------------------------------------------------------------------------------
+
+PROGRAMS: Final = 64
+"""Programs of a run: about seven minutes of one core."""
+AFTER: Final = (16, 32, 64)
+"""Numbers of programs after which the best is shown."""
+ISLANDS: Final = "islands and clusters"
+MUTATOR: Final = "random changes on islands"
+RANDOM: Final = "random priorities"
+FUNSEARCH_BEDS: Final[Mapping[str, Bed]] = {
+    "Cap sets in dimension 6": Bed("hunch/Heuristic-CapSet-v0", {"n": 6}),
+    "Online bin packing": BEDS["bin packing"],
+}
+"""The problems of the paper; dimension 6 is the last one in which the largest cap set is proven."""
+
+
+def funsearch_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
+    """Return FunSearch, best of n with the same request, the blank prompt, and FunSearch with a mutator."""
+
+    def arm(label: str, method: str, options: FunSearchConfig, lm: str = "", **env_options: Any) -> Arm:
+        config = RunConfig(
+            method=method,
+            env=bed.env,
+            env_options={**bed.options, **env_options},
+            lm=lm,
+            steps=programs,
+            envs=STREAMS,
+            options=options,
+        )
+        return Arm(label, config)
+
+    return (
+        arm(ISLANDS, "funsearch", FunSearchConfig(**ASKED), model),
+        arm(BEST_OF_N, "funsearch", FunSearchConfig(search="single", **ASKED), model),
+        arm(f"{ISLANDS}, {BLANK}", "funsearch", FunSearchConfig(**ASKED), model, blank=True),
+        arm(MUTATOR, MUTATED.name, FunSearchConfig(retries=0, give_up=0)),
+    )
+
+
+def _funsearch_rows(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    found, tokens = results(bed, listed, seeds, folder)
+    if "CapSet" in bed.env:
+        programs = listed[0].config.steps
+        found[RANDOM] = [random_priorities(bed.options["n"], programs, seed) for seed in range(seeds)]
+    return _written(found, tokens, folder)
+
+
+def random_priorities(n: int, draws: int, seed: int) -> dict[str, Any]:
+    """Return the largest of some cap sets grown with random priorities, as a row of as many programs."""
+    elements = np.array(list(itertools.product((0, 1, 2), repeat=n)))
+    rng = np.random.default_rng([seed, n])
+    sizes = [len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws)]
+    so_far = np.maximum.accumulate(sizes)
+    best = {n: float(so_far[n - 1]) for n in AFTER if n <= draws}
+    return {"best": best, "unseen": float(so_far[-1]), "failed": 0.0, "copies": 0.0, "program": ""}
+
+
+def _funsearch_parts(scale: Scale, data: Path) -> list[Part]:
+    programs = max(2 * STREAMS, round(PROGRAMS * scale.share))
+    parts = []
+    for model in scale.lms or (MODEL,):
+        for name, bed in FUNSEARCH_BEDS.items():
+            title = name if len(scale.lms) < 2 else f"{name}, {model}"
+            listed = funsearch_arms(bed, model, programs)
+            parts.append(Part(title, listed, measure=partial(_funsearch_rows, bed), apart=True))
+    return parts
+
+
+# ---- generalised planning ---------------------------------------------------------------------------------
+
+DOMAINS: Final[tuple[Name, ...]] = ("ferry", "miconic", "logistics", "blocksworld")
+"""The domains that are measured; the request was written with gripper."""
+ROUNDS: Final = 5
+"""Programs of a chat: one, and up to four repairs after feedback (paper)."""
+REPAIRS: Final = "repairs after feedback"
+PAPER: Final = f"{REPAIRS}, the paper's request"
+
+
+def planning_arms(domain: str, model: str) -> tuple[Arm, ...]:
+    """Return chats with repairs, as many programs from scratch, the blank prompt, and the paper's request."""
+
+    def arm(label: str, search: str, request: str, **env_options: Any) -> Arm:
+        options: Any = CodePolicyConfig(**{**ASKED, "search": search, "request": request})
+        config = RunConfig(
+            method="code-policy",
+            env="hunch/PlanCode-v0",
+            env_options={"domain": domain, **env_options},
+            lm=model,
+            steps=ROUNDS,
+            options=options,
+        )
+        return Arm(label, config)
+
+    return (
+        arm(REPAIRS, "linear", "plain"),
+        arm(BEST_OF_N, "single", "plain"),
+        arm(f"{BEST_OF_N}, {BLANK}", "single", "plain", blank=True),
+        arm(PAPER, "linear", "paper"),
+    )
+
+
+def _planning_bed(domain: str) -> Bed:
+    return Bed("hunch/PlanCode-v0", {"domain": domain}, {"domain": domain, "split": "test"})
+
+
+def _planning_rows(domain: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    return _written(*results(_planning_bed(domain), listed, seeds, folder), folder)
+
+
+def by_chance(domain: Name, steps: int = 1_000) -> dict[str, float]:
+    """Return the share of the held-out problems that walks by chance solve, by the kind of walk."""
+    problem = PlanCode(domain=domain, split="test")
+    return {
+        name: float(np.mean([walk(task, weigh, steps, i) for i, task in enumerate(problem.tasks)]))
+        for name, weigh in PLANNERS.items()
+    }
+
+
+def _chance_table(folder: Path) -> str:
+    rows = [[domain, *(f"{share:.2f}" for share in by_chance(domain).values())] for domain in DOMAINS]
+    return table_of(" | ".join(["domain", *PLANNERS]), rows)
+
+
+def _planning_parts(scale: Scale, data: Path) -> list[Part]:
+    parts = []
+    for model in scale.lms or (MODEL,):
+        for domain in DOMAINS:
+            title = domain.capitalize() if len(scale.lms) < 2 else f"{domain.capitalize()}, {model}"
+            listed = planning_arms(domain, model)
+            parts.append(Part(title, listed, measure=partial(_planning_rows, domain), apart=True))
+    parts.append(Part("Planners by chance", (), beside=_chance_table))
+    return parts
+
+
+# ---- rows -------------------------------------------------------------------------------------------------
+
+OTHERS: Final[Mapping[str, str]] = {
+    BEST_OF_N: BEST_OF_N,
+    f"{BEST_OF_N}, {BLANK}": "the blank prompt",
+    f"{ISLANDS}, {BLANK}": "the blank prompt",
+    MUTATOR: "random changes",
+    RANDOM: RANDOM,
+}
+"""The arms over which leads are shown, and what they are called in the head of a table."""
+ROWS: Final = "rows.jsonl"
+"""File in the folder of a part, with a row for each run: ``part``, ``arm``, ``seed``, and what it found."""
+
+
+def _written(found: Found, tokens: Mapping[str, Sequence[int]], folder: Path) -> str:
+    """Keep what runs found as rows, and return their table, in Markdown."""
+    lines = [
+        {
+            "part": folder.name,
+            "arm": label,
+            "seed": seed,
+            **row,
+            "tokens": tokens.get(label, [0] * len(rows))[seed],
+        }
+        for label, rows in found.items()
+        for seed, row in enumerate(rows)
+    ]
+    write_atomically(folder / ROWS, b"".join(map(sealed_json, lines)))
+    return _table(found, tokens)
+
+
+def _table(found: Found, tokens: Mapping[str, Sequence[int]]) -> str:
+    """Return the table of arms, in Markdown."""
+    after = [n for n in AFTER if all(n in row["best"] for rows in found.values() for row in rows)]
+    return compared(found, tokens, {arm: name for arm, name in OTHERS.items() if arm in found}, after)
+
+
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rows, in Markdown."""
+    by_part: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in read_lines(file):
+        row["best"] = {int(n): fitness for n, fitness in row["best"].items()}
+        by_part.setdefault(row["part"], {}).setdefault(row["arm"], []).append(row)
+    texts = []
+    for part, found in by_part.items():
+        tokens = {arm: [row["tokens"] for row in rows] for arm, rows in found.items() if rows[0]["tokens"]}
+        texts.append(f"### {part}\n\n{_table(found, tokens)}")
+    return "\n\n".join(texts)
+
+
+STUDIES = {
+    "funsearch-written": Study(
+        "funsearch-written",
+        "With a small real model as the writer: does FunSearch find better programs than asking afresh?",
+        "With millions of samples, FunSearch found heuristics for online bin packing that are better than "
+        "best fit, and a cap set of 512 vectors in dimension 8.",
+        "A run has 64 programs, where the paper has millions: it shows the beginning of a search. Islands "
+        "are never reset in so few programs.",
+        _funsearch_parts,
+        lm_for="funsearch",
+        seeds=3,
+    ),
+    "genplan-written": Study(
+        "genplan-written",
+        "Does a small real model write programs that plan for a whole domain, and do repairs help?",
+        "Silver et al. (AAAI 2024) report that GPT-4's programs solve most domains after debugging.",
+        "A chat is one request and its repairs, each of which shows the last program and its feedback alone. "
+        "The paper first has the domain summarised and a strategy told, and keeps the whole conversation. "
+        "The problems are drawn by us.",
+        _planning_parts,
+        lm_for="code-policy",
+        seeds=10,
+    ),
+}
+
+if __name__ == "__main__":
+    print(recorded(Path(sys.argv[1])))
