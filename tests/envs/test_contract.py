@@ -18,6 +18,7 @@ from hunch.core import InadmissibleActionError, State, UsageError
 FREE = (
     "hunch/GameCode",
     "hunch/Heuristic",
+    "hunch/PlanCode",
     "hunch/PolicyCode",
     "hunch/RewardDesign",
     "hunch/WorldModelCode",

@@ -13,7 +13,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
 from hunch.envs.design import Trial, inner, limit
 from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
-from hunch.envs.design.code import canonical, extract, flaw, quoted
+from hunch.envs.design.code import canonical, extract, flaw, quoted, with_names_of
 from hunch.envs.design.gym_reward import GymRewardDesign
 from hunch.envs.design.mutation import mutate
 
@@ -475,7 +475,8 @@ def keeps_the_contract(id, options):
     """Check a design problem, its first program, and copies of it."""
     env = hunch.make(id, **options)
     assert hunch.envs.check(env) is None
-    assert env.unwrapped.problem.flaw(env.unwrapped.problem.start or "") == "" or "RewardDesign" in id
+    problem = env.unwrapped.problem
+    assert not problem.start or not problem.flaw(problem.start)
     assert copy.deepcopy(env).reset(seed=1)[0] == env.reset(seed=1)[0]
 
 
@@ -605,3 +606,42 @@ LAYOUTS = (
 @pytest.mark.parametrize("answer", LAYOUTS)
 def test_programs_are_found_in_the_layouts_of_chat_models(answer):
     assert canonical(extract(answer, "f")) == canonical(ADDS)
+
+
+# ---- a next version in a file -----------------------------------------------------------------------------
+
+FILE = "import math\nimport numpy as np\n\nSCALE = 2\n\ndef half(x):\n    return math.floor(x / SCALE)\n"
+
+
+def test_a_next_version_has_what_it_uses_of_the_file():
+    program = with_names_of("def f(x):\n    return np.sum(x)\n", [FILE])
+    assert program == "import numpy as np\n\ndef f(x):\n    return np.sum(x)\n"
+    whole = with_names_of("def f(x):\n    return half(x)\n", [FILE])  # which needs two others
+    namespace = {}
+    exec(whole, namespace)
+    assert namespace["f"](5) == 2
+    assert "numpy" not in whole
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import numpy as np\ndef f(x):\n    return np.sum(x)",
+        "def half(x):\n    return x\ndef f(x):\n    return half(x)",
+        "def f(np):\n    return np + 1",
+        "def f(x):\n    return x",
+        "",
+        "def f(x:\n    return np.sum(x)",
+    ],
+)
+def test_a_version_that_needs_nothing_of_the_file_stays_as_it_is(program):
+    assert with_names_of(program, [FILE]) == program
+
+
+def test_of_two_files_the_last_counts_and_future_imports_stay_first():
+    program = "from __future__ import annotations\ndef f(x):\n    return SCALE * x"
+    whole = with_names_of(program, ["SCALE = 2", "SCALE = 3"])
+    assert whole.startswith("from __future__ import annotations\n")
+    namespace = {}
+    exec(whole, namespace)
+    assert namespace["f"](1) == 3

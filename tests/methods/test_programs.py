@@ -336,6 +336,28 @@ def test_a_version_that_calls_itself_calls_its_own_name():
     assert "def f_v1(x):\n    return 2" in code
 
 
+class Scribe:
+    """A writer whose functions use an import that they leave to the file."""
+
+    evidence = None
+
+    def write(self, problem, parents, feedback, n, first=0, kind=""):
+        return [f"def f(x):\n    return np.float64({first + i})" for i in range(n)]
+
+
+def test_a_next_version_stands_in_the_file_that_was_shown():
+    start = f"import numpy as np\n\n{START}"
+    bed = DesignProblem(near_three, task="Write a function.", function="f", parameters=("x",), start=start)
+    agent = FunSearch(Scribe(), search="hill")
+    hunch.train(agent, bed, 6)
+    assert all(one.program.startswith("import numpy as np") for one in agent.attempts)
+    assert [one.copy_of for one in agent.attempts] == [None] * 6
+    # A plain request shows no file, and asks for a whole program.
+    agent = FunSearch(Scribe(), search="hill", request="plain")
+    hunch.train(agent, bed, 6)
+    assert not any("import" in one.program for one in agent.attempts[1:])
+
+
 def test_versions_stand_in_order_and_the_next_is_asked_for():
     prompt = FunSearch.prompt(PROBLEM, [attempt(1, 1.0), attempt(2, 2.0)], "")
     assert (

@@ -144,6 +144,7 @@ def test_a_reward_that_fails_says_why(body, said):
     [
         ("hunch/GameCode-v0", {"episodes": 2}),
         ("hunch/Heuristic-CapSet-v0", {"n": 2}),
+        ("hunch/PlanCode-v0", {"problems": 2}),
         ("hunch/RewardDesign-v0", {"generations": 2, "trials": ""}),
     ],
 )

@@ -6,9 +6,25 @@ from hunch_studies.games.game_code import START, GameCode
 from hunch_studies.worlds import cap_set
 from hunch_studies.worlds.rewards import WORLDS
 from hunch_studies.worlds.rewards.env import RewardDesign
+from hunch_studies.worlds.strips.plan_code import PlanCode
+
+FEW_CARS = """
+def get_plan(objects, init, goal):
+    start = {fact[1]: fact[2] for fact in init if fact[0] == "at"}
+    ferry = [fact[1] for fact in init if fact[0] == "at-ferry"][0]
+    plan = []
+    assert len(goal) < 5
+    for _, car, place in sorted(goal):
+        if start[car] != ferry:
+            plan.append(("sail", ferry, start[car]))
+        plan += [("board", car, start[car]), ("sail", start[car], place), ("debark", car, place)]
+        ferry = place
+    return plan
+"""
 
 PROBLEMS = {
     "cap set": (cap_set.CapSet, {"n": 3}, [cap_set.START]),
+    "plans": (PlanCode, {"problems": 6}, [FEW_CARS]),
     "game, open": (GameCode, {"episodes": 2}, [START]),
     "game, closed": (GameCode, {"episodes": 2, "deck": "closed"}, [START]),
     **{
@@ -22,6 +38,7 @@ PROBLEMS = {
 }
 KNOWN = {
     "cap set": ("61b5959d3e483320", [(8.0, [8.0], {}, False)]),
+    "plans": ("1", [(0.333, [0.0, 0.0, 1.0, 0.0, 1.0, 0.0], {"crashed": 0.333}, False)]),
     "game, open": (
         "12b33a47f71b75f5",
         [
