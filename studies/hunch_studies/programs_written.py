@@ -114,11 +114,11 @@ DOMAINS: Final[tuple[Name, ...]] = ("ferry", "miconic", "logistics", "blocksworl
 ROUNDS: Final = 5
 """Programs of a chat: one, and up to four repairs after feedback (paper)."""
 REPAIRS: Final = "repairs after feedback"
-PAPER: Final = f"{REPAIRS}, the paper's request"
+PAPER: Final = f"{BEST_OF_N}, the paper's request"
 
 
 def planning_arms(domain: str, model: str) -> tuple[Arm, ...]:
-    """Return chats with repairs, as many programs from scratch, the blank prompt, and the paper's request."""
+    """Return chats with repairs, and as many programs from scratch: asked plainly, blank, and as in the paper."""
 
     def arm(label: str, search: str, request: str, **env_options: Any) -> Arm:
         options: Any = CodePolicyConfig(**{**ASKED, "search": search, "request": request})
@@ -128,6 +128,7 @@ def planning_arms(domain: str, model: str) -> tuple[Arm, ...]:
             env_options={"domain": domain, **env_options},
             lm=model,
             steps=ROUNDS,
+            envs=ROUNDS if search == "single" else 1,
             options=options,
         )
         return Arm(label, config)
@@ -136,7 +137,7 @@ def planning_arms(domain: str, model: str) -> tuple[Arm, ...]:
         arm(REPAIRS, "linear", "plain"),
         arm(BEST_OF_N, "single", "plain"),
         arm(f"{BEST_OF_N}, {BLANK}", "single", "plain", blank=True),
-        arm(PAPER, "linear", "paper"),
+        arm(PAPER, "single", "paper"),
     )
 
 
@@ -244,7 +245,7 @@ STUDIES = {
         "The problems are drawn by us.",
         _planning_parts,
         lm_for="code-policy",
-        seeds=10,
+        seeds=3,
     ),
 }
 

@@ -307,7 +307,8 @@ def _plain(story: str, example: Problem, blank: bool) -> Plain:
     actions = list(example.domain.actions.values())
     what = "" if blank else ", what has to be true before, and what they change"
     parts = [
-        f"A fact is a tuple of texts, and so is an action. The actions{what}:",
+        "A fact is a tuple of texts, and so is an action. init and goal are sets of facts. "
+        f"The actions{what}:",
         "\n".join(f"- {_rule(action, blank)}" for action in actions),
         f"An example of what the function gets:{_listing(example)}",
     ]
