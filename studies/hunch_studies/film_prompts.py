@@ -104,10 +104,10 @@ def prompt_of(run: Path, tried: bool = False) -> str:
     return str(agent.player(0).act(states)[0])
 
 
-def luck(run: Path) -> float:
+def luck(run: Path) -> float | None:
     """Return the correlation of a run's scores with the share of questions drawn whose answer is "great".
 
-    It is nan where the draws are balanced, or all scores equal.
+    It is None where the draws are balanced, or all scores equal.
     """
     episodes = [row for row in read_lines(run / "episodes.jsonl") if not row["evaluation"]]
     env = Prompting(**{**read_run(run).env_options, "lm": "uniform"})  # no model is asked at a reset
@@ -117,7 +117,7 @@ def luck(run: Path) -> float:
         shares.append(np.mean([own.answer == "great" for own in env.asked]))
     returns = [row["return"] for row in episodes]
     if np.ptp(shares) == 0 or np.ptp(returns) == 0:
-        return float("nan")
+        return None
     return float(np.corrcoef(shares, returns)[0, 1])
 
 
@@ -186,9 +186,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         if len(scores) > 1:
             ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
         great = np.mean([row["great"] for row in own.values()])
-        chance = np.mean([row.get("luck", np.nan) for row in own.values()])
+        by_luck = [row["luck"] for row in own.values() if row.get("luck") is not None]
+        correlation = f"{np.mean(by_luck):.2f}" if by_luck else ""
         first = json.dumps(next(iter(own.values()))["prompt"])
-        lines.append((arm, len(own), ends, f"{great:.2f}", lead, f"{chance:.2f}", first))
+        lines.append((arm, len(own), ends, f"{great:.2f}", lead, correlation, first))
     head = 'arm | seeds | right [range] | said "great" | ahead of random search | luck | first seed\'s prompt'
     return table_of(head, lines)
 
@@ -239,5 +240,19 @@ STUDIES = {
 }
 
 
+def ahead_of(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> str:
+    """Return how far each arm is ahead of the same arm among other rows, paired by seed, in Markdown."""
+    of_key = {tuple(row["key"]): row["accuracy"] for row in others}
+    leads: dict[str, list[float]] = {}
+    for row in rows:
+        arm, seed = row["key"]
+        if (arm, seed) in of_key:
+            leads.setdefault(arm, []).append(row["accuracy"] - of_key[arm, seed])
+    return table_of("arm | ahead by", [(arm, over_pairs(own).short()) for arm, own in leads.items()])
+
+
 if __name__ == "__main__":
-    print(table(list(read_lines(Path(sys.argv[1])))))
+    listed, *other = (list(read_lines(Path(file))) for file in sys.argv[1:3])
+    print(table(listed))
+    if other:
+        print(f"\nAhead of the same arm in {sys.argv[2]}, paired by seed:\n\n{ahead_of(listed, other[0])}")
