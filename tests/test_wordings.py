@@ -20,7 +20,7 @@ from hunch.envs.icpi.chain import ChainTexts
 from hunch.lm.base import Model, OptionScores
 from hunch.lm.prompts import Prompt
 from hunch.methods.prior import bc_lm
-from hunch.methods.program.agent import PLAIN_WORDING
+from hunch.methods.program.writing import PLAIN_WORDING
 from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.funsearch import FunSearch
 from hunch.methods.program.gif_mcts import GIFMCTS

@@ -118,7 +118,7 @@ PAPER: Final = f"{BEST_OF_N}, the paper's request"
 
 
 def planning_arms(domain: str, model: str) -> tuple[Arm, ...]:
-    """Return chats with repairs, and as many programs from scratch: asked plainly, blank, and as in the paper."""
+    """Return chats with repairs, and as many first programs: asked plainly, blank, and as in the paper."""
 
     def arm(label: str, search: str, request: str, **env_options: Any) -> Arm:
         options: Any = CodePolicyConfig(**{**ASKED, "search": search, "request": request})

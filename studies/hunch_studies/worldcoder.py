@@ -5,19 +5,24 @@ hunch study worldcoder
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 import hunch
 from hunch import lm
+from hunch.core import State
+from hunch.methods.method import Method
 from hunch.methods.program.worldcoder import WorldCoder, WorldCoderConfig
 from hunch.rl.rollout import Finished, Rollout
+from hunch.rl.small_models import breadth_first
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.rl.world import advance, world_of
+from hunch.rl.world_model import Prediction, Step, frozen
+from hunch.roles.writer.programs import Mutator
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
@@ -35,6 +40,7 @@ LINES: dict[str, dict[str, Any]] = {
     "without optimism": {"optimism": False},
     "random actions": {"warmup": 10**9},
 }
+TABLE = "a table of steps"
 QUARTERS = 4
 LEVELS: tuple[Level, ...] = ("empty", "door-key")
 """Of MiniGrid, the first two of the curriculum in the released code."""
@@ -49,14 +55,82 @@ CURRICULUM: dict[str, tuple[tuple[Level, ...], ...]] = {
 """What an agent goes through; of several, each has one of its own."""
 
 
+class TableExplorer(WorldCoder):
+    """The agent of WorldCoder with a table of the steps that it has seen in place of programs.
+
+    It follows the shortest known path to a reward. As long as it knows none, it goes to the nearest action
+    that it has not tried, which is the optimism of R-max (Brafman and Tennenholtz, 2002).
+    """
+
+    @classmethod
+    def build(cls, config: Any, models: Mapping[str, Any]) -> Self:
+        """Make the agent, which asks no model: the writer never writes."""
+        return cls(Mutator(), config)
+
+    def learn(self) -> dict[str, float]:
+        """Write no program; steps are remembered as they are seen."""
+        return {}
+
+    def _planned(self, state: State) -> list[str] | None:
+        """Return the path to a reward, or else to an action that was not tried; None if all were."""
+        known = self.seen.steps.get(state.task, {})
+        start = frozen(state.raw)
+
+        def actions(place: Any) -> Sequence[str]:
+            return state.options if place == start else self.seen.actions
+
+        def pays(step: Prediction) -> bool:
+            return (step.reward or 0.0) > 0
+
+        def is_new(step: Prediction) -> bool:
+            return step == Prediction()
+
+        model = TableModel(known)
+        for wanted in (pays, is_new):
+            path = breadth_first(model, start, actions, wanted, np.random.default_rng(0)).path
+            if path is not None:
+                return path
+        return None
+
+
+class TableModel:
+    """A world model that predicts the steps of a table, and nothing of others."""
+
+    def __init__(self, known: Mapping[Any, Step]) -> None:
+        self.known = known
+
+    def step(
+        self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
+    ) -> list[Prediction]:
+        """Look steps up; a prediction is empty where the action was not tried."""
+        steps = [self.known.get(pair) for pair in zip(states, actions, strict=True)]
+        return [
+            Prediction(step.done, step.reward, step.next_state) if step is not None else Prediction()
+            for step in steps
+        ]
+
+
+TABULAR = Method(
+    f"{__name__}:TABULAR",
+    TableExplorer,
+    "explore with a table of steps, and follow it to a reward",
+    "Brafman and Tennenholtz, R-max, JMLR 2002",
+    environments="environments with raw states and without chance",
+    reads={"raw"},
+)
+
+
 def arms(env: str, steps: int) -> tuple[Arm, ...]:
-    """Return WorldCoder with and without optimism by how shy the writer is, and random actions."""
-    return tuple(
+    """Return WorldCoder with and without optimism by how shy the writer is, random actions and a table."""
+    by_writer = [
         arm(env, steps, shy, line)
         for shy in SHY
         for line in LINES
         if line != "random actions" or shy == SHY[0]
-    )
+    ]
+    options = WorldCoderConfig(warmup=0)
+    table = RunConfig(method=TABULAR.name, env=f"hunch/{env}-v0", steps=steps, options=options)
+    return (*by_writer, Arm(TABLE, table))
 
 
 def arm(env: str, steps: int, shy: float, line: str) -> Arm:
@@ -77,8 +151,8 @@ def run_outcome(run: Path) -> dict[str, Any]:
     """Return the step of the first success, the share of episodes solved, and programs by quarter."""
     result = finished(run)
     assert result is not None
-    asked = [line["models"]["lm"] for line in read_lines(run / "metrics.jsonl")]
-    written = [lm["calls"] + lm["cache_hits"] for lm in asked]  # a program for each
+    asked = [line["models"].get("lm") for line in read_lines(run / "metrics.jsonl")]
+    written = [lm["calls"] + lm["cache_hits"] if lm else 0 for lm in asked]  # a program for each
     first = next((episode.step for episode in result.episodes if episode.success), None)
     late = [episode.success for episode in result.episodes if episode.step > result.requested * 3 / 4]
     marks = [written[round(len(written) * (q + 1) / QUARTERS) - 1] for q in range(QUARTERS)]
@@ -98,12 +172,20 @@ def table(env: str, seeds: int, steps: int, folder: Path) -> str:
     for shy in SHY:
         by = {line: own for line in LINES if (own := rows.get(label(shy, line)))}
         lines += [f"| {shy} | {line} | {_cells(own, steps)} |" for line, own in by.items()]
-        pairs = zip(*(by[line] for line in ("without optimism", "WorldCoder")), strict=True)
-        fewer = over_pairs([(a["first"] or steps) - (b["first"] or steps) for a, b in pairs])
-        saved = f"{fewer.value:.0f} steps [{fewer.low:.0f}, {fewer.high:.0f}]"
+        saved = _saved(by["without optimism"], by["WorldCoder"], steps)
         ahead.append(f"- shy {shy}: optimism saves {saved} on the same seed.")
+        saved = _saved(rows[TABLE], by["WorldCoder"], steps)
+        ahead.append(f"- shy {shy}: WorldCoder saves {saved} over {TABLE} on the same seed.")
+    lines.append(f"| - | {TABLE} | {_cells(rows[TABLE], steps)} |")
     note = f"Of {steps:,} steps. A run that never succeeded counts as {steps:,}."
     return "\n".join([note, "", *lines, "", *ahead])
+
+
+def _saved(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], steps: int) -> str:
+    """Return how many steps earlier others have their first success, paired by seed, in words."""
+    pairs = zip(rows, others, strict=True)
+    fewer = over_pairs([(row["first"] or steps) - (other["first"] or steps) for row, other in pairs])
+    return f"{fewer.value:.0f} steps [{fewer.low:.0f}, {fewer.high:.0f}]"
 
 
 def _cells(rows: list[dict[str, Any]], steps: int) -> str:

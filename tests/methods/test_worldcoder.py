@@ -13,7 +13,8 @@ from hunch.envs.design.running import box
 from hunch.methods.program.worldcoder import WorldCoder
 from hunch.rl.episodes import evaluate
 from hunch.rl.world_model import Step, TrueCopy, measure, steps_of
-from hunch.roles.world_model.program import NO_WAY, CodedModel, judged
+from hunch.roles.world_model.program import EXAMPLES, NO_WAY, CodedModel, examples, judged, problem_of
+from hunch.roles.writer.plain import plain_prompt
 
 SHY = "scripted:modeller?bugs=0.2&repair=0.5&shy=1"
 TASKS = {
@@ -178,3 +179,38 @@ def test_steps_that_are_explained_by_hand():
     share, told = judged("reward", [(0.0, False), (1.0, 1)], steps)
     assert share == 0.5
     assert "in reward and done:\nstate: (1,)\naction: 'b'\nnext state: (2,)\nexpected: (1.0, True)" in told
+
+
+class Reading:
+    """A writer that keeps the plain requests that it gets, and has one answer for each function."""
+
+    evidence = None
+
+    def __init__(self):
+        self.requests = []
+
+    def write(self, problem, parents, feedback, n, first=0):
+        self.requests.append(plain_prompt(problem, parents, feedback))
+        values = ", ".join(problem.plain.parameters)
+        answer = "state" if problem.function == "transition" else "(0.0, False)"
+        return [f"def {problem.function}({values}):\n    return {answer}\n"] * n
+
+
+def test_a_plain_request_shows_steps_with_their_results():
+    writer = Reading()
+    hunch.train(WorldCoder(writer, request="plain", refinements=3), hunch.make("hunch/FrozenLake-v0"), 40)
+    moves = next(request for request in writer.requests if "transition(state, action)" in request)
+    assert moves.count("\n- state (") == EXAMPLES
+    assert "one of 'left', 'down', 'right', 'up'" in moves
+    assert "It returns the next state, in the same form as state." in moves
+    assert moves.startswith("The task of this environment: reach the goal (G)")
+
+
+def test_a_plain_request_for_a_reward_shows_ends_beside_other_steps():
+    quiet = [Step((0, i), "right", 0.0, False, (0, i + 1)) for i in range(20)]
+    end, goal = Step((1, 0), "down", 0.0, True, (2, 0)), Step((2, 2), "right", 1.0, True, (2, 3))
+    steps = [*quiet[:15], end, goal, *quiet[15:]]
+    assert examples("reward", steps) == [end, goal, *quiet[:6]]
+    assert examples("transition", steps) == quiet[:8]
+    text = problem_of("reward", "reach the goal", steps, ("right", "down")).plain.text
+    assert "state (2, 2), action 'right', next state (2, 3): reward 1.0, ends True" in text

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,13 +25,10 @@ from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
 from hunch.rl.rollout import StoppedError
 from hunch.roles.writer.bandit import Bandit
-from hunch.roles.writer.plain import PLAIN_PROMPTS, plain_prompt
 from hunch.roles.writer.programs import (
-    NO_KINDS,
     Attempt,
     Feedback,
     Kind,
-    Prompt,
     Request,
     Search,
     best,
@@ -40,8 +37,6 @@ from hunch.roles.writer.programs import (
 from hunch.roles.writer.search import RepairFirst
 from hunch.sandbox.errors import printable
 
-PLAIN_WORDING: Final = "plain-1"
-"""Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
 PROGRAM: Mapping[str, Any] = {
     **{"environments": "design problems", "acts": "program", "reads": {"raw"}},
     **{"roles": ("program",), "data": "none", "models": {"lm": ("generate",)}},
@@ -59,9 +54,6 @@ REWARD: Mapping[str, Any] = {
 class ProgramConfig(WritingConfig):
     """Settings of methods that search for programs."""
 
-    request: Literal["paper", "plain"] = field(default="paper", metadata=LATER)
-    """The request to the model: that of the paper, or a plain one in the fewest words, which small models
-    understand better."""
     feedback: Feedback = "own"
     """Feedback that the writer sees: own (the program's results: the method), or a control: blind (parents
     without feedback), shuffled (the feedback of another program) or fresh (neither parents nor feedback)."""
@@ -107,22 +99,6 @@ class ProgramAgent(WritingAgent):
     records_file: ClassVar[str] = "programs.jsonl"
     begins_with_start: ClassVar[bool] = False
     """True if the problem's initial program is evaluated first."""
-
-    def requested_prompt(self) -> Prompt:
-        """Return the method's own prompt, or the plain one if the settings ask for it."""
-        return plain_prompt if self.config.request == "plain" else super().requested_prompt()
-
-    def prompts_by_kind(self) -> Mapping[Kind, Prompt]:
-        """Return the plain prompt of each kind of request, if the settings ask for plain requests."""
-        return PLAIN_PROMPTS if self.config.request == "plain" else NO_KINDS
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The config and the writer, with the version of the prompt that is used."""
-        settings = super().settings
-        if self.config.request == "plain" and "wording" in settings:
-            settings["wording"] = PLAIN_WORDING
-        return settings
 
     def search(self) -> Search:
         """Return a new search object, which chooses parents by the rule of the method."""

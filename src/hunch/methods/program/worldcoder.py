@@ -231,7 +231,8 @@ class WorldCoder(WritingAgent):
         if piece is self.transition and parents and self._explains(parents[-1]):
             feedback += NO_WAY  # otherwise there would be nothing to refine
         first = self.seed * SPACING + self.written
-        (program,) = self.writer.write(piece.problem, parents, feedback, 1, first)
+        problem = self._problem(piece.problem.function, mission)  # with the steps and actions so far
+        (program,) = self.writer.write(problem, parents, feedback, 1, first)
         self.written += 1
         ancestry = tuple(parent.number for parent in parents)
         attempt = Attempt(number, program, None, parents=ancestry, shown=feedback)
@@ -280,8 +281,7 @@ class WorldCoder(WritingAgent):
         return breadth_first(model, state, actions, pays, np.random.default_rng(0), most=self.config.most)
 
     def _problem(self, function: str, mission: str) -> Problem:
-        shown = self.seen.of(mission)[0].state
-        return problem_of(function, mission, shown, self.seen.actions)
+        return problem_of(function, mission, self.seen.of(mission), self.seen.actions)
 
     def _number(self) -> int:
         self.attempted += 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Final, Literal
 
 from hunch import extras, plugins
 from hunch.core import Agent, EvidenceLevel
@@ -12,7 +12,8 @@ from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig, ask_config
 from hunch.methods.settings import configure, models_of
-from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, PositiveInt
+from hunch.roles.writer.plain import PLAIN_PROMPTS, plain_prompt
 from hunch.roles.writer.programs import (
     NO_KINDS,
     Attempt,
@@ -25,6 +26,8 @@ from hunch.roles.writer.programs import (
 
 GROUP = "hunch.writers"
 """Entry-point group of writers without prompts; the entry ``rewards`` makes one from an embedding model."""
+PLAIN_WORDING: Final = "plain-1"
+"""Version of the words of :func:`~hunch.roles.writer.plain.plain_prompt`. Change it with them."""
 SPACING = 1_000_000
 """Number of draws between the seeds of two successive sessions of a writer."""
 
@@ -33,6 +36,9 @@ SPACING = 1_000_000
 class WritingConfig(AskConfig):
     """Settings of agents that write programs."""
 
+    request: Literal["paper", "plain"] = field(default="paper", metadata=LATER)
+    """The request to the model: that of the paper, or a plain one in the fewest words, which small models
+    understand better."""
     temperature: NonNegativeFloat = 1.0
     """Sampling temperature of the model."""
     max_tokens: PositiveInt = 2048
@@ -76,12 +82,12 @@ class WritingAgent(Agent):
         return ModelWriter(lm, prompt, prompts=by_kind, asks=ask_config(self.config))
 
     def requested_prompt(self) -> Prompt:
-        """Return the function that makes requests to a model: the method's own prompt."""
-        return type(self).prompt
+        """Return the function that makes requests to a model: the plain one, or the method's own prompt."""
+        return plain_prompt if self.config.request == "plain" else type(self).prompt
 
     def prompts_by_kind(self) -> Mapping[Kind, Prompt]:
-        """Return the prompts of kinds of request that have one of their own: none."""
-        return NO_KINDS
+        """Return the plain prompt of each kind of request, if the settings ask for plain requests."""
+        return PLAIN_PROMPTS if self.config.request == "plain" else NO_KINDS
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
@@ -97,7 +103,7 @@ class WritingAgent(Agent):
     def settings(self) -> dict[str, Any]:
         """The config and the writer, with the version of its prompt."""
         named = {name: model.name for name, model in self.models.items()}
-        words = {"wording": self.wording}
+        words = {"wording": PLAIN_WORDING if self.config.request == "plain" else self.wording}
         return {
             **asdict(self.config),
             **({**named, **words} if named else {"writer": type(self.writer).__name__}),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hunch.envs.design.code import quoted
+from hunch.envs.design.plain import Plain
 from hunch.envs.design.problem import Problem
 from hunch.envs.design.program_model import Patient, state_or_none
 from hunch.envs.design.running import box
@@ -20,6 +21,8 @@ from hunch.sandbox import ProgramError
 
 NO_WAY = " But by these programs there is no way to a reward from where the mission begins."
 """Feedback on a program that explains all steps but does not satisfy optimism."""
+EXAMPLES = 8
+"""Steps that a plain request shows (ours)."""
 _TASKS = {
     "transition": ("dynamics", ("state", "action"), "the next state, of the same form"),
     "reward": ("reward", ("state", "action", "next_state"), "(reward, done): a float and a bool"),
@@ -62,9 +65,29 @@ def earning(value: Any) -> tuple[float | None, bool | None]:
     return reward, done
 
 
-def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) -> Problem:
-    """Return the design problem of one of the two functions."""
+_PLAIN_RETURNS = {
+    "transition": "It returns the next state, in the same form as state. It keeps nothing between calls.",
+    "reward": "It returns two values: the reward (a float), and whether the episode ends (True or False). It "
+    "keeps nothing between calls.",
+}
+
+
+def problem_of(function: str, mission: str, steps: Sequence[Step], actions: Sequence[str]) -> Problem:
+    """Return the design problem of one of the two functions.
+
+    Args:
+        function: ``transition`` or ``reward``.
+        mission: The mission, in words.
+        steps: Steps of the mission. A plain request shows some of them, the other one the form of a state.
+        actions: All actions, by name.
+    """
     what, parameters, returns = _TASKS[function]
+    state = steps[0].state
+    shown = "\n".join(f"- {_shown(function, step)}" for step in examples(function, steps))
+    text = (
+        f"The task of this environment: {mission}. state is such as {state!r}; lists and arrays are tuples. "
+        f"action is a text, one of {', '.join(map(repr, actions))}.\n\nSteps that were seen:\n{shown}"
+    )
     return Problem(
         f"Write the {what} of this environment as a program: {mission}.",
         "Interface:\n"
@@ -74,7 +97,30 @@ def problem_of(function: str, mission: str, state: Any, actions: Sequence[str]) 
         f"- Returns {returns}. It must depend on its arguments alone.",
         function=function,
         parameters=parameters,
+        plain=Plain(text, parameters, _PLAIN_RETURNS[function]),
     )
+
+
+def examples(function: str, steps: Sequence[Step]) -> list[Step]:
+    """Return the steps that a plain request shows: the first, and of rewards and ends as many as of others.
+
+    Args:
+        function: ``transition`` or ``reward``.
+        steps: The steps that were seen, first to last.
+    """
+    if function == "transition":
+        return list(steps[:EXAMPLES])
+    notable = [step for step in steps if step.reward or step.done][: EXAMPLES // 2]
+    others = [step for step in steps if not step.reward and not step.done]
+    return [*notable, *others[: EXAMPLES - len(notable)]]
+
+
+def _shown(function: str, step: Step) -> str:
+    """Return a step in words, with the result that the function is to return."""
+    known = f"state {step.state!r}, action {step.action!r}"
+    if function == "transition":
+        return f"{known}: next state {step.next_state!r}"
+    return f"{known}, next state {step.next_state!r}: reward {step.reward!r}, ends {step.done!r}"
 
 
 @dataclass
