@@ -25,9 +25,11 @@ from hunch.rl.world_model import Prediction, Step, frozen
 from hunch.roles.writer.programs import Mutator
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
-from hunch_studies.study import Part, Scale, Study, kept, runs_of
+from hunch.seal import sealed_json
+from hunch_studies.planners import table as table_of
+from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
 from hunch_studies.worlds.minigrid_numbers import Level
 
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
@@ -41,6 +43,10 @@ LINES: dict[str, dict[str, Any]] = {
     "random actions": {"warmup": 10**9},
 }
 TABLE = "a table of steps"
+WRITTEN_STEPS = 150
+"""Environment steps of a run with a model that writes."""
+ASKED: dict[str, Any] = {"request": "plain", "temperature": 0.9, "max_tokens": 500, "refinements": 8}
+"""Settings of a model that writes: those of the study ``writers``, and fewer programs between two steps."""
 QUARTERS = 4
 LEVELS: tuple[Level, ...] = ("empty", "door-key")
 """Of MiniGrid, the first two of the curriculum in the released code."""
@@ -131,6 +137,44 @@ def arms(env: str, steps: int) -> tuple[Arm, ...]:
     options = WorldCoderConfig(warmup=0)
     table = RunConfig(method=TABULAR.name, env=f"hunch/{env}-v0", steps=steps, options=options)
     return (*by_writer, Arm(TABLE, table))
+
+
+def arms_written(env: str, steps: int, model: str) -> tuple[Arm, ...]:
+    """Return WorldCoder with a model that writes, with and without optimism, random actions and a table."""
+
+    def arm(label: str, method: str, options: WorldCoderConfig, lm: str = "") -> Arm:
+        config = RunConfig(method=method, env=f"hunch/{env}-v0", lm=lm, steps=steps, options=options)
+        return Arm(label, config)
+
+    return (
+        arm("WorldCoder", "worldcoder", WorldCoderConfig(**ASKED), model),
+        arm("without optimism", "worldcoder", WorldCoderConfig(**ASKED, optimism=False), model),
+        arm("random actions", TABULAR.name, WorldCoderConfig(epsilon=1.0)),
+        arm(TABLE, TABULAR.name, WorldCoderConfig()),
+    )
+
+
+def written_table(steps: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Return the results of the arms with a model that writes, with the steps that the first one saves."""
+    rows = {arm.label: [run_outcome(run) for run in runs_of(arm, seeds, folder)] for arm in listed}
+    write_atomically(folder / "rows.jsonl", b"".join(map(sealed_json, _keyed(rows))))
+    return _written(rows, steps)
+
+
+def _keyed(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    return [{"key": [label, seed], **row} for label, of in rows.items() for seed, row in enumerate(of)]
+
+
+def _written(rows: Mapping[str, Sequence[dict[str, Any]]], steps: int) -> str:
+    """Return the table of arms by their rows, in Markdown."""
+    columns = "arm, steps to the first success, never, solved in the last quarter, programs by quarter"
+    columns += ", WorldCoder saves"
+    first = next(iter(rows.values()))
+    lines = [
+        [label, *_cells(list(of), steps).split(" | "), "" if of is first else _saved(of, first, steps)]
+        for label, of in rows.items()
+    ]
+    return table_of(" | ".join(columns.split(", ")), lines)
 
 
 def arm(env: str, steps: int, shy: float, line: str) -> Arm:
@@ -255,6 +299,12 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     for env, full in STEPS.items():
         steps = max(40, round(full * scale.share))
         parts.append(Part(env, arms(env, steps), beside=partial(table, env, scale.seeds, steps)))
+    steps = max(40, round(WRITTEN_STEPS * scale.share))
+    for model in scale.lms:
+        for env in STEPS:
+            title = f"{env}, written by {model_of(model) or model}"
+            measure = partial(written_table, steps)
+            parts.append(Part(title, arms_written(env, steps, model), measure=measure, apart=True))
     later = partial(curriculum_table, scale.seeds)
     return [*parts, Part("MiniGrid, one level after the other", (), beside=later)]
 
@@ -271,6 +321,7 @@ STUDIES = {
         "nobody has seen is a dial: where it always does, optimism has nothing to add. Environments are "
         "ours, Gymnasium's Taxi, and the first two levels of MiniGrid. The planner is breadth-first search.",
         _parts,
+        lm_for="worldcoder",
         seeds=10,
     )
 }

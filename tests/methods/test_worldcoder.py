@@ -201,7 +201,7 @@ def test_a_plain_request_shows_steps_with_their_results():
     hunch.train(WorldCoder(writer, request="plain", refinements=3), hunch.make("hunch/FrozenLake-v0"), 40)
     moves = next(request for request in writer.requests if "transition(state, action)" in request)
     assert moves.count("\n- state (") == EXAMPLES
-    assert "one of 'left', 'down', 'right', 'up'" in moves
+    assert all(f"{action!r}" in moves for action in ("Go Left", "Go Down", "Go Right", "Go Up"))
     assert "It returns the next state, in the same form as state." in moves
     assert moves.startswith("The task of this environment: reach the goal (G)")
 
