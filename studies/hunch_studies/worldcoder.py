@@ -1,10 +1,13 @@
 """WorldCoder: the value of optimism, depending on how often the writer omits an unseen reward.
 
 hunch study worldcoder
+python -m hunch_studies.worldcoder docs/assets/studies/worldcoder.json   # recorded rows beside the table
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +24,7 @@ from hunch.rl.rollout import Finished, Rollout
 from hunch.rl.small_models import breadth_first
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.rl.world import advance, world_of
-from hunch.rl.world_model import Prediction, Step, frozen
+from hunch.rl.world_model import LookUp, Prediction, frozen
 from hunch.roles.writer.programs import Mutator
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
@@ -79,7 +82,6 @@ class TableExplorer(WorldCoder):
 
     def _planned(self, state: State) -> list[str] | None:
         """Return the path to a reward, or else to an action that was not tried; None if all were."""
-        known = self.seen.steps.get(state.task, {})
         start = frozen(state.raw)
 
         def actions(place: Any) -> Sequence[str]:
@@ -91,29 +93,13 @@ class TableExplorer(WorldCoder):
         def is_new(step: Prediction) -> bool:
             return step == Prediction()
 
-        model = TableModel(known)
+        known = self.seen.steps.get(state.task, {})
+        model = LookUp(known.values())
         for wanted in (pays, is_new):
             path = breadth_first(model, start, actions, wanted, np.random.default_rng(0)).path
             if path is not None:
                 return path
         return None
-
-
-class TableModel:
-    """A world model that predicts the steps of a table, and nothing of others."""
-
-    def __init__(self, known: Mapping[Any, Step]) -> None:
-        self.known = known
-
-    def step(
-        self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator] = ()
-    ) -> list[Prediction]:
-        """Look steps up; a prediction is empty where the action was not tried."""
-        steps = [self.known.get(pair) for pair in zip(states, actions, strict=True)]
-        return [
-            Prediction(step.done, step.reward, step.next_state) if step is not None else Prediction()
-            for step in steps
-        ]
 
 
 TABULAR = Method(
@@ -325,3 +311,23 @@ STUDIES = {
         seeds=10,
     )
 }
+
+
+def recorded(file: Path) -> str:
+    """Return how many steps WorldCoder saves over the table, from recorded rows, in Markdown."""
+    every = json.loads(file.read_text(encoding="utf-8"))
+    lines = []
+    for env, steps in STEPS.items():
+        rows = sorted(every[env.lower()], key=lambda row: row["key"][2])
+        table = [row for row in rows if row["key"][1] == TABLE]
+        saved = [
+            _saved(table, [row for row in rows if row["key"][:2] == [shy, "WorldCoder"]], steps)
+            for shy in SHY
+        ]
+        lines.append([env, *_cells(table, steps).split(" | ")[:2], *saved])
+    columns = "world | first success of the table | never"
+    return table_of(" | ".join([columns, *(f"WorldCoder saves at shy {shy:g}" for shy in SHY)]), lines)
+
+
+if __name__ == "__main__":
+    print(recorded(Path(sys.argv[1])))

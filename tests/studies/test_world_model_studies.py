@@ -1,17 +1,22 @@
 """Studies of world models: planning in texts, code by heart, and what a line of the tables is made of."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hunch
+from hunch.rl.episodes import evaluate
 from hunch.rl.world_model import LookUp
+from hunch.roles.writer.programs import Mutator
 from hunch.runs.foretell import Foretelling, recorded, text_steps
-from hunch_studies import game_play, text_world_models
+from hunch_studies import game_play, text_world_models, worldcoder
 from hunch_studies.games.cfr import exploitability
 from hunch_studies.games.game import Known
 from hunch_studies.games.matches import AtRandom
 from hunch_studies.games.tabletop.games import GAMES
 from hunch_studies.rules.game_code import KUHN
+from hunch_studies.worldcoder import TableExplorer
 
 
 def test_planning_in_the_rules_is_best_and_in_nothing_is_random_play():
@@ -77,3 +82,23 @@ def test_programs_are_the_first_that_is_right_and_the_worst():
     found = game_play.distinct_labels(rows)
     assert list(found.values()) == ["b", "a"]
     assert "0.50 of the tests" in list(found)[1]
+
+
+def test_a_table_of_steps_tries_every_action_nearby_first_and_then_follows_the_reward():
+    agent = TableExplorer(Mutator(), epsilon=0.0)
+    env = hunch.make("hunch/FrozenLake-v0")
+    result = hunch.train(agent, env, 150, seed=0)
+    first = next(episode.step for episode in result.episodes if episode.success)
+    later = [episode for episode in result.episodes if episode.step > first]
+    assert later
+    assert all(episode.success for episode in later)
+    # Before, half of its steps or more were new ones: the others led to an action that was not tried.
+    assert len(agent.seen) > first / 2
+    assert agent.written == 0
+    played = evaluate(agent.player, [env], 2, 0)
+    assert all(episode.success and episode.length == 6 for episode in played)
+
+
+def test_the_table_beside_recorded_rows():
+    table = worldcoder.recorded(Path("docs/assets/studies/worldcoder.json")).splitlines()
+    assert table[2].startswith("| FrozenLake | 71 [68, 72] | 0 of 10 | 45 steps [40, 50] |")
