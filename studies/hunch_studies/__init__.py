@@ -55,6 +55,7 @@ _MODULES = {
     "text-world-models": "text_world_models",
     "kwon": "kwon",
     "novelty": "novelty",
+    "arena": "arena",
     "motif": "motif",
     "ellm": "ellm",
     "kwon-recorded": "kwon",

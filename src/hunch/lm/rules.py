@@ -24,7 +24,16 @@ GROUP: Final = "hunch.rules"
 """Entry-point group of packages that provide rules: a rule's name, and the module that registers it."""
 HOMES: dict[str, str] = {}
 """The module that registers each rule that knows a world; ``hunch.envs`` fills this in."""
-OF_STUDIES: Final = ("captions", "critic", "examiner", "explainer", "kitchen", "onlooker", "partner")
+OF_STUDIES: Final = (
+    "captions",
+    "critic",
+    "examiner",
+    "explainer",
+    "kitchen",
+    "onlooker",
+    "partner",
+    "tabletop",
+)
 """Rules that come with the studies."""
 
 Rule: TypeAlias = Callable[[str, tuple[str, ...]], str]

@@ -1,0 +1,157 @@
+"""Games of TextArena: models as players against two opponents, one of which moves at random.
+
+hunch study arena --lm qwen-coder-0.5b
+python -m hunch_studies.arena docs/assets/studies/arena.jsonl   # the recorded rows
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import gymnasium
+import numpy as np
+
+import hunch
+from hunch import lm
+from hunch.core import World
+from hunch.envs.invalid import INVALID
+from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
+from hunch.rl.episodes import evaluate
+from hunch.rl.statistics import over_pairs
+from hunch.roles.prior.kinds import PriorConfig
+from hunch.runs.files import read_lines
+from hunch_studies.planners import table as table_of
+from hunch_studies.rules.tabletop import moves
+from hunch_studies.study import Part, Scale, Study, kept, model_of
+
+GAMES: Final = ("TicTacToe-v0", "Nim-v0", "ConnectFour-v0")
+AT_RANDOM: Final = "scripted:tabletop?skill=0"
+BY_RULE: Final = "scripted:tabletop"
+OPPONENTS: Final[Mapping[str, str]] = {"moves at random": AT_RANDOM, "plays by a rule": BY_RULE}
+UNINFORMED, ORACLE, BLANK = "random moves", "the rule", "blank prompt"
+EPISODES: Final = 30
+"""Games against each opponent; they are the units of the intervals."""
+ASKED: Final = PriorConfig(temperature=0.3, max_tokens=16)
+"""How a model is asked; a move has at most five tokens."""
+FOLLOWED: Final = "Moves that can be made: {}\nWrite one of them."
+
+
+class Blank(gymnasium.Wrapper[str, Any, str, Any]):
+    """Shows the admissible moves and nothing else: neither the rules, nor the goal, nor the position."""
+
+    def reset(self, **options: Any) -> tuple[str, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(**options)
+        return self._moves(observation), info
+
+    def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """Move."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._moves(observation), reward, terminated, truncated, info
+
+    @staticmethod
+    def _moves(observation: str) -> str:
+        return FOLLOWED.format(", ".join(moves(observation)))
+
+
+class Watched(gymnasium.Wrapper[str, Any, str, Any]):
+    """Counts the moves, and those that the game refused.
+
+    Attributes:
+        moved: Moves so far.
+        refused: Refused ones among them.
+    """
+
+    def __init__(self, env: gymnasium.Env[str, Any]) -> None:
+        super().__init__(env)
+        self.moved = self.refused = 0
+
+    def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """Move."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.moved += 1
+        # An event begins with what became of this player's move; the opponent's follows.
+        self.refused += str(info.get("event", "")).startswith(f"{INVALID} of player 0")
+        return observation, reward, terminated, truncated, info
+
+
+def played(models: Mapping[str, str], episodes: int, game: str, opponent: str, label: str) -> dict[str, Any]:
+    """Play games, and return their results.
+
+    Args:
+        models: Specs of the players by label, without that of the blank prompt.
+        episodes: Number of games.
+        game: Game of TextArena.
+        opponent: Key of :data:`OPPONENTS`.
+        label: The player.
+
+    Returns:
+        ``points`` of each game (1 for a win, 0 for a draw, -1 for a defeat), and the share of ``refused``
+        moves.
+    """
+    own = label.removesuffix(f", {BLANK}")
+    env: Any = Watched(hunch.make(f"textarena:{game}", opponent=OPPONENTS[opponent]))
+    agent = ZeroShot.build(ZeroShotConfig(prior=ASKED), {"lm": lm.load(models[own])})
+    agent.begin(World(), 0)
+    games = evaluate(agent.player, [env if own == label else Blank(env)], episodes, 0)
+    points = [float(np.sign(one.episode_return)) for one in games]
+    return {"points": points, "refused": env.refused / max(env.moved, 1)}
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the results by game, opponent and player, in Markdown; leads are paired by a game's seed."""
+    by_key = {tuple(row["key"]): row for row in rows}
+    lines = []
+    for (game, opponent, label), row in by_key.items():
+        points = row["points"]
+        won, lost = (np.mean([point == sign for point in points]) for sign in (1, -1))
+        cells = [game.removesuffix("-v0"), opponent, label, len(points), over_pairs(points).short()]
+        cells += [f"{won:.2f}", f"{lost:.2f}", f"{row['refused']:.2f}"]
+        for other in (UNINFORMED, f"{label}, {BLANK}"):
+            base = by_key.get((game, opponent, other))
+            is_control = label in (UNINFORMED, ORACLE) or label.endswith(BLANK)
+            if base is None or (is_control and other != UNINFORMED) or other == label:
+                cells.append("")
+            else:
+                pairs = zip(points, base["points"], strict=True)
+                cells.append(over_pairs([a - b for a, b in pairs]).short())
+        lines.append(cells)
+    head = "game | opponent | player | games | points | won | lost | refused moves"
+    return table_of(f"{head} | ahead of random moves | ahead of the blank prompt", lines)
+
+
+def _results(models: Mapping[str, str], episodes: int, folder: Path) -> str:
+    players = [UNINFORMED, ORACLE]
+    for label in models:
+        if label not in players:
+            players += [label, f"{label}, {BLANK}"]
+    keys = [(game, opponent, label) for game in GAMES for opponent in OPPONENTS for label in players]
+    return table(kept(folder / "rows.jsonl", keys, partial(played, models, episodes)))
+
+
+def _parts(scale: Scale, data: Path) -> list[Part]:
+    written = {model_of(spec) or spec.partition("?")[0]: spec for spec in scale.lms}
+    models = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, **written}
+    episodes = max(2, round(EPISODES * scale.share))
+    return [Part("Three games, two opponents", (), beside=partial(_results, models, episodes))]
+
+
+STUDIES = {
+    "arena": Study(
+        "arena",
+        "Do small models that write play games of TextArena better than random moves?",
+        "TextArena ranks models by play against each other and against people (Guertler et al., 2025); none "
+        "of this size.",
+        "Opponents are rules: one moves at random, the other takes a win in one move, prevents one, and is "
+        "perfect in Nim. The player moves first. A move that the game refuses twice loses it.",
+        _parts,
+        lm_for="zero-shot",
+    )
+}
+
+if __name__ == "__main__":
+    print(table(list(read_lines(Path(sys.argv[1])))))
