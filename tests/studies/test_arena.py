@@ -1,0 +1,98 @@
+"""Games of TextArena against two opponents: the rule that plays them, and what the study counts."""
+
+import pytest
+
+import hunch
+from hunch import lm
+from hunch.core import UsageError
+from hunch_studies.arena import BLANK, BY_RULE, ORACLE, UNINFORMED, Blank, played, table
+from hunch_studies.rules.tabletop import best_moves, moves
+
+pytest.importorskip("textarena")
+
+TIC_TAC_TOE = """You are Player {} in Tic Tac Toe.
+[GAME] Current Board:
+
+ X | X | 2
+---+---+---
+ 3 | O | O
+---+---+---
+ 6 | 7 | 8
+
+Available Moves: '[2]', '[3]', '[6]', '[7]', '[8]'"""
+CONNECT_FOUR = """You are Player {} in Connect Four.
+[GAME] Board state:
+0 1 2 3 4 5 6
+-------------
+. . . . . . .
+. . . . . . .
+. . . . . . .
+X . . . . . .
+X . . O O . .
+X . . O O . ."""
+NIM = """Welcome to Nim, Player 0!
+[GAME] Current Pile:
+  pile 0: 9
+[GAME] Current Pile:
+  pile 0: {}
+  pile 1: {}
+  pile 2: {}"""
+
+
+def test_it_wins_in_one_move_and_prevents_what_would_win():
+    assert best_moves(TIC_TAC_TOE.format(0)) == ["[3]"], "O wins"
+    assert best_moves(TIC_TAC_TOE.format(1)) == ["[2]"], "X wins"
+    assert moves(TIC_TAC_TOE.format(0)) == ["[2]", "[3]", "[6]", "[7]", "[8]"]
+    assert best_moves(CONNECT_FOUR.format(0)) == ["[col 0]"], "X wins"
+    assert best_moves(CONNECT_FOUR.format(1)) == ["[col 0]"], "O has no line of four yet, and prevents one"
+    assert moves(CONNECT_FOUR.format(0)) == [f"[col {column}]" for column in range(7)]
+
+
+def test_in_nim_it_leaves_piles_whose_exclusive_or_is_0():
+    assert best_moves(NIM.format(3, 4, 5)) == ["[0 2]"]
+    assert best_moves(NIM.format(0, 0, 4)) == ["[2 4]"]
+    assert len(best_moves(NIM.format(1, 1, 0))) == 2, "nothing wins: any move"
+    assert moves(NIM.format(0, 2, 1)) == ["[1 1]", "[1 2]", "[2 1]"]
+    assert moves("You are in a room.") == []
+
+
+def test_a_column_that_is_full_is_no_move():
+    full = CONNECT_FOUR.replace(". . . . . . .", "O . . . . . .")
+    assert moves(full.format(0)) == [f"[col {column}]" for column in range(1, 7)]
+
+
+def test_the_dial_is_a_share():
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        lm.load("scripted:tabletop?skill=2")
+
+
+def test_the_rule_always_wins_nim_and_its_moves_are_admissible():
+    row = played({ORACLE: BY_RULE}, 4, "Nim-v0", "plays by a rule", ORACLE)
+    assert row == {"points": [1.0] * 4, "refused": 0.0}
+
+
+def test_a_move_that_is_refused_counts():
+    row = played({"words": "scripted:first"}, 2, "Nim-v0", "moves at random", "words")
+    assert row["points"] == [-1.0, -1.0]
+    assert row["refused"] == 1.0
+
+
+def test_the_blank_prompt_shows_moves_alone():
+    env = Blank(hunch.make("textarena:TicTacToe-v0", opponent="scripted:tabletop"))
+    observation, _ = env.reset(seed=0)
+    assert observation.startswith("Moves that can be made: [0], [1], [2]")
+    observation, *_ = env.step("[4]")
+    assert "[4]" not in observation
+    assert len(observation.splitlines()) == 2
+
+
+def test_leads_are_paired_by_game():
+    rows = [
+        {"key": ["Nim-v0", "moves at random", UNINFORMED], "points": [1.0, -1.0], "refused": 0.0},
+        {"key": ["Nim-v0", "moves at random", "model"], "points": [1.0, 1.0], "refused": 0.25},
+        {"key": ["Nim-v0", "moves at random", f"model, {BLANK}"], "points": [0.0, 0.0], "refused": 0.5},
+    ]
+    lines = [line.strip("| ").split(" | ") for line in table(rows).splitlines()]
+    assert lines[3][3:8] == ["2", "1.00 [1.00, 1.00]", "1.00", "0.00", "0.25"]
+    assert lines[3][8].startswith("1.00 [")
+    assert lines[3][9] == "1.00 [1.00, 1.00]"
