@@ -33,11 +33,15 @@ AT_RANDOM: Final = "scripted:tabletop?skill=0"
 BY_RULE: Final = "scripted:tabletop"
 OPPONENTS: Final[Mapping[str, str]] = {"moves at random": AT_RANDOM, "plays by a rule": BY_RULE}
 UNINFORMED, ORACLE, BLANK = "random moves", "the rule", "blank prompt"
+CHOOSES: Final = "chooses"
+"""In a label: the model chooses among the admissible moves, where it otherwise writes one."""
 EPISODES: Final = 30
 """Games against each opponent; they are the units of the intervals."""
-ASKED: Final = PriorConfig(temperature=0.3, max_tokens=16)
-"""How a model is asked; a move has at most five tokens."""
-FOLLOWED: Final = "Moves that can be made: {}\nWrite one of them."
+WRITES: Final = PriorConfig(temperature=0.3, max_tokens=16)
+"""How a model is asked that writes; a move has at most five tokens."""
+BY_LETTER: Final = PriorConfig(way="label")
+"""How a model is asked that chooses: the way of small models on the Frozen Lake, too."""
+POSITION: Final = "Moves that can be made: {}\nWrite one of them."
 
 
 class Blank(gymnasium.Wrapper[str, Any, str, Any]):
@@ -46,16 +50,43 @@ class Blank(gymnasium.Wrapper[str, Any, str, Any]):
     def reset(self, **options: Any) -> tuple[str, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(**options)
-        return self._moves(observation), info
+        return self._shown(observation, info), info
 
     def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         """Move."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._moves(observation), reward, terminated, truncated, info
+        return self._shown(observation, info), reward, terminated, truncated, info
 
     @staticmethod
-    def _moves(observation: str) -> str:
-        return FOLLOWED.format(", ".join(moves(observation)))
+    def _shown(observation: str, info: dict[str, Any]) -> str:
+        # Where moves are listed as actions, whoever chooses is shown them in any case.
+        return "" if info.get("actions") else POSITION.format(", ".join(moves(observation)))
+
+
+class Listed(gymnasium.Wrapper[str, Any, str, Any]):
+    """Lists the admissible moves as actions, so that a model chooses one instead of writing it."""
+
+    def reset(self, **options: Any) -> tuple[str, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(**options)
+        return observation, self._with_actions(observation, info)
+
+    def step(self, action: Any) -> tuple[str, Any, bool, bool, dict[str, Any]]:
+        """Move."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        ended = terminated or truncated
+        return (
+            observation,
+            reward,
+            terminated,
+            truncated,
+            info if ended else self._with_actions(observation, info),
+        )
+
+    @staticmethod
+    def _with_actions(observation: str, info: dict[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in info.items() if name != "free_text"}
+        return {**kept, "actions": tuple(moves(observation))}
 
 
 class Watched(gymnasium.Wrapper[str, Any, str, Any]):
@@ -93,13 +124,16 @@ def played(models: Mapping[str, str], episodes: int, game: str, opponent: str, l
         ``points`` of each game (1 for a win, 0 for a draw, -1 for a defeat), and the share of ``refused``
         moves.
     """
-    own = label.removesuffix(f", {BLANK}")
-    env: Any = Watched(hunch.make(f"textarena:{game}", opponent=OPPONENTS[opponent]))
-    agent = ZeroShot.build(ZeroShotConfig(prior=ASKED), {"lm": lm.load(models[own])})
+    asked = label.removesuffix(f", {BLANK}")
+    name = asked.removesuffix(f" {CHOOSES}")
+    watched = Watched(hunch.make(f"textarena:{game}", opponent=OPPONENTS[opponent]))
+    env: Any = watched if asked == name else Listed(watched)
+    config = ZeroShotConfig(prior=WRITES if asked == name else BY_LETTER)
+    agent = ZeroShot.build(config, {"lm": lm.load(models[name])})
     agent.begin(World(), 0)
-    games = evaluate(agent.player, [env if own == label else Blank(env)], episodes, 0)
+    games = evaluate(agent.player, [env if asked == label else Blank(env)], episodes, 0)
     points = [float(np.sign(one.episode_return)) for one in games]
-    return {"points": points, "refused": env.refused / max(env.moved, 1)}
+    return {"points": points, "refused": watched.refused / max(watched.moved, 1)}
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -128,7 +162,8 @@ def _results(models: Mapping[str, str], episodes: int, folder: Path) -> str:
     players = [UNINFORMED, ORACLE]
     for label in models:
         if label not in players:
-            players += [label, f"{label}, {BLANK}"]
+            ways = [label, f"{label} {CHOOSES}"] if "label" in lm.load(models[label]).verbs else [label]
+            players += [arm for way in ways for arm in (way, f"{way}, {BLANK}")]
     keys = [(game, opponent, label) for game in GAMES for opponent in OPPONENTS for label in players]
     return table(kept(folder / "rows.jsonl", keys, partial(played, models, episodes)))
 

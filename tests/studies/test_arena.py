@@ -5,7 +5,7 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import UsageError
-from hunch_studies.arena import BLANK, BY_RULE, ORACLE, UNINFORMED, Blank, played, table
+from hunch_studies.arena import BLANK, BY_RULE, ORACLE, UNINFORMED, Blank, Listed, played, table
 from hunch_studies.rules.tabletop import best_moves, moves
 
 pytest.importorskip("textarena")
@@ -84,6 +84,18 @@ def test_the_blank_prompt_shows_moves_alone():
     observation, *_ = env.step("[4]")
     assert "[4]" not in observation
     assert len(observation.splitlines()) == 2
+
+
+def test_who_chooses_gets_the_moves_as_actions():
+    env = Listed(hunch.make("textarena:Nim-v0", opponent="scripted:tabletop"))
+    observation, info = env.reset(seed=0)
+    assert "pile 0: 3" in observation
+    assert info["actions"][:3] == ("[0 1]", "[0 2]", "[0 3]")
+    blank, info = Blank(env).reset(seed=0)
+    assert blank == ""
+    assert len(info["actions"]) == 3 + 4 + 5
+    row = played({"words": "scripted:first"}, 2, "Nim-v0", "moves at random", "words chooses")
+    assert row["refused"] == 0.0
 
 
 def test_leads_are_paired_by_game():
