@@ -31,7 +31,7 @@ from hunch_studies.worlds.strips.plan_code import Name, PlanCode
 from hunch_studies.writers import MODEL, compared, results
 from hunch_studies.writers_beds import BEDS, Bed
 
-Found: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
+ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 """What :func:`~hunch_studies.writers.result` returns for each run, by arm."""
 
 BEST_OF_N: Final = "best of n"
@@ -79,11 +79,11 @@ def funsearch_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
 
 
 def _funsearch_rows(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    found, tokens = results(bed, listed, seeds, folder)
+    by_arm, tokens = results(bed, listed, seeds, folder)
     if "CapSet" in bed.env:
         programs = listed[0].config.steps
-        found[RANDOM] = [random_priorities(bed.options["n"], programs, seed) for seed in range(seeds)]
-    return _written(found, tokens, folder)
+        by_arm[RANDOM] = [random_priorities(bed.options["n"], programs, seed) for seed in range(seeds)]
+    return _written(by_arm, tokens, folder)
 
 
 def random_priorities(n: int, draws: int, seed: int) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def random_priorities(n: int, draws: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, n])
     sizes = [len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws)]
     so_far = np.maximum.accumulate(sizes)
-    best = {n: float(so_far[n - 1]) for n in AFTER if n <= draws}
+    best = {number: float(so_far[number - 1]) for number in AFTER if number <= draws}
     return {"best": best, "unseen": float(so_far[-1]), "failed": 0.0, "copies": 0.0, "program": ""}
 
 
@@ -188,7 +188,7 @@ ROWS: Final = "rows.jsonl"
 """File in the folder of a part, with a row for each run: ``part``, ``arm``, ``seed``, and what it found."""
 
 
-def _written(found: Found, tokens: Mapping[str, Sequence[int]], folder: Path) -> str:
+def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -> str:
     """Keep what runs found as rows, and return their table, in Markdown."""
     lines = [
         {
@@ -198,17 +198,17 @@ def _written(found: Found, tokens: Mapping[str, Sequence[int]], folder: Path) ->
             **row,
             "tokens": tokens.get(label, [0] * len(rows))[seed],
         }
-        for label, rows in found.items()
+        for label, rows in by_arm.items()
         for seed, row in enumerate(rows)
     ]
     write_atomically(folder / ROWS, b"".join(map(sealed_json, lines)))
-    return _table(found, tokens)
+    return _table(by_arm, tokens)
 
 
-def _table(found: Found, tokens: Mapping[str, Sequence[int]]) -> str:
+def _table(by_arm: ByArm, tokens: Mapping[str, Sequence[int]]) -> str:
     """Return the table of arms, in Markdown."""
-    after = [n for n in AFTER if all(n in row["best"] for rows in found.values() for row in rows)]
-    return compared(found, tokens, {arm: name for arm, name in OTHERS.items() if arm in found}, after)
+    after = [n for n in AFTER if all(n in row["best"] for rows in by_arm.values() for row in rows)]
+    return compared(by_arm, tokens, {arm: name for arm, name in OTHERS.items() if arm in by_arm}, after)
 
 
 def recorded(file: Path) -> str:
@@ -218,9 +218,9 @@ def recorded(file: Path) -> str:
         row["best"] = {int(n): fitness for n, fitness in row["best"].items()}
         by_part.setdefault(row["part"], {}).setdefault(row["arm"], []).append(row)
     texts = []
-    for part, found in by_part.items():
-        tokens = {arm: [row["tokens"] for row in rows] for arm, rows in found.items() if rows[0]["tokens"]}
-        texts.append(f"### {part}\n\n{_table(found, tokens)}")
+    for part, by_arm in by_part.items():
+        tokens = {arm: [row["tokens"] for row in rows] for arm, rows in by_arm.items() if rows[0]["tokens"]}
+        texts.append(f"### {part}\n\n{_table(by_arm, tokens)}")
     return "\n\n".join(texts)
 
 

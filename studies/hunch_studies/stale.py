@@ -84,6 +84,8 @@ APART: Final[dict[str, str]] = {
     "GRPO on a small real model": "the model's last digits depend on the accelerator",
     "Eureka's curriculum for the policy": _ABLATION,
     "Rewards by a small model that writes": _RECORDED,
+    "Generalised planning with a small model that writes": _RECORDED,
+    "FunSearch with a small model that writes": _RECORDED,
     "Inner Monologue, asking a person": _ABLATION,
     "Inner Monologue with a small model that writes": _RECORDED,
     "InstructRL with a small model that writes": _RECORDED,

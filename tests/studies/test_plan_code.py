@@ -77,7 +77,7 @@ def test_a_plan_that_fails_says_why(body, why):
 def test_an_error_in_every_problem_fails_the_program_and_in_some_lowers_its_fitness():
     failed = tried(HEAD + "return plans")
     assert failed.fitness is None
-    assert "name 'plans' is not defined (line 2)" in failed.error
+    assert "name 'plans' is not defined (line 2: `return plans`)" in failed.error
     some = tried(HEAD + "assert len(goal) < 3" + SAILS.split("goal):", 1)[1])
     assert 0.0 < some.fitness < 1.0
     assert some.components["crashed"] == pytest.approx(1.0 - some.fitness)

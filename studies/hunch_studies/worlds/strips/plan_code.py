@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.envs.design.code import quoted
 from hunch.envs.design.plain import Plain
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box
@@ -199,8 +200,7 @@ def planned(sandbox: Sandbox, program: str, tasks: Iterable[Task]) -> Iterator[P
             with sandbox.load(program, FUNCTION) as get_plan:
                 returned = get_plan(*inputs(task.problem))
         except ProgramError as raised:
-            line = f" (line {raised.line})" if raised.line else ""
-            message = f"{raised.type}: {raised.message}{line}"
+            message = f"{raised.type}: {raised.message}{quoted(program, raised.line)}"
             if isinstance(raised, ProgramTimeout):
                 error = message
             yield Planned(False, False, message, message)
