@@ -1039,6 +1039,75 @@ def test_a_verdict_says_how_many_questions_decide_it():
     assert "a method without a model" in advice(Audition((without,), 0.05, 0, {}), "mine")
 
 
+STEP_AT_90 = (
+    Point("", 0.0, 0.0, 0.0, 0.0),
+    Point("", 0.9, 0.0, 0.0, 0.0),
+    Point("", 0.901, 0.5, 0.5, 0.5),
+    Point("", 1.0, 0.5, 0.5, 0.5),
+)
+"""Points of a gain that comes with an ability of 0.9."""
+
+
+@pytest.mark.parametrize(("right", "points"), [(1.0, STEP_AT_90), (0.0, None)])
+def test_questions_that_are_all_right_or_all_wrong_decide_sooner(right, points):
+    """Wilson's interval of equal answers narrows with their number, not with its root."""
+    points = points or tuple(
+        replace(point, ability=1 - point.ability, gain=g, low=g, high=g)
+        for point, g in zip(reversed(STEP_AT_90), (0.0, 0.0, 0.5, 0.5), strict=True)
+    )
+    frontier = Frontier("m", "judge", "e", "e", "independent", "success", 1, 1, "", points)
+
+    def line(n):
+        scores = Scores(np.full(n, right), list(range(n)))
+        mine = Heard("judge", "e", "mine", ability=right, interval=scores.interval, questions=n)
+        gain = frontier.gain(mine.interval)
+        return Line(mine, None, None, frontier, gain, None, verdict(gain, None, 0.05))
+
+    assert line(10).verdict == "may pay"
+    n = deciding(line(10), 0.05)
+    assert n == 40
+    assert line(n).verdict != "may pay"
+    assert line(n // 2).verdict == "may pay"
+
+
+def test_the_line_of_a_role_agrees_with_the_sentence_below_it():
+    """An environment without a frontier does not hide another one in which questions decide."""
+    points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
+    frontier = Frontier("m", "prior", "e", "e", "independent", "success", 1, 1, "", points)
+    mine = Heard("prior", "e", "mine", ability=0.56, interval=(0.46, 0.66), questions=33)
+    measured = Line(mine, None, None, frontier, (-0.04, 0.16), None, "may pay")
+    elsewhere = replace(measured, heard=replace(mine, env="f", questions=34), frontier=None, gain=None)
+    found = Audition((elsewhere, measured), 0.05, 0, {})
+    assert deciding(measured, 0.05) == 33 * 128
+    [_, line] = brief(found)
+    assert line.endswith("8,704 questions"), "34 in one environment go with 33 in the other"
+    assert "with --until decided --most 8704" in advice(found, "mine"), "more than it asks by default"
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")  # it says nothing of use
+def test_another_way_is_suggested_only_where_there_is_one():
+    class Silent(Noted):
+        verbs = frozenset({"generate"})
+
+        def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+            return [["hm"] * k for _ in prompts]
+
+    roles = ["judge", "writer"]
+    once = hunch.audition(Silent(), roles, questions=4)
+    again = hunch.audition(Silent(), roles, questions=4, way="text")
+    assert [line.split()[-2:] for line in brief(once)[1:]] == [["another", "--way"], ["another", "model"]]
+    nothing_of_it = "which says nothing of its ability: the way of asking failed."
+    assert f"as judge, {nothing_of_it} Try another one, as in --way text." in str(once)
+    assert f"as judge, {nothing_of_it} Try another one, as in --way structured." in str(again)
+    assert f"as writer, {nothing_of_it} It can be asked in no other one there" in str(once)
+
+
+def test_a_line_per_role_is_followed_by_why_a_role_was_not_asked(hunch_command):
+    code, out, _ = hunch_command("audition", "--lm", "bag-of-words", "--roles", "writer", "--questions", "2")
+    assert code == 0
+    assert "bag-of-words was not asked as writer: it cannot generate." in out
+
+
 def test_roles_that_may_pay_are_asked_until_it_is_decided():
     model = "scripted:judge?error=0.25"
     once = hunch.audition(model, ["judge"], "hunch/MatrixGame-v0", questions=8, seed=2)

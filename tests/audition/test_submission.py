@@ -85,6 +85,9 @@ ROW = submission.Row(
         ({"questions": -5}, "at least one question"),
         ({"env": "Lake | 1.00"}, "where it is not asked"),
         ({"env": "hunch/Kitchen-v0"}, "where it is not asked"),
+        ({"tokens_read": 10**400}, "at most"),
+        ({"seconds": 10**400}, "at most"),
+        ({"questions": 10**400}, "at most"),
     ],
 )
 def test_one_impossible_row_beside_a_good_one_is_refused(changes, says):
@@ -93,6 +96,29 @@ def test_one_impossible_row_beside_a_good_one_is_refused(changes, says):
     submission.check(made, "This file")
     with pytest.raises(UsageError, match=says):
         submission.check(replace(made, rows=rows), "This file")
+
+
+def test_a_way_or_a_blank_prompt_that_the_role_does_not_have_is_refused():
+    judged = replace(ROW, role="judge", env="hunch/MatrixGame-v0", way="label", blank=0.5)
+    written = replace(ROW, role="writer", env="hunch/PolicyCode-v0")
+    made = submission.Submission("a", "1", "L3", "0", seed=0, rows=(judged, written))
+    submission.check(made, "This file")
+    for wrong, says in (
+        ((replace(judged, way="similarity"), written), "is asked by decision, structured, label"),
+        ((judged, replace(written, blank=0.4)), "no blank prompt"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            submission.check(replace(made, rows=wrong), "This file")
+
+
+@pytest.mark.parametrize(
+    "name", ["<img src=x>", "[a](javascript:b)", "![](x)", "`a", "http://host/model", "a|b", "a\nb", "   "]
+)
+def test_a_name_that_a_page_would_read_as_markup_is_refused(name):
+    made = submission.Submission("Qwen2.5 (v1), 7B:q4_K_M", "1", "L3", "0", seed=0, rows=(ROW,))
+    submission.check(made, "This file")
+    with pytest.raises(UsageError, match="names its model"):
+        submission.check(replace(made, model=name), "This file")
 
 
 HEARD = Heard(

@@ -38,6 +38,7 @@ class Heard:
         calibration: What the model's probabilities are worth: their mean in each tenth, and how often what
             they stand for came true; empty if it states none.
         way: The way in which the model was asked; empty if the role did not choose one.
+        other_ways: The other ways in which the role can ask this model.
         unread: Share of the questions to which no answer could be read.
         asked: False if the model was not asked for a reason that lies in the audition, such as its budget.
     """
@@ -54,6 +55,7 @@ class Heard:
     why: str = ""
     calibration: tuple[Bin, ...] = ()
     way: str = ""
+    other_ways: tuple[str, ...] = ()
     unread: float = 0.0
     asked: bool = True
 
@@ -187,12 +189,18 @@ def _undecided(audition: Audition, model: str) -> list[str]:
     measured = [line for line in lines if line.frontier]
     may = [line for line in measured if line.verdict == "may pay"]
     unknown = {line.heard.role for line in lines if line.verdict == "may pay" and not line.frontier}
-    by_questions = {line.heard.role for line in may if deciding(line, audition.worth)}
+    by_questions: dict[str, int] = {}
+    for role in sorted({line.heard.role for line in may}):
+        questions = deciding_role([line for line in lines if line.heard.role == role], audition.worth)
+        if questions:
+            by_questions[role] = questions
     by_loop = [line for line in may if line.heard.role not in by_questions]
     sentences = []
     if by_questions:
-        roles = ", ".join(sorted(by_questions))
-        sentences += [f"It may pay as {roles}: ask until it is known, with --until decided."]
+        needed = max(by_questions.values())
+        more = f" --most {needed}" if needed > MOST_ASKED else ""
+        roles = ", ".join(by_questions)
+        sentences += [f"It may pay as {roles}: ask until it is known, with --until decided{more}."]
     if by_loop:
         roles = ", ".join(sorted({line.heard.role for line in by_loop}))
         most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
@@ -213,13 +221,16 @@ WIDTH: Final = 80
 """Maximum characters of a line."""
 MOST: Final = 100_000
 """Questions per environment above which a verdict counts as one that no number of questions decides."""
+MOST_ASKED: Final = 1_600
+"""Maximum questions per role of ``--until decided``, unless ``--most`` is given (ours)."""
 BRIEF: Final = ("role", "verdict", "way", "ability", "cost", "next")
 
 
 def deciding(line: Line, worth: float) -> int | None:
     """Return about how many questions in this environment decide a verdict "may pay".
 
-    The intervals of the abilities are as wide as one over the root of the number of questions. A policy that
+    The intervals of the abilities are as wide as one over the root of the number of questions, or narrower
+    where all answers are right or all wrong, see :func:`_narrowed`. A policy that
     plays has a score for each episode; its questions are those that lead to so many episodes. None if the
     verdict is another one, or no number of questions decides it: where no frontier was made, or where the
     frontier itself is too uncertain at this ability. Then only a loop can tell.
@@ -229,20 +240,43 @@ def deciding(line: Line, worth: float) -> int | None:
         return None
     n = 2 * heard.questions
     while n <= MOST:
-        narrower = (heard.questions / n) ** 0.5
-        gain = frontier.gain(_narrowed(heard, narrower))
+        times = n / heard.questions
+        gain = frontier.gain(_narrowed(heard, times))
         words = line.words if line.words and line.words.has_score else None
-        above = over(gain, frontier.gain(_narrowed(words, narrower))) if words else None
+        above = over(gain, frontier.gain(_narrowed(words, times))) if words else None
         if verdict(gain, above, worth) != "may pay":
             return ceil(n * heard.columns.get(LENGTH, STEPS) / STEPS)
         n *= 2
     return None
 
 
-def _narrowed(heard: Heard, factor: float) -> Interval:
-    """Return the interval of an ability, each side shrunk by a factor."""
+def _narrowed(heard: Heard, times: float) -> Interval:
+    """Return the interval of an ability as it would be with so many times the questions.
+
+    Each side shrinks by the root of that number. Of answers that are all right, or all wrong, the interval is
+    Wilson's, n / (n + z^2) to 1 or 0 to z^2 / (n + z^2), and z^2 / n follows from its width.
+    """
     low, high = heard.interval
+    if heard.ability == 1:
+        return times * low / (times * low + 1 - low), 1.0
+    if heard.ability == 0:
+        return 0.0, high / (high + times * (1 - high))
+    factor = times**-0.5
     return heard.ability - factor * (heard.ability - low), heard.ability + factor * (high - heard.ability)
+
+
+def deciding_role(lines: Sequence[Line], worth: float) -> int | None:
+    """Return about how many ``--questions`` decide "may pay" in a role, where the fewest are needed.
+
+    Args:
+        lines: The lines of one model in one role: its questions are spread over these environments.
+        worth: Smallest gain in success rate for which a model is recommended.
+    """
+    places = len({line.heard.env for line in lines})
+    most = max((line.heard.questions for line in lines), default=0)
+    needed = [(line.heard.questions, deciding(line, worth)) for line in lines]
+    # Where a number of questions is not divisible by that of the environments, some have fewer.
+    return min((ceil(n * places * most / asked) for asked, n in needed if n), default=None)
 
 
 def brief(audition: Audition) -> list[str]:
@@ -264,25 +298,57 @@ def brief(audition: Audition) -> list[str]:
 def _brief(audition: Audition, model: str, role: str) -> tuple[str, ...]:
     """Return the cells of the line of a model in a role."""
     lines_of_role = [line for line in audition.lines if (line.heard.model, line.heard.role) == (model, role)]
-    line = min(lines_of_role, key=lambda line: (ORDER.index(line.verdict), -(line.gain or (0.0, 0.0))[0]))
+    line = _first_of(lines_of_role, audition.worth)
     asked = {line.heard.env: line.heard for line in lines_of_role}
     seconds = sum(heard.usage.get("seconds", 0.0) for heard in asked.values())
     cost = sum(heard.usage.get("cost", 0.0) for heard in asked.values())
     spent = f"{cost:.4f}" if cost else f"{seconds:,.0f} s"
     ability = f"{line.heard.ability:.2f}" if line.heard.has_score else ""
-    return role, line.verdict, line.heard.way, ability, spent, _next(line, audition.worth, len(asked))
+    following = _next(line, deciding_role(lines_of_role, audition.worth))
+    return role, line.verdict, line.heard.way, ability, spent, following
 
 
-def _next(line: Line, worth: float, places: int) -> str:
-    """Return in a few words what to do next; questions are spread over a number of environments."""
+def _first_of(lines_of_role: Sequence[Line], worth: float) -> Line:
+    """Return the line for a role: the best verdict, of these the one that the fewest questions decide."""
+
+    def rank(line: Line) -> tuple[float, ...]:
+        return (
+            ORDER.index(line.verdict),
+            deciding(line, worth) or MOST + 1,
+            -(line.gain or (0.0, 0.0))[0],
+        )
+
+    return min(lines_of_role, key=rank)
+
+
+def _next(line: Line, questions: int | None) -> str:
+    """Return in a few words what to do next.
+
+    Args:
+        line: The line that stands for the role.
+        questions: About how many questions decide a verdict "may pay"; None if no number does.
+    """
     if line.verdict == "pays" and line.frontier:
         return f"hunch run {line.frontier.method}"
     if line.verdict == "may pay":
-        questions = deciding(line, worth)
-        return f"{questions * places:,} questions" if questions else "hunch compare"
+        return f"{questions:,} questions" if questions else "hunch compare"
     if line.verdict == "could not be asked" and line.heard.unread:
-        return "another --way"
+        return "another --way" if line.heard.other_ways else "another model"
     return ""
+
+
+def reasons(audition: Audition) -> list[str]:
+    """Return in sentences why models were not asked in roles, below a table without a column for it."""
+    roles: dict[tuple[str, str], list[str]] = {}
+    for model in audition.models:
+        of_model = [line for line in audition.lines if line.heard.model == model]
+        for role in dict.fromkeys(line.heard.role for line in of_model):
+            lines_of_role = [line for line in of_model if line.heard.role == role]
+            heard = _first_of(lines_of_role, audition.worth).heard
+            out_of_budget = audition.stopped and not heard.asked
+            if heard.why and not heard.has_score and not heard.unread and not out_of_budget:
+                roles.setdefault((model, heard.why), []).append(role)
+    return [f"{model} was not asked as {', '.join(own)}: {why}." for (model, why), own in roles.items()]
 
 
 COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "seconds")
@@ -363,15 +429,22 @@ def notes(audition: Audition) -> list[str]:
 
 
 def _unheard(audition: Audition) -> list[str]:
-    """Return a sentence on each model whose answers in a role could not be read."""
-    roles: dict[str, dict[str, None]] = {}
+    """Return a sentence on each model whose answers in a role could not be read, and what to try."""
+    roles: dict[tuple[str, str], dict[str, None]] = {}
     for line in audition.lines:
-        if line.heard.unread and not line.heard.has_score:
-            roles.setdefault(line.heard.model, {})[line.heard.role] = None
+        heard = line.heard
+        if heard.unread and not heard.has_score:
+            another = heard.other_ways[0] if heard.other_ways else ""
+            roles.setdefault((heard.model, another), {})[heard.role] = None
     return [
         f"{model} could not be asked as {', '.join(unasked)}, which says nothing of its ability: the way of "
-        "asking failed. Try another one, as in --way structured."
-        for model, unasked in roles.items()
+        "asking failed. "
+        + (
+            f"Try another one, as in --way {another}."
+            if another
+            else "It can be asked in no other one there: another model is the next thing to try."
+        )
+        for (model, another), unasked in roles.items()
     ]
 
 

@@ -263,6 +263,7 @@ def hear(
     """Put questions to a model as :func:`put` does, and return its scores under the name ``spec``."""
     answered = put(role, bed, model, drawn, seed, manner)
     scores = {"columns": answered.columns} if answered.scores is None else _values_of(answered.scores)
+    used = answered.way or "text"  # a role that does not choose a way has answers written
     return Heard(
         role.name,
         bed.env,
@@ -272,6 +273,7 @@ def hear(
         usage=answered.usage,
         why=answered.why,
         way=answered.way,
+        other_ways=tuple(way for way in role.ways_of(model) if way != used),
         unread=answered.unread,
     )
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
-from math import isfinite, isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,10 @@ FEWEST: Final = 20
 """Questions per role below which a row says too little (ours; the number of the ladder's pilot)."""
 LONGEST: Final = 200
 """Maximum characters of a name in the file."""
+LARGEST: Final = 10**15
+"""Maximum of a count in the file: an integer of JSON may have thousands of digits."""
+MARKUP: Final = re.compile(r"[|<>`\[\]]|://")
+"""What a page in Markdown would read as more than the name of a model."""
 ADDRESS: Final = re.compile(r"\bhttps?://\S*")
 """The address of a server, which the revision of a model behind it begins with."""
 
@@ -157,10 +161,13 @@ def check(made: Submission, what: str) -> None:
     if not made.rows:
         raise UsageError(f"{what} has no scores to submit: the model could be asked in no role.")
     if made.evidence not in ("L1", "L2", "L3"):
-        raise UsageError(f"{what} is of a scripted model (evidence level {made.evidence}).")
+        kind = "a scripted model" if made.evidence == "L0" else "no known evidence"
+        raise UsageError(f"{what} is of {kind} (evidence level {made.evidence}).")
     for name in (made.model, made.revision):
-        if not name.isprintable() or "|" in name or not 0 < len(name) <= LONGEST:
+        if not name.isprintable() or "|" in name or not 0 < len(name.strip()) <= len(name) <= LONGEST:
             raise UsageError(f"{what} names its model with odd or too many characters.")
+    if MARKUP.search(made.model):
+        raise UsageError(f"{what} names its model with characters that are markup on a page.")
     places = [(row.role, row.env) for row in made.rows]
     if len(set(places)) < len(places):
         raise UsageError(f"{what} has two rows for one role and environment.")
@@ -172,6 +179,11 @@ def check(made: Submission, what: str) -> None:
             raise UsageError(f"{what} has a row for {row.role} in {row.env!r}, where it is not asked.")
         if row.way and row.way not in WAYS:
             raise UsageError(f"{where}: there is no way of asking {row.way!r}.")
+        asked_as = role_named(row.role)
+        if row.way and row.way not in asked_as.ways:
+            raise UsageError(f"{where}: the role is asked by {', '.join(asked_as.ways)}, not {row.way}.")
+        if row.blank is not None and not asked_as.blank:
+            raise UsageError(f"{where}: the role has no blank prompt.")
         shares = [row.ability, row.low, row.high, row.uninformed, row.words, row.blank, row.unread]
         shares.append(row.calibration_error)  # a mean difference of probabilities
         if not all(share is None or 0 <= share <= 1 for share in shares):
@@ -180,8 +192,10 @@ def check(made: Submission, what: str) -> None:
             raise UsageError(f"{where}: the ability {row.ability:g} is outside its interval.")
         if row.questions < 1:
             raise UsageError(f"{where}: a row needs at least one question, not {row.questions}.")
-        if not all(isfinite(x) and x >= 0 for x in (row.tokens_read, row.tokens_written, row.seconds)):
+        if not all(0 <= x < inf for x in (row.tokens_read, row.tokens_written, row.seconds)):
             raise UsageError(f"{where}: tokens and seconds are numbers of at least 0.")
+        if max(row.questions, row.tokens_read, row.tokens_written, row.seconds) > LARGEST:
+            raise UsageError(f"{where}: questions, tokens and seconds are at most {LARGEST:.0e}.")
     for role in dict.fromkeys(row.role for row in made.rows):
         asked = _asked(made.rows, role)
         if asked < FEWEST:

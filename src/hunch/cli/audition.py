@@ -14,7 +14,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hunch.audition.answer import COSTS, Audition, brief, costs, notes, plain
+from hunch.audition.answer import COSTS, MOST_ASKED, Audition, brief, costs, notes, plain, reasons
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
 from hunch.audition.roles import role_named
@@ -64,7 +64,7 @@ class AuditionOptions:
     """Way of asking, in the roles that have it. Default: each role's own for the model."""
     until: Literal["asked", "decided"] = "asked"
     """End when all questions were asked, or ask the roles that may pay twice as many until it is decided."""
-    most: PositiveInt = 1600
+    most: PositiveInt = MOST_ASKED
     """With --until decided: maximum questions per role."""
     blank: bool = False
     """Ask without objective, task and manual: the control that shows whether a model uses them."""
@@ -119,7 +119,7 @@ def audition(arguments: Sequence[str]) -> None:
         if what.table:
             print(result)
         else:
-            print("\n".join([*brief(result), "", *notes(result)]))
+            print("\n".join([*brief(result), "", *reasons(result), *notes(result)]))
         if what.out:
             what.out.mkdir(parents=True, exist_ok=True)
             write_atomically(what.out / "audition.html", page(result).encode())
