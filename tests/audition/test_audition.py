@@ -777,6 +777,15 @@ def test_a_dry_run_asks_nothing(hunch_command, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_dry_run_names_the_whole_model(hunch_command):
+    spec = "scripted:judge?error=0.2&systematic=1&draw=12345"
+    code, out, _ = hunch_command("audition", "--lm", spec, "--roles", "judge", "--dry-run")
+    assert code == 0
+    table = out.partition("Questions that follow")[0]
+    assert "…" not in table
+    assert spec in "".join(line.split()[0] for line in table.splitlines() if line.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

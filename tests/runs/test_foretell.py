@@ -111,6 +111,19 @@ def test_by_the_command(capsys):
         assert stopped.value.code == 2
 
 
+def test_a_long_spec_is_not_cut_in_the_table(tmp_path, hunch_command):
+    """Two programs in one folder differ only at the end of their names."""
+    file = tmp_path / ("a" * 90) / "second.py"
+    file.parent.mkdir()
+    file.write_text("def step(state, action):\n    return state, 0.0, False\n")
+    code, out, err = hunch_command("foretell", f"code:{file}", "--episodes", "2", "--examples", "4")
+    assert code == 0, err
+    names = "".join(line.split(" ")[0] for line in out.splitlines() if not line.startswith("states"))
+    assert f"code:{file}" in names
+    assert "calibration" in out
+    assert "…" not in out
+
+
 def test_examples_are_texts_in_the_words_of_the_domain(maze):
     with world_model("scripted:icpi", maze, PromptConfig()) as (model, words, _):
         assert words

@@ -176,7 +176,12 @@ def _estimate(result: Audition, rehearsal: Rehearsal) -> None:
     """Print what the audition would cost, role by role, and what a model that thinks first may add."""
     grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in COSTS[:-1]:
-        grid.add_column(name, justify="left" if name in ("model", "role") else "right")
+        grid.add_column(
+            name,
+            justify="left" if name in ("model", "role") else "right",
+            overflow="fold",  # a long spec is broken, not cut
+            no_wrap=name != "model",
+        )
     for row in costs(result):
         grid.add_row(*row[:-1])
     Console().print(grid, markup=False, highlight=False)

@@ -53,7 +53,13 @@ def foretell(arguments: Sequence[str]) -> None:
     grid = Table(title=_title(what, unseen(recording)), title_justify="left", box=None, pad_edge=False)
     heads = [f"after {d}" for d in depths]
     for heading in ("model", "evidence", *heads, "confidence", "calibration", "steps/s"):
-        grid.add_column(heading, justify="left" if heading in ("model", "evidence") else "right")
+        # A long spec is broken, and nothing is cut: two models of a server differ at the end of their names.
+        grid.add_column(
+            heading,
+            justify="left" if heading in ("model", "evidence") else "right",
+            overflow="fold",
+            no_wrap=heading != "model",
+        )
     for spec in what.models:
         with stoppable(STOPPED):
             quality, level = foretold(spec, what, recording)
