@@ -1,7 +1,7 @@
 """Does the audition foretell what real models are worth as prior and as policy, on the Frozen Lake?
 
     python -m hunch_studies.ladder_lake PAIRS.jsonl    # asks the audition's questions, and adds the pairs
-    hunch study ladder-lake                            # the loops behind them
+    hunch study ladder-lake --workers 1                # the loops behind them: llama.cpp serves one model
 
 The lake has eleven cells on which a choice is made, so that a model of any size is asked in minutes. Its
 blank prompt is that of the audition: without task and rules. What stays are the sentences that say where each

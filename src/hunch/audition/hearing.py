@@ -211,8 +211,8 @@ def put(
 ) -> Answered:
     """Put the questions that were drawn in one environment to a model with a meter.
 
-    A model that cannot be asked has no scores, and neither has one whose answers were empty, or were in nine
-    of ten cases not what the role can read: that is no ability of 0.
+    A model that cannot be asked has no scores, and neither has one whose answers were empty, or were in more
+    than nine of ten cases not what the role can read: that is no ability of 0.
 
     Args:
         role: The role.
