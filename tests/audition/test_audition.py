@@ -722,6 +722,8 @@ def test_recorded_successes_count_as_right():
         ({"lm": [Says("Yes"), Says("No")]}, "the same name"),
         ({"lm": "uniform", "questions": 0}, "questions must be at least 1"),
         ({"lm": "uniform", "seed": -1}, "seed must be at least 0"),
+        ({"lm": []}, "names no model"),
+        ({"lm": ["uniform", 3]}, "or a list of these"),
         ({"lm": "uniform", "most": 0}, "most must be at least 1"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
         ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),

@@ -85,8 +85,11 @@ def audition(
     check_value("worth", worth, Share)
     check_value("most", most, PositiveInt | None)
     models_given = [lm] if isinstance(lm, str) or hasattr(lm, "verbs") else lm
-    if not isinstance(models_given, (list, tuple)):
+    one_by_one = isinstance(models_given, (list, tuple))
+    if not one_by_one or not all(isinstance(one, str) or hasattr(one, "verbs") for one in models_given):
         raise UsageError(f"lm is a model, its spec such as 'minilm', or a list of these, not {lm!r}.")
+    if not models_given:
+        raise UsageError("lm names no model: give one, or its spec such as 'minilm'.")
     if isinstance(roles, str):
         raise UsageError(f"roles is a list: write roles=[{roles!r}].")
     if way != "auto" and way not in WAYS:
