@@ -8,6 +8,7 @@ import pytest
 from tests.started import answering
 
 import hunch
+from hunch.audition import submission
 from hunch.audition.roles import role_named
 from hunch.core import HunchError
 from hunch.lm import load
@@ -121,6 +122,18 @@ def test_a_server_that_stops_is_asked_the_rest_only(server):
     found = hunch.audition(spec(server), ["judge"], questions=60)
     assert all(line.heard.ability == 1 for line in found.lines)
     assert server.answered - before < 60
+
+
+def test_rows_go_into_a_folder_that_is_not_there_yet(server, hunch_command, tmp_path):
+    """Else all questions were asked before an error."""
+    server.answer = lambda prompt, seed: load("scripted:judge", cache=None).generate([prompt])[0][0]
+    real = spec(server).replace("evidence=L0", "evidence=L3")
+    file = tmp_path / "new" / "folder" / "rows.json"
+    asked = ("--roles", "judge", "--questions", "20")
+    code, out, err = hunch_command("audition", "--lm", real, *asked, "--submit", str(file))
+    assert code == 0, err
+    assert "2 rows of openai:ours" in out
+    assert {row.ability for row in submission.read(file).rows} == {1.0}
 
 
 def test_a_dry_run_is_near_the_bill(server, hunch_command):

@@ -185,6 +185,18 @@ def test_another_file_is_refused(tmp_path, text):
         submission.read(path)
 
 
+def test_a_dry_run_counts_the_blank_prompts_as_well(tmp_path, capsys):
+    file = tmp_path / "rows.json"
+    asked = ["--lm", "scripted:judge", "--roles", "judge", "writer", "--questions", "20"]
+    main(["audition", *asked, "--submit", str(file), "--dry-run"])
+    usual, _, blank = capsys.readouterr().out.partition("dry run, blank prompts")
+    assert "writer" in usual
+    assert "judge" in usual
+    assert "judge" in blank
+    assert "writer" not in blank.partition("Questions that follow")[0], "it has no blank prompt"
+    assert not file.exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [

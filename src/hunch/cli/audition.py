@@ -115,7 +115,13 @@ def audition(arguments: Sequence[str]) -> None:
     with stoppable(STOPPED):
         result = asking(list(what.lm), what.roles, blank=what.blank)
         if what.dry_run:
-            return _estimate(result, rehearsal)
+            _estimate(result, rehearsal, "dry run")
+            with_blank = _with_blank_prompt(result) if what.submit else []
+            if with_blank:
+                again = Rehearsal(brief=True)
+                blank = asking(list(what.lm), with_blank, blank=True, join=again)
+                _estimate(blank, again, "dry run, blank prompts of --submit")
+            return
         if what.table:
             print(result)
         else:
@@ -153,17 +159,27 @@ def _submit(
     file: Path, spec: str, usual: Audition, asking: Callable[..., Audition], budget: Budget | None
 ) -> None:
     """Ask the blank prompts of the roles that were asked, with what is left of the budget; write the rows."""
-    asked = dict.fromkeys(line.heard.role for line in usual.lines if line.heard.has_score)
-    with_blank = [name for name in asked if role_named(name).blank]
+    with_blank = _with_blank_prompt(usual)
     nothing = replace(usual, lines=(), stopped="")
     with_rest = partial(asking, budget=budget and budget.rest(usual.usage[spec]))
     blank = with_rest([spec], with_blank, blank=True) if with_blank and not usual.stopped else nothing
     made = submission(load(spec), usual, blank)
+    file.parent.mkdir(parents=True, exist_ok=True)
     write(made, file)
-    few = [name for name in asked if name not in {row.role for row in made.rows}]
+    few = [name for name in _asked(usual) if name not in {row.role for row in made.rows}]
     if few:
         print(f"Left out, because it was asked fewer than {FEWEST} questions: {', '.join(few)}.")
     print(f"Written: {file}, {len(made.rows)} rows of {made.model} to hand on. Nothing was sent.")
+
+
+def _asked(usual: Audition) -> list[str]:
+    """Return the roles with a score."""
+    return list(dict.fromkeys(line.heard.role for line in usual.lines if line.heard.has_score))
+
+
+def _with_blank_prompt(usual: Audition) -> list[str]:
+    """Return the roles with a score that have a blank prompt."""
+    return [name for name in _asked(usual) if role_named(name).blank]
 
 
 def _show_progress(what: str) -> None:
@@ -172,9 +188,9 @@ def _show_progress(what: str) -> None:
         print(f"hunch: {what}", file=sys.stderr)
 
 
-def _estimate(result: Audition, rehearsal: Rehearsal) -> None:
-    """Print what the audition would cost, role by role, and what a model that thinks first may add."""
-    grid = Table(title="dry run", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+def _estimate(result: Audition, rehearsal: Rehearsal, title: str) -> None:
+    """Print what an audition would cost, role by role, and what a model that thinks first may add."""
+    grid = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in COSTS[:-1]:
         grid.add_column(
             name,
