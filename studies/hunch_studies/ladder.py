@@ -211,13 +211,29 @@ def offered(spec: str) -> tuple[dict[str, tuple[Way, ...]], str]:
     return ways, model.revision
 
 
+def read_cell(file: Path) -> dict[str, Any]:
+    """Return the scores of a cell.
+
+    Raises:
+        HunchError: if the file is damaged.
+    """
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        if not {*Cell._fields, "questions", "beds"} <= {*result}:
+            raise ValueError("it does not hold what a cell holds")
+    except (ValueError, TypeError) as error:
+        raise HunchError(
+            f"{file} cannot be read as a cell: {error}. Without this file, the same command asks it again."
+        ) from error
+    return dict(result)
+
+
 def of_another_model(folder: Path, rung: str, revision: str) -> str:
     """Return a sentence if cells of a rung are of another model than its spec names; empty if none are."""
     others = [
         result
         for file in sorted((folder / CELLS).glob(f"*--{rung}--*.json"))
-        if (result := json.loads(file.read_text(encoding="utf-8")))["rung"] == rung
-        and result["model"]["revision"] != revision
+        if (result := read_cell(file))["rung"] == rung and result["model"]["revision"] != revision
     ]
     if not others:
         return ""
@@ -346,16 +362,23 @@ def _record(file: Path, rung: str, model: Recorder) -> None:
 
 
 class Recording(Answering, Model):
-    """The recorded answers of a cell in place of its model."""
+    """The recorded answers of a cell in place of its model.
+
+    Raises:
+        HunchError: if the file of the answers is damaged.
+    """
 
     def __init__(self, known: Mapping[str, Any], file: Path) -> None:
         for name, value in known.items():
             setattr(self, name, frozenset(value) if name in ("verbs", "takes") else value)
         self.evidence = min(self.evidence, "L2")
-        self.values = {
-            _key(line["verb"], line["request"], line["sample"]): json.dumps(line["value"])
-            for line in map(json.loads, file.read_text(encoding="utf-8").splitlines())
-        }
+        try:
+            self.values = {
+                _key(line["verb"], line["request"], line["sample"]): json.dumps(line["value"])
+                for line in map(json.loads, file.read_text(encoding="utf-8").splitlines())
+            }
+        except (ValueError, TypeError, KeyError) as error:
+            raise HunchError(f"{file} cannot be read as answers of a cell: {error}.") from error
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         """Look up answers.
@@ -461,7 +484,7 @@ def check_sizes(options: LadderOptions, roles: Collection[str], rungs: Collectio
     """
     sizes = {"pilot": options.pilot, "full": options.full}
     for file in sorted((options.out / CELLS).glob("*.json")):
-        cell = json.loads(file.read_text(encoding="utf-8"))
+        cell = read_cell(file)
         stage, size = cell["stage"], cell["questions"]
         ours = cell["role"] in roles and cell["rung"] in rungs
         if ours and sizes[stage] and size != sizes[stage]:
@@ -554,7 +577,7 @@ def best_ways(folder: Path, role: str, rung: str) -> list[Way]:
 
 def _read(folder: Path, cell: Cell) -> dict[str, Any] | None:
     file = folder / CELLS / f"{cell.file}.json"
-    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
+    return read_cell(file) if file.is_file() else None
 
 
 def scores_of(result: Mapping[str, Any], envs: Collection[str] | None = None) -> Scores | None:
@@ -702,7 +725,7 @@ NOT_ASKED: Final = "not asked"
 
 def rows(folder: Path) -> list[Row]:
     """Return the rows of all cells in a folder, role by role."""
-    known = [json.loads(file.read_text(encoding="utf-8")) for file in sorted((folder / CELLS).glob("*.json"))]
+    known = [read_cell(file) for file in sorted((folder / CELLS).glob("*.json"))]
     cells = {Cell(*(result[name] for name in Cell._fields)): result for result in known}
     order = [role.name for role in ASKED]
     rungs = list(dict.fromkeys([*RUNGS, *(cell.rung for cell in cells)]))
@@ -979,7 +1002,7 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
     if not files:
         raise HunchError(f"{folder} holds no cells. Recorded ones are added with --unpack ARCHIVE.")
     for number, file in enumerate(files, 1):
-        result = json.loads(file.read_text(encoding="utf-8"))
+        result = read_cell(file)
         cell = Cell(*(result[name] for name in Cell._fields))
         answers = folder / ANSWERS / f"{cell.file}.jsonl"
         if cell.rung not in STAND_INS and cell.way == "similarity":

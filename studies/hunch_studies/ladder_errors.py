@@ -10,7 +10,6 @@ the first, beside a choice at random. Models that write freely: how often no ans
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 
 from hunch.rl.statistics import over_pairs
 from hunch.runs.files import read_lines
-from hunch_studies.ladder import ANSWERS, CELLS, STAND_INS
+from hunch_studies.ladder import ANSWERS, CELLS, STAND_INS, read_cell
 from hunch_studies.planners import table
 
 Cell = Mapping[str, Any]
@@ -32,7 +31,7 @@ def cells_of(folder: Path) -> Cells:
     """Return the cells of models in a folder of the ladder."""
     cells = {}
     for file in sorted((folder / CELLS).glob("*.json")):
-        cell = json.loads(file.read_text(encoding="utf-8"))
+        cell = read_cell(file)
         if cell["rung"] not in STAND_INS:
             cells[folder / ANSWERS / f"{file.stem}.jsonl"] = cell
     return cells

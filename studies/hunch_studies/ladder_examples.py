@@ -11,7 +11,6 @@ same twelve.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,7 +20,18 @@ from hunch.audition.planner import ALL, PLANNER, SHOWN, skills
 from hunch.audition.question import Scores
 from hunch.envs.kitchen.errands import EXAMPLES
 from hunch.lm import load
-from hunch_studies.ladder import CELLS, FULL, RUNGS, SEEDS, STAND_INS, Lead, lead, plain_scores, questions
+from hunch_studies.ladder import (
+    CELLS,
+    FULL,
+    RUNGS,
+    SEEDS,
+    STAND_INS,
+    Lead,
+    lead,
+    plain_scores,
+    questions,
+    read_cell,
+)
 from hunch_studies.planners import table
 
 NUMBERS: Final = (SHOWN, 40, 80, len(EXAMPLES))
@@ -61,7 +71,7 @@ def by_number() -> str:
 def over_words(folder: Path) -> Iterator[tuple[Mapping[str, Any], Lead]]:
     """Yield the cells of planners that read examples, with their leads over words with the same examples."""
     for file in sorted((folder / CELLS).glob("*--planner--*.json")):
-        cell = json.loads(file.read_text(encoding="utf-8"))
+        cell = read_cell(file)
         reads = cell["rung"] not in STAND_INS and cell["way"] != "similarity" and not cell["blank"]
         if not reads:
             continue

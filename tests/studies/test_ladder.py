@@ -1,6 +1,7 @@
 """The ladder: cells are files, they resume, and recorded answers give the same scores without a model."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -208,6 +209,19 @@ def test_another_model_under_the_name_of_a_rung_is_told_apart(climbed, capsys):
     said = capsys.readouterr().out
     assert "rule: 4 cells in" in said
     assert "are of another model, scripted:judge (revision" in said
+
+
+@pytest.mark.parametrize("folder", ["cells", "answers"])
+def test_a_damaged_file_is_named(climbed, tmp_path, folder):
+    """Among a hundred and fifty files that were copied together, which one is it?"""
+    shutil.copytree(climbed, tmp_path / "copy")
+    file = next(path for path in sorted((tmp_path / "copy" / folder).iterdir()) if "--rule--" in path.name)
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(HunchError, match=rf"{re.escape(file.name)} cannot be read as"):
+        command(["--out", str(tmp_path / "copy"), "--repeat"])
+    if folder == "cells":
+        with pytest.raises(HunchError, match=rf"{re.escape(file.name)} cannot be read as a cell"):
+            command([*JUDGE, "--out", str(tmp_path / "copy")])
 
 
 def test_an_archive_that_was_cut_is_refused_in_one_sentence(climbed, tmp_path):
