@@ -111,6 +111,31 @@ def test_by_the_command(capsys):
         assert stopped.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("wrong", "env", "said"),
+    [
+        ("nosuch", "hunch/Chain-v0", "no model called 'nosuch'"),
+        ("bag-of-words", "hunch/Chain-v0", "can generate"),
+        ("scripted:icpi", "hunch/Taxi-v0", "texts for prompts"),
+        ("code:nowhere.py", "hunch/Taxi-v0", "No such file"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_first_model_is_measured(wrong, env, said, hunch_command):
+    code, out, err = hunch_command("foretell", "look-up", wrong, "--env", env, "--episodes", "2")
+    assert code == 2
+    assert said in err
+    assert out == ""
+
+
+def test_what_was_measured_before_a_model_failed_is_shown(tmp_path, hunch_command):
+    file = tmp_path / "model.py"
+    file.write_text("def step(state):\n    return state\n")
+    code, out, err = hunch_command("foretell", "look-up", f"code:{file}", "--episodes", "2")
+    assert code == 2
+    assert "cannot be run" in err
+    assert "look-up" in out
+
+
 def test_a_long_spec_is_not_cut_in_the_table(tmp_path, hunch_command):
     """Two programs in one folder differ only at the end of their names."""
     file = tmp_path / ("a" * 90) / "second.py"

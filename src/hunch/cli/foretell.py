@@ -14,7 +14,7 @@ from hunch.cli.environment import split_environment
 from hunch.cli.options import read
 from hunch.core import UsageError
 from hunch.ranges import check_settings
-from hunch.runs.foretell import Foretelling, recorded, unseen
+from hunch.runs.foretell import Foretelling, check_model, recorded, unseen
 from hunch.runs.foretell import foretell as foretold
 from hunch.runs.processes import stoppable
 
@@ -49,6 +49,8 @@ def foretell(arguments: Sequence[str]) -> None:
         raise UsageError("Name the models, as in 'hunch foretell true look-up pocket --env hunch/Chain-v0'.")
     with stoppable(STOPPED):
         recording = recorded(what, env_options)
+    for spec in what.models:
+        check_model(spec, recording)
     depths = list(dict.fromkeys(d for d in (1, 2, what.depth) if d <= what.depth))
     grid = Table(title=_title(what, unseen(recording)), title_justify="left", box=None, pad_edge=False)
     heads = [f"after {d}" for d in depths]
@@ -60,13 +62,16 @@ def foretell(arguments: Sequence[str]) -> None:
             overflow="fold",
             no_wrap=heading != "model",
         )
-    for spec in what.models:
-        with stoppable(STOPPED):
-            quality, level = foretold(spec, what, recording)
-        right = [f"{quality.by_depth[d - 1]:.3f}" for d in depths]
-        sure = [f"{quality.confidence:.3f}", f"{quality.calibration_error:.3f}"]
-        grid.add_row(spec, level or "-", *right, *sure, f"{quality.steps_per_second:,.0f}")
-    Console().print(grid)
+    try:
+        for spec in what.models:
+            with stoppable(STOPPED):
+                quality, level = foretold(spec, what, recording)
+            right = [f"{quality.by_depth[d - 1]:.3f}" for d in depths]
+            sure = [f"{quality.confidence:.3f}", f"{quality.calibration_error:.3f}"]
+            grid.add_row(spec, level or "-", *right, *sure, f"{quality.steps_per_second:,.0f}")
+    finally:  # what was measured before a model failed is shown
+        if grid.row_count:
+            Console().print(grid)
 
 
 def _title(what: Foretelling, share: float) -> str:

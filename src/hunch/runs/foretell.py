@@ -31,6 +31,7 @@ from hunch.envs.design.world_model import AS_CLASS
 from hunch.envs.icpi.texts import Texts
 from hunch.envs.offers import HasWording
 from hunch.lm.base import LanguageModel
+from hunch.lm.registry import check_spec
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.episodes import play
 from hunch.rl.rollout import TextEnvironment
@@ -46,6 +47,7 @@ STEP = ("state", "action")
 """Parameters of a program that predicts a whole step."""
 OTHERS = 1_000_000
 """Difference between the seeds of example episodes and of predicted episodes."""
+NO_TEXTS = "A language model needs the environment's texts for prompts, and this one has none (`wording`)."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,12 +132,25 @@ def in_context(
         UsageError: if the environment has no wording for prompts, or the model does not generate.
     """
     if (texts := recording.texts) is None:
-        raise UsageError(
-            "A language model needs the environment's texts for prompts, and this one has none (`wording`)."
-        )
+        raise UsageError(NO_TEXTS)
     experience = Experience()
     experience.add([Example._make(step) for step in text_steps(recording.shown)], True)
     return InContextWorldModel(Completer(model, prompts, most), experience, texts)
+
+
+def check_model(spec: str, recording: Recording) -> None:
+    """Check what can be checked of a world model without loading it, before the first one is measured.
+
+    Raises:
+        UsageError: if there is no such model or file, or this environment does not support it.
+    """
+    if spec.startswith("code:"):
+        _source(spec)
+    elif spec not in ("true", "look-up"):
+        if "generate" not in check_spec(spec).verbs:
+            raise UsageError(f"A prompt of examples needs a model that can generate, and {spec} cannot.")
+        if recording.texts is None:
+            raise UsageError(NO_TEXTS)
 
 
 @contextmanager
@@ -160,10 +175,24 @@ def world_model(
         yield in_context(model, recording, prompts), True, model.evidence
 
 
+def _source(spec: str) -> str:
+    """Return the text of a program.
+
+    Raises:
+        UsageError: if its file cannot be read.
+    """
+    try:
+        return read_text(spec.removeprefix("code:"))
+    except OSError as error:
+        raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"{spec} is not a text.") from None
+
+
 def _coded(spec: str, stack: ExitStack) -> WorldModel:
     """Return the program ``step``, its form as a class, or WorldCoder's ``transition`` and ``reward``."""
+    source = _source(spec)
     try:
-        source = read_text(spec.removeprefix("code:"))
         if flaw(source, "step", STEP) and not class_flaw(source, AS_CLASS.name, AS_CLASS.methods):
             return ProgramModel(stack.enter_context(box().load(source + AS_CLASS.code, AS_CLASS.entry)))
         whole = not re.search(r"^def transition\b", source, re.MULTILINE)
@@ -173,10 +202,6 @@ def _coded(spec: str, stack: ExitStack) -> WorldModel:
                 raise UsageError(f"{spec} cannot be run: {wrong}.")
         parts = [stack.enter_context(box().load(source, name)) for name in taken]
         return ProgramModel(parts[0]) if whole else CodedModel(*map(Patient, parts))
-    except OSError as error:
-        raise UsageError(f"{spec} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError:
-        raise UsageError(f"{spec} is not a text.") from None
     except ProgramError as error:
         raise UsageError(f"{spec} cannot be run: {error}.") from error
 
