@@ -433,6 +433,75 @@ def test_a_failure_of_the_environment_is_not_stored(tmp_path):
     assert tried(hunch.make("hunch/PolicyCode-v0", **options), act).fitness is not None
 
 
+class Rewarding(Spaces):
+    """An environment that gives the same reward at each of three steps."""
+
+    def __init__(self, seen, done, reward):
+        super().__init__(seen, done)
+        self.reward = reward
+
+    def step(self, action):
+        return 0, self.reward, False, False, {}
+
+
+@pytest.mark.parametrize("reward", [None, np.array([1.0]), "much", np.nan, -np.inf])
+def test_a_reward_that_is_no_finite_number_is_the_environments_fault(reward):
+    base = f"tests/Rewarding{len(gym.registry)}-v0"
+    gym.register(
+        base, lambda: Rewarding(NUMBER, NUMBER, reward), disable_env_checker=True, max_episode_steps=3
+    )
+    act = "def act(observation):\n    return 0\n"
+    trial = tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
+    assert trial.fitness is None
+    assert trial.error.startswith("the environment gave ")
+    with pytest.raises(UsageError, match=r"A random episode of .*: (the|an episode of the) environment"):
+        hunch.make("hunch/RewardDesign-Gymnasium-v0", base=base, trials="").reset(seed=0)
+
+
+def test_an_environment_that_fails_in_a_training_is_named_and_the_trial_is_not_stored(tmp_path, monkeypatch):
+    base = f"tests/Repaired{len(gym.registry)}-v0"
+    gym.register(base, lambda: Repaired(NUMBER, NUMBER), disable_env_checker=True, max_episode_steps=1)
+    options = {"base": base, "steps": 200, "trials": str(tmp_path / "trials.sqlite")}
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", **options)
+    monkeypatch.setattr(Repaired, "broken", False)
+    env.reset(seed=0)
+    monkeypatch.setattr(Repaired, "broken", True)
+    reward = "def reward(observation, action):\n    return action\n"
+    trial = env.step(reward)[-1]["raw"]
+    assert trial.fitness is None
+    assert trial.error == "the environment raised KeyError: 'valve'"
+    monkeypatch.setattr(Repaired, "broken", False)
+    env.reset(seed=0)
+    assert env.step(reward)[-1]["raw"].fitness is not None
+
+
+def test_a_policy_sees_a_box_that_holds_a_number_of_any_type_and_may_return_one():
+    class Thermometer(Spaces):
+        def reset(self, *, seed=None, options=None):
+            return np.float32(0.5), {}
+
+        def step(self, action):
+            return 0.5, float(action), True, False, {}
+
+    base = f"tests/Thermometer{len(gym.registry)}-v0"
+    seen = gym.spaces.Box(-1.0, 1.0, (), np.float32)
+    gym.register(base, lambda: Thermometer(seen, NUMBER), disable_env_checker=True)
+    act = "import numpy as np\ndef act(observation):\n    return np.where(observation > 0, 1, 0)\n"
+    assert tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act).fitness == 1.0
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("[[1], [1, 2]]", "ValueError: the action [[1], [1, 2]] is no array of shape (2,)"),
+        ("[1e300, 0.0]", "ValueError: the action [1e+300, 0.0] is too large for numbers of type float32"),
+    ],
+)
+def test_an_action_that_is_no_array_of_the_environment_is_named(action, why):
+    env = policy_of(NUMBER, gym.spaces.Box(-np.inf, np.inf, (2,), np.float32))
+    assert tried(env, f"def act(observation):\n    return {action}\n").error == why
+
+
 class Endless(Spaces):
     """An environment that never ends by itself."""
 

@@ -14,9 +14,10 @@ from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
 from hunch.envs.design.limit import limit_of, limited
 from hunch.envs.design.plain import plain_gym_reward, text_of
 from hunch.envs.design.policy import described
-from hunch.envs.design.problem import DesignProblem, Trial
+from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
 from hunch.envs.design.reward import SECONDS, Reward, loaded, table
 from hunch.envs.design.running import TOTAL, box
+from hunch.sandbox.errors import printable
 
 JUDGED, TESTED = 5, 20
 """Episodes in which the policy is evaluated: at points of the training, and at the end."""
@@ -109,19 +110,28 @@ class GymRewardDesign(DesignProblem):
         """Start the sandbox, and check the metric in a random episode.
 
         Raises:
-            UsageError: if the environment does not report the metric.
+            UsageError: if the environment fails, or does not report the metric.
         """
         box(SECONDS)
         env = self._made()
         env.action_space.seed(0)
-        self._metric(*play(env, lambda observation: env.action_space.sample(), 0)[1:])
+        try:
+            self._metric(*play(env, lambda observation: env.action_space.sample(), 0)[1:])
+        except OutsideError as error:
+            why = printable(str(error))
+            raise UsageError(f"A random episode of {self.base} failed, so use another base: {why}.") from None
         env.close()
 
     def _metric(self, total: float, info: dict[str, Any]) -> float:
-        """Return the metric of an episode."""
+        """Return the metric of an episode.
+
+        Raises:
+            OutsideError: if the return is not finite.
+            UsageError: if the environment does not report success.
+        """
         if self.metric == "return":
             if not math.isfinite(total):
-                raise UsageError(f"An episode of {self.base} had the return {total}: use another base.")
+                raise OutsideError(f"an episode of the environment had the return {total}")
             return total
         success = info.get("is_success", info.get("success"))
         if success is None:

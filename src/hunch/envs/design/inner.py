@@ -14,7 +14,9 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.envs.design.problem import OutsideError
 from hunch.extras import install
+from hunch.numbers import number
 from hunch.rl import cem
 from hunch.rl.tabular import QTable
 
@@ -49,16 +51,29 @@ class Learner(Protocol):
 
 
 def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, float, dict[str, Any]]:
-    """Play an episode; return its steps, the environment's return and the last info."""
-    observation, info = env.reset(seed=seed)
+    """Play an episode; return its steps, the environment's return and the last info.
+
+    Raises:
+        OutsideError: if the environment fails, which no reward can mend.
+    """
+    try:
+        observation, info = env.reset(seed=seed)
+    except (Exception, SystemExit) as error:
+        raise OutsideError(f"the environment raised {type(error).__name__} in reset(): {error}") from error
     rows: list[tuple[Any, Any, Any]] = []
     total, over = 0.0, False
     while not over:
         action = policy(observation)
         before = observation
-        observation, reward, terminated, truncated, info = env.step(action)
+        try:
+            observation, reward, terminated, truncated, info = env.step(action)
+        except (Exception, SystemExit) as error:
+            raise OutsideError(f"the environment raised {type(error).__name__}: {error}") from error
+        rewarded = number(reward, finite=False)
+        if rewarded is None:
+            raise OutsideError(f"the environment gave {str(reward)[:60]} as a reward, which is no number")
         rows.append((before, action, observation))
-        total += float(reward)
+        total += rewarded
         over = terminated or truncated
     columns = zip(*rows, strict=True)
     return {name: np.array(column) for name, column in zip(STEP, columns, strict=True)}, total, info

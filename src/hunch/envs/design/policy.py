@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -13,6 +14,7 @@ from hunch.envs.design.limit import limit_of, limited
 from hunch.envs.design.plain import plain_policy, sections_of, text_of
 from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
 from hunch.envs.design.running import TOTAL, box
+from hunch.numbers import number
 from hunch.sandbox import ArgumentError
 
 SHOWN = 3
@@ -41,7 +43,7 @@ class PolicyCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "ends-2"
+    version = "ends-3"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(
@@ -158,14 +160,20 @@ class _Game:
         before, taken = self.observation, _action(action, self.env.action_space)
         try:
             observation, reward, terminated, truncated, _ = self.env.step(taken)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise OutsideError(f"the environment raised {type(error).__name__}: {error}") from error
+        rewarded = number(reward, finite=True)
+        if rewarded is None:
+            raise OutsideError(
+                f"the environment gave {_short(reward)} as the reward after the action {_short(taken)}, "
+                "and a reward has to be a finite number"
+            )
         self.observation = _plain(observation)
-        self.total += float(reward)
+        self.total += rewarded
         self.steps += 1
         self.over = terminated or truncated
         self.truncated = truncated and not terminated
-        self.lines.append(f"observation {_short(before)}, action {_short(taken)}, reward {float(reward):g}")
+        self.lines.append(f"observation {_short(before)}, action {_short(taken)}, reward {rewarded:g}")
         if self.over:
             self.env.close()
 
@@ -185,20 +193,26 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
         ValueError: if it is not an action.
     """
     if isinstance(space, gym.spaces.Discrete):
-        fits = isinstance(action, (bool, int)) or (isinstance(action, float) and action == int(action))
-        if not fits or not space.contains(int(action)):
+        chosen = number(action)
+        if chosen is None or chosen != int(chosen) or not space.contains(int(chosen)):
             raise ValueError(
                 f"the action {_named(action)} no integer from {space.start} to {space.start + space.n - 1}"
             )
-        return int(action)
+        return int(chosen)
     assert isinstance(space, gym.spaces.Box)
-    numbers = isinstance(action, (int, float, list, tuple, np.ndarray))
-    row = np.atleast_1d(np.asarray(action)) if numbers else None
+    row = None
+    if isinstance(action, (int, float, list, tuple, np.ndarray)):
+        with contextlib.suppress(ValueError):  # lists of different lengths are no array
+            row = np.atleast_1d(np.asarray(action))
     if row is not None and row.shape == (int(np.prod(space.shape)),):  # a plain request asks for a list
         row = row.reshape(space.shape)
     if row is None or row.dtype.kind not in "iufb" or row.shape != space.shape:
         raise ValueError(f"the action {_named(action)} no array of shape {space.shape}")
-    return np.clip(row, space.low, space.high).astype(space.dtype)
+    with np.errstate(over="ignore"):
+        taken = np.clip(row, space.low, space.high).astype(space.dtype)
+    if not np.isfinite(taken).all():
+        raise ValueError(f"the action {_short(action)} is too large for numbers of type {space.dtype}")
+    return taken
 
 
 def _plain(observation: Any) -> Any:
@@ -209,6 +223,8 @@ def _plain(observation: Any) -> Any:
         return tuple(_plain(part) for part in observation)
     if isinstance(observation, (int, np.integer)):
         return int(observation)
+    if isinstance(observation, (float, np.floating)):  # of a box that holds a single number
+        return float(observation)
     raise HunchError(f"A policy cannot be shown an observation of type {type(observation).__name__}.")
 
 
