@@ -707,6 +707,42 @@ def test_a_version_that_needs_nothing_of_the_file_stays_as_it_is(program):
     assert with_names_of(program, [FILE]) == program
 
 
+@pytest.mark.parametrize(
+    ("file", "uses", "result"),
+    [
+        ("def half(x):\n    return whole(x) / 2\ndef whole(x):\n    return x", "half(x)", 1.0),
+        ("K = 1\nK += 1", "K", 2),
+        ("K = 1\nK = K + 1", "K", 2),
+        ("TABLE = {}\nfor i in range(3):\n    TABLE[i] = 5", "TABLE[x]", 5),
+        ("TABLE = []\nTABLE.extend([1, 2, 3])", "TABLE[x]", 3),
+        ("import xml.dom\nimport xml.sax", "(xml.sax.__name__, xml.dom.__name__)[1]", "xml.dom"),
+        ("from math import *", "int(sqrt(2 * x))", 2),
+        ("import math", "sum(math for math in [1]) + math.floor(x)", 3),
+        ("from __future__ import annotations\ndef half(x: Number):\n    return x / 2", "half(x)", 1.0),
+    ],
+)
+def test_what_comes_from_the_file_works_there_as_it_did_in_the_file(file, uses, result):
+    program = f"def f(x):\n    return {uses}\n"
+    namespace = {}
+    exec(with_names_of(program, [f"{file}\ndef f(x):\n    return 0\n"], "f"), namespace)
+    assert namespace["f"](2) == result
+
+
+def test_a_name_of_another_function_is_none_of_the_file():
+    program = "def f(x):\n    return g(x) + SCALE\ndef g(x):\n    SCALE = 1\n    return SCALE\n"
+    assert with_names_of(program, [FILE], "f").startswith("SCALE = 2\n")
+
+
+@pytest.mark.parametrize("program", ["def g(x):\n    return f(x) + 1\n", "print(f(3))\n"])
+def test_a_program_without_the_function_does_not_get_that_of_the_file(program):
+    assert with_names_of(program, ["def f(x):\n    return 7\n"], "f") == program
+
+
+def test_a_file_that_does_not_compile_gives_nothing():
+    program = "def f(x):\n    return half(x)\n"
+    assert with_names_of(program, ["def half(x):\n    nonlocal y\n"]) == program
+
+
 def test_of_two_files_the_last_counts_and_future_imports_stay_first():
     program = "from __future__ import annotations\ndef f(x):\n    return SCALE * x"
     whole = with_names_of(program, ["SCALE = 2", "SCALE = 3"])

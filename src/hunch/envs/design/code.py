@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
+import symtable
 import textwrap
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 DEEPEST, LONGEST = 150, 10_000
 """Maximum nesting of a program's syntax tree, and bits of its integers: Python can parse more than it can
@@ -159,48 +161,146 @@ def _given(method: ast.FunctionDef, parameters: Sequence[str]) -> tuple[str, ...
     return tuple(parameters) if static else ("self", *parameters)
 
 
-def with_names_of(program: str, others: Sequence[str]) -> str:
+def with_names_of(program: str, others: Sequence[str], function: str = "") -> str:
     """Return a program with the statements of other programs that define what it uses and does not define.
 
-    So a function that was written as the next one of a file has the imports of the file.
+    So a function that was written as the next one of a file has the imports and helpers of the file. With a
+    table come the statements that fill it.
 
     Args:
         program: Python code; returned as it is if it has a :func:`flaw`.
-        others: Programs without a flaw, the most important last.
+        others: Programs without a flaw. Of several that define a name the last counts.
+        function: The function that the program has to define itself: it is not taken from another one.
     """
-    tree = _parsed(program)
-    if tree is None or not program.strip():
+    if flaw(program):
         return program
-    defined = {name for node in ast.walk(tree) for name in _bound(node)}
-    used = _used(tree)
-    taken: list[ast.stmt] = []
-    statements = [node for other in others for node in _tree(other).body]
-    for node in reversed(statements):  # of two definitions the last counts
-        names = set(_bound_at_top(node)) & used - defined
-        if names:
-            taken.insert(0, node)
-            defined |= names
-            used |= _used(node)
+    try:
+        own = _names_of(program)
+        files = [[_Statement.read(node) for node in _tree(other).body] for other in others]
+    except SyntaxError:  # such as a "nonlocal" without a function around, which the parser lets pass
+        return program
+    taken = _taken(own.used - own.defined - {function}, own.defined | {function}, files)
     if not taken:
         return program
     ahead, rest = split_future(program)
-    return ahead + "\n".join(ast.unparse(node) for node in taken) + f"\n\n{rest}"
+    ahead = "".join(split_future(other)[0] for other in others) + ahead
+    ahead = "".join(dict.fromkeys(ahead.splitlines(keepends=True)))
+    return ahead + "\n".join(one.text for one in taken) + f"\n\n{rest}"
 
 
-def _used(tree: ast.AST) -> set[str]:
-    """Return the names that code reads."""
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return {node.id for node in names if isinstance(node.ctx, ast.Load)}
+class _Names(NamedTuple):
+    """The global names in a piece of code.
+
+    Attributes:
+        used: Names that it reads, or that a function of it declares as global.
+        defined: Names that it defines outside of functions and classes.
+    """
+
+    used: set[str]
+    defined: set[str]
 
 
-def _bound_at_top(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement defines for the statements after it."""
-    if _is_definition(statement):
-        return _bound(statement)
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        # "import a.b" defines "a".
-        return [alias.asname or alias.name.split(".")[0] for alias in statement.names]
-    return [name for node in ast.walk(statement) for name in _bound(node)]
+def _names_of(code: str) -> _Names:
+    """Return the global names in code.
+
+    Raises:
+        SyntaxError: if names are declared where that is not possible.
+    """
+    with warnings.catch_warnings(action="ignore"):
+        top = symtable.symtable(code, "<program>", "exec")
+    symbols = top.get_symbols()
+    used = {one.get_name() for one in symbols if one.is_referenced()}
+    defined = {
+        one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()
+    }
+    scopes = list(top.get_children())
+    while scopes:
+        scope = scopes.pop()
+        used |= {one.get_name() for one in scope.get_symbols() if one.is_global()}
+        scopes += scope.get_children()
+    return _Names(used, defined)
+
+
+class _Statement(NamedTuple):
+    """A statement of a file.
+
+    Attributes:
+        text: The statement as code.
+        used: Global names that it reads.
+        defined: Global names that it defines.
+        changed: Names of the objects that it changes, as in ``table[0] = 1`` and ``table.append(1)``.
+        imports_all: True if it is ``from module import *``.
+    """
+
+    text: str
+    used: set[str]
+    defined: set[str]
+    changed: set[str]
+    imports_all: bool
+
+    @classmethod
+    def read(cls, node: ast.stmt) -> _Statement:
+        """Return a statement with its names.
+
+        Raises:
+            SyntaxError: as for :func:`_names_of`.
+        """
+        text = ast.unparse(node)
+        imported = node.names if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            return cls(text, set(), set(), set(), False)  # they stand at the beginning of the file
+        return cls(text, *_names_of(text), _changed(node), any(one.name == "*" for one in imported))
+
+
+def _changed(statement: ast.stmt) -> set[str]:
+    """Return the names of the objects that a statement changes where it stands; none of a definition."""
+    changed: set[str] = set()
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return changed
+    for node in ast.walk(statement):
+        match node:
+            case ast.AugAssign(target=place) | ast.Expr(value=ast.Call(func=ast.Attribute(value=place))):
+                pass
+            case (
+                ast.Subscript(ctx=ast.Store() | ast.Del(), value=place)
+                | ast.Attribute(ctx=ast.Store() | ast.Del(), value=place)
+            ):
+                pass
+            case _:
+                continue
+        while isinstance(place, (ast.Subscript, ast.Attribute)):
+            place = place.value
+        if isinstance(place, ast.Name):
+            changed.add(place.id)
+    return changed
+
+
+def _taken(needed: set[str], known: set[str], files: Sequence[Sequence[_Statement]]) -> list[_Statement]:
+    """Return the statements of files that define names, and what these statements need, in their order.
+
+    Args:
+        needed: Names that have to be defined.
+        known: Names that are defined elsewhere.
+        files: The statements of each file.
+    """
+    places: set[tuple[int, int]] = set()
+    missing: set[str] = set()
+    waiting = sorted(needed)
+    known = known | needed
+    while waiting:
+        name = waiting.pop()
+        defining = [i for i, file in enumerate(files) if any(name in one.defined for one in file)]
+        if not defining:
+            missing.add(name)
+            continue
+        for j, one in enumerate(files[defining[-1]]):
+            if name in one.defined | one.changed:
+                places.add((defining[-1], j))
+                waiting += sorted(one.used - known)
+                known |= one.used
+    if missing - set(dir(builtins)):
+        places |= {(i, j) for i, file in enumerate(files) for j, one in enumerate(file) if one.imports_all}
+    return [files[i][j] for i, j in sorted(places)]
 
 
 def split_future(program: str) -> tuple[str, str]:

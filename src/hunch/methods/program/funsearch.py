@@ -91,7 +91,7 @@ class FunSearch(ProgramAgent):
         file = [parent.program for parent in parents] or [self.problem.start]
         if self.config.request == "plain" or any(flaw(program) for program in file):
             return programs
-        return [with_names_of(program, file) for program in programs]
+        return [with_names_of(program, file, self.problem.function) for program in programs]
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
