@@ -4,7 +4,10 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
+from hunch.envs.design.code import canonical
 from hunch.roles.writer.plain import plain_prompt
+from hunch.sandbox import Sandbox
+from hunch_studies.worlds.strips import plan_code
 from hunch_studies.worlds.strips.pddl import read_problem
 from hunch_studies.worlds.strips.plan_code import DOMAINS, drawn, in_pddl, inputs
 from hunch_studies.worlds.strips.problems import domain
@@ -84,10 +87,31 @@ def test_an_error_in_every_problem_fails_the_program_and_in_some_lowers_its_fitn
     assert "AssertionError" in some.feedback
 
 
-def test_a_program_that_hangs_is_run_once():
-    trial = tried(HEAD + "while True:\n        pass")
-    assert trial.fitness is None
-    assert trial.error.startswith("Timeout")
+def test_a_program_that_hangs_is_run_once_and_its_trial_is_not_kept(monkeypatch):
+    with Sandbox(seconds=1) as quick:
+        monkeypatch.setattr(plan_code, "box", lambda: quick)
+        trial = tried(HEAD + "while True:\n        pass")
+        assert trial.fitness is None
+        assert trial.error.startswith("Timeout")
+        env = hunch.make("hunch/PlanCode-v0").unwrapped
+        some = HEAD + "while len(goal) > 3:\n        pass\n    return []"
+        env.reset(seed=0)
+        trial = env.step(some)[-1]["raw"]
+    assert trial.components["crashed"] > 0.0
+    assert env.known.get(env.known.key(canonical(some), 0)) is None
+
+
+@pytest.mark.parametrize("action", ["('x' * 100_000,)", "('sail', '\\x1b[31m' * 50_000, 'y')"])
+def test_an_action_of_any_length_is_quoted_in_a_few_words(action):
+    trial = tried(f"{HEAD}return [{action}]")
+    assert "Action 1 of 1 does not apply" in trial.feedback
+    assert len(trial.feedback) < 5_000
+    assert trial.feedback.replace("\n", "").isprintable()
+
+
+def test_a_domain_without_problems_is_refused():
+    with pytest.raises(UsageError, match="at least one problem, not 0"):
+        plan_code.PlanCode(problems=0)
 
 
 @pytest.mark.parametrize("name", DOMAINS)

@@ -16,6 +16,7 @@ from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box
 from hunch.ranges import PositiveInt
 from hunch.sandbox import ProgramError, ProgramTimeout, Sandbox
+from hunch.sandbox.errors import printable
 from hunch_studies.worlds.strips import problems as draws
 from hunch_studies.worlds.strips.pddl import ANYTHING, Action, Atom, Problem, read
 from hunch_studies.worlds.strips.problems import FOLDER, Rng
@@ -100,7 +101,7 @@ class PlanCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
 
     Raises:
-        UsageError: if there is no such domain or split.
+        UsageError: if there is no such domain or split, or if there are to be no problems.
     """
 
     version = "1"
@@ -121,7 +122,10 @@ class PlanCode(DesignProblem):
                 f"PlanCode has the domains {', '.join(DOMAINS)} and the splits {', '.join(SIZES)}, not "
                 f"{domain!r} and {split!r}."
             )
+        if problems is not None and problems < 1:
+            raise UsageError(f"PlanCode needs at least one problem, not {problems}.")
         self.tasks = drawn(domain, split, NUMBERS[split] if problems is None else problems)
+        self.ran_out = False
         examples = [task.problem for task in drawn(domain, "train", SHOWN)]
         super().__init__(
             task=_paper_task(domain, examples),
@@ -145,6 +149,7 @@ class PlanCode(DesignProblem):
     def run(self, program: str, seed: int) -> Trial:
         """Plan for each problem in the sandbox, and execute the plans here."""
         results = list(planned(box(), program, self.tasks))
+        self.ran_out = any(result.ran_out for result in results)
         errors = [result.error for result in results if result.error]
         if len(errors) == len(results):
             return Trial(None, error=errors[0])
@@ -155,6 +160,11 @@ class PlanCode(DesignProblem):
                 feedback += f"\nA problem that is not solved:{_listing(task.problem)}\n{result.why}"
                 break
         return Trial(float(np.mean(solved)), feedback, tuple(solved), {"crashed": len(errors) / len(results)})
+
+    def _evaluated(self, program: str) -> tuple[Trial, bool]:
+        """Return the trial, and whether it is repeatable; a time-out depends on the load of the machine."""
+        trial, lasting = super()._evaluated(program)
+        return trial, lasting and not self.ran_out
 
 
 def drawn(domain: Name, split: Split, n: int) -> list[Task]:
@@ -175,12 +185,14 @@ class Planned(NamedTuple):
         strict: True if all actions of such a plan are tuples or in parentheses, as the paper's check wants.
         error: The error that the program raised; empty if it raised none.
         why: Why the problem is not solved, in words; empty if it is.
+        ran_out: True if the program ran out of time, in this problem or in one before.
     """
 
     solved: bool
     strict: bool
     error: str
     why: str
+    ran_out: bool = False
 
 
 def planned(sandbox: Sandbox, program: str, tasks: Iterable[Task]) -> Iterator[Planned]:
@@ -194,16 +206,17 @@ def planned(sandbox: Sandbox, program: str, tasks: Iterable[Task]) -> Iterator[P
     error = ""
     for task in tasks:
         if error:
-            yield Planned(False, False, error, error)
+            yield Planned(False, False, error, error, ran_out=True)
             continue
         try:
             with sandbox.load(program, FUNCTION) as get_plan:
                 returned = get_plan(*inputs(task.problem))
         except ProgramError as raised:
             message = f"{raised.type}: {raised.message}{quoted(program, raised.line)}"
-            if isinstance(raised, ProgramTimeout):
+            ran_out = isinstance(raised, ProgramTimeout)
+            if ran_out:
                 error = message
-            yield Planned(False, False, message, message)
+            yield Planned(False, False, message, message, ran_out)
             continue
         yield _executed(returned, task)
 
@@ -248,9 +261,10 @@ def actions_of(returned: Any) -> list[tuple[Atom, bool]] | None:
 
 def _why(verdict: Verdict, actions: int) -> str:
     """Return in words why a plan is not valid."""
-    parts = [f"{verdict.reason[0].upper()}{verdict.reason[1:]}"]
+    reason = printable(verdict.reason)  # it shows the action, which may be of any length
+    parts = [f"{reason[0].upper()}{reason[1:]}"]
     if verdict.step < actions:
-        parts[0] = f"Action {verdict.step + 1} of {actions} does not apply: {verdict.reason}"
+        parts[0] = f"Action {verdict.step + 1} of {actions} does not apply: {reason}"
     if verdict.lacking:
         parts.append(f"these facts do not hold: {_facts(verdict.lacking)}")
     if verdict.offending:
