@@ -43,7 +43,7 @@ class PolicyCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "ends-3"
+    version = "ends-2"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(
@@ -193,12 +193,12 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
         ValueError: if it is not an action.
     """
     if isinstance(space, gym.spaces.Discrete):
-        chosen = number(action)
-        if chosen is None or chosen != int(chosen) or not space.contains(int(chosen)):
+        fits = isinstance(action, (bool, int)) or (isinstance(action, float) and action == int(action))
+        if not fits or not space.contains(int(action)):
             raise ValueError(
                 f"the action {_named(action)} no integer from {space.start} to {space.start + space.n - 1}"
             )
-        return int(chosen)
+        return int(action)
     assert isinstance(space, gym.spaces.Box)
     row = None
     if isinstance(action, (int, float, list, tuple, np.ndarray)):
