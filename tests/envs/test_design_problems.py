@@ -677,6 +677,11 @@ def test_programs_are_found_in_the_layouts_of_chat_models(answer):
     assert canonical(extract(answer, "f")) == canonical(ADDS)
 
 
+def test_an_error_quotes_the_beginning_of_a_long_line():
+    program = f"def f(x):\n    return '{'a' * 100_000}' - 1 +"
+    assert 1_000 < len(flaw(program, "f")) < 3_000
+
+
 # ---- a next version in a file -----------------------------------------------------------------------------
 
 FILE = "import math\nimport numpy as np\n\nSCALE = 2\n\ndef half(x):\n    return math.floor(x / SCALE)\n"

@@ -327,6 +327,33 @@ def test_a_writer_of_your_own_need_not_know_kinds_of_request():
     assert "return 3.0 * x" in agent.explain(None).note
 
 
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (["def f(x):\n    return 1"] * 3, "write of Own returned another number of programs than 1: 3"),
+        ([], "than 1: 0"),
+        (None, "must return a list of programs"),
+        ([None], "must return a list of programs"),
+        ("d", "must return a list of programs"),
+    ],
+)
+def test_a_writer_of_your_own_that_returns_something_else_is_named(written, why):
+    class Own:
+        evidence = None
+
+        def write(self, problem, parents, feedback, n, first):
+            return written
+
+    with pytest.raises(UsageError, match=why):
+        hunch.train(FunSearch(Own(), search="single"), problem(), 4)
+
+
+@pytest.mark.parametrize("writer", ["qwen-coder-1.5b", object(), None])
+def test_what_cannot_write_is_refused_at_once(writer):
+    with pytest.raises(UsageError, match="FunSearch needs a language model, such as"):
+        FunSearch(writer)
+
+
 def test_a_version_that_calls_itself_calls_its_own_name():
     code = versions(
         "f", ("x",), ["def f(x):\n    return f(x - 1)", "def f(x):\n    return 1\n\ndef f(x):\n    return 2"]

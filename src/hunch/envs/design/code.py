@@ -13,6 +13,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeGuard
 
+from hunch.sandbox.errors import MESSAGE
+
 DEEPEST, LONGEST = 150, 10_000
 """Maximum nesting of a program's syntax tree, and bits of its integers: Python can parse more than it can
 write again, and programs are written again to be compared."""
@@ -344,9 +346,11 @@ def rename(function: ast.FunctionDef, name: str) -> None:
 
 
 def quoted(program: str, line: int | None) -> str:
-    """Return a line of a program for an error message; empty if the line is unknown."""
+    """Return a line of a program for an error message, cut if it is very long; empty if it is unknown."""
     lines = lines_of(program)
-    return f" (line {line}: `{lines[line - 1].strip()}`)" if line and 0 < line <= len(lines) else ""
+    if not line or not 0 < line <= len(lines):
+        return ""
+    return f" (line {line}: `{lines[line - 1].strip()[:MESSAGE]}`)"
 
 
 @lru_cache(maxsize=4_096)

@@ -181,9 +181,7 @@ class ProgramAgent(WritingAgent):
     def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
         first = self.seed * SPACING + self.drawn
         self.drawn += n
-        if not kind:  # your own writer need not know kinds of request
-            return self.writer.write(self.problem, parents, feedback, n, first)
-        return self.writer.write(self.problem, parents, feedback, n, first, kind)
+        return self.programs_by(self.problem, parents, feedback, n, first, kind)
 
     def _new(
         self, program: str, parents: Sequence[Attempt], feedback: str, kind: Kind, fresh: set[str]
@@ -236,7 +234,7 @@ class ProgramAgent(WritingAgent):
         top = best(self.attempts)
         program = top.program if top else self.problem.start
         number = SPACING * (self.seed + 1) - 1
-        written = program or self.writer.write(self.problem, (), "", 1, number)[0]
+        written = program or self.programs_by(self.problem, (), "", 1, number)[0]
         return Memoryless(lambda states, rng: [written] * len(states))
 
     def explain(self, state: State) -> Explanation:

@@ -232,7 +232,7 @@ class WorldCoder(WritingAgent):
             feedback += NO_WAY  # otherwise there would be nothing to refine
         first = self.seed * SPACING + self.written
         problem = self._problem(piece.problem.function, mission)  # with the steps and actions so far
-        (program,) = self.writer.write(problem, parents, feedback, 1, first)
+        (program,) = self.programs_by(problem, parents, feedback, 1, first)
         self.written += 1
         ancestry = tuple(parent.number for parent in parents)
         attempt = Attempt(number, program, None, parents=ancestry, shown=feedback)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
 from hunch import extras, plugins
-from hunch.core import Agent, EvidenceLevel
+from hunch.core import Agent, EvidenceLevel, UsageError
 from hunch.envs.design.problem import Problem
 from hunch.lm.base import LanguageModel
 from hunch.lm.settings import AskConfig, ask_config
@@ -52,6 +52,9 @@ class WritingAgent(Agent):
         writer: A :class:`~hunch.roles.writer.programs.Writer`, or a language model. A model that generates
             gets the method's prompts; one that only embeds is used by the studies' writer of rewards.
         config: Settings; ``options`` change single ones.
+
+    Raises:
+        UsageError: if ``writer`` is neither.
     """
 
     config_class: ClassVar[type[Any]] = WritingConfig
@@ -67,7 +70,35 @@ class WritingAgent(Agent):
     def __init__(self, writer: Writer | LanguageModel, config: Any = None, **options: Any) -> None:
         self.config = configure(type(self), config, options)
         self.writer: Writer = self._asking(writer) if hasattr(writer, "verbs") else writer
+        if not (hasattr(self.writer, "write") and hasattr(self.writer, "evidence")):
+            raise UsageError(
+                f"{type(self).__name__} needs a language model, such as hunch.lm.load('openai:<model>'), or "
+                f"a writer with `write` and `evidence`, which is None without a model; not {writer!r:.100}."
+            )
         self.models = models_of(lm=self.writer)
+
+    def programs_by(
+        self,
+        problem: Problem,
+        parents: Sequence[Attempt],
+        feedback: str,
+        n: int,
+        first: int,
+        kind: Kind = "",
+    ) -> list[str]:
+        """Let the writer write programs; arguments as for :meth:`~hunch.roles.writer.programs.Writer.write`.
+
+        Raises:
+            UsageError: if a writer of your own returns something else.
+        """
+        kinds = (kind,) if kind else ()  # your own writer need not know kinds of request
+        programs = self.writer.write(problem, parents, feedback, n, first, *kinds)
+        writer = f"The method write of {type(self.writer).__name__}"
+        if not isinstance(programs, (list, tuple)) or not all(isinstance(one, str) for one in programs):
+            raise UsageError(f"{writer} must return a list of programs, each a text; '' stands for none.")
+        if len(programs) != n:
+            raise UsageError(f"{writer} returned another number of programs than {n}: {len(programs)}.")
+        return list(programs)
 
     def _asking(self, lm: Any) -> Writer:
         if "embed" in lm.verbs and "generate" not in lm.verbs:
