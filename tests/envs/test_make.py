@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 
 import hunch.envs
-from hunch.core import UsageError
+from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.wrappers import History
 
@@ -111,6 +111,11 @@ def test_a_users_own_module_is_imported_by_its_name(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     env = hunch.envs.make("my_game:mine/Game-v0")
     assert env.reset(seed=0)[1]["actions"] == ("yes", "no")
+
+
+def test_why_an_environment_cannot_be_made_is_one_sentence():
+    with pytest.raises(HunchError, match=r"cannot be made: .* can be imported\.$"):
+        hunch.envs.make("hunch/PolicyCode-v0", base="no_such_module:Pump-v0")
 
 
 def test_a_users_own_class_needs_no_registration(tmp_path, monkeypatch):

@@ -188,13 +188,15 @@ def make(
         if isinstance(error, TypeError) and "gymnasium.Env" in str(error):
             raise UsageError(f"{id} makes no environment: it has to be a gymnasium.Env.") from error
         if not options:
-            raise HunchError(f"{id} cannot be made: {type(error).__name__}: {error}.") from error
+            raise HunchError(
+                f"{id} cannot be made: {type(error).__name__}: {str(error).rstrip('.')}."
+            ) from error
         stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
-        raise UsageError(f"{id} cannot be made with {stated}: {error}.") from error
+        raise UsageError(f"{id} cannot be made with {stated}: {str(error).rstrip('.')}.") from error
     except HunchError:
         raise
     except Exception as error:  # a user's environment may raise anything
-        raise HunchError(f"{id} cannot be made: {type(error).__name__}: {error}.") from error
+        raise HunchError(f"{id} cannot be made: {type(error).__name__}: {str(error).rstrip('.')}.") from error
     if foreign and env.unwrapped.spec:
         env.unwrapped.spec.id = foreign
     require_text(env)
