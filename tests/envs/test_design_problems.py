@@ -490,6 +490,12 @@ def test_a_policy_sees_a_box_that_holds_a_number_of_any_type():
     assert tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act).fitness == 1.0
 
 
+def test_observations_that_are_too_large_are_not_the_programs_memory():
+    env = policy_of(gym.spaces.Box(-1.0, 1.0, (1_100, 1_000)), NUMBER)
+    with pytest.raises(HunchError, match=r"The observations of .* are too large\. This cannot be passed"):
+        tried(env, "def act(observation):\n    return 0\n")
+
+
 @pytest.mark.parametrize(
     ("action", "why"),
     [

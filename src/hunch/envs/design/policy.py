@@ -116,6 +116,8 @@ class PolicyCode(DesignProblem):
                     ]
                     answers = policy.map(given)
                 except ArgumentError as error:
+                    if all(game.memory is None for game in live):
+                        raise HunchError(f"The observations of {self.base} are too large. {error}") from None
                     raise ValueError(f"the memory is too large: {error}") from None
                 for game, answer in zip(live, answers, strict=True):
                     game.step(answer if remembers else (answer, None))
@@ -221,7 +223,7 @@ def _plain(observation: Any) -> Any:
         return observation.astype(float)
     if isinstance(observation, tuple):
         return tuple(_plain(part) for part in observation)
-    if isinstance(observation, (int, np.integer)):
+    if isinstance(observation, (int, np.integer, np.bool_)):
         return int(observation)
     if isinstance(observation, (float, np.floating)):  # of a box that holds a single number
         return float(observation)
