@@ -366,6 +366,11 @@ def test_observations_that_cannot_be_shown_are_refused_before_a_program_is_writt
             policy_of(space, NUMBER)
 
 
+def test_actions_that_no_policy_can_give_are_named():
+    with pytest.raises(UsageError, match=r"which are of MultiDiscrete\(\[2 3\]\): it gives one whole number"):
+        policy_of(NUMBER, gym.spaces.MultiDiscrete([2, 3]))
+
+
 def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
     env = hunch.make("hunch/PolicyCode-v0", base="Pendulum-v1", episodes=1, max_steps=2)
     for odd, said in (

@@ -315,6 +315,19 @@ def test_prompts_hold_problem_parent_and_feedback(agent):
     assert len(programs(prompt, "f")) >= 1
 
 
+def test_an_error_that_came_once_is_counted_in_words():
+    class Twice:
+        evidence = None
+
+        def write(self, problem, parents, feedback, n, first):
+            return ["def f(x):\n    return 1 / 0" if number else "" for number in range(first, first + n)]
+
+    agent = FunSearch(Twice(), search="single", give_up=3, retries=0)
+    bed = DesignProblem(near_three, task="Write a function.", function="f", parameters=("x",))
+    with pytest.raises(HunchError, match=r"2 times ZeroDivisionError.*; once the answer holds no code\."):
+        hunch.train(agent, bed, 4)
+
+
 def test_a_writer_of_your_own_need_not_know_kinds_of_request():
     class Own:
         evidence = None

@@ -84,7 +84,10 @@ class PolicyCode(DesignProblem):
         except gym.error.Error as error:
             raise UsageError(f"There is no environment {self.base!r} for a policy: {error}") from None
         if not isinstance(env.action_space, (gym.spaces.Discrete, gym.spaces.Box)):
-            raise UsageError(f"The actions of {self.base} are neither discrete nor vectors.")
+            raise UsageError(
+                f"A policy cannot give the actions of {self.base}, which are of {env.action_space}: it gives "
+                "one whole number (Discrete) or a vector (Box)."
+            )
         if not _is_shown(env.observation_space):
             raise UsageError(
                 f"A policy cannot be shown the observations of {self.base}, which are of "

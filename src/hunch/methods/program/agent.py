@@ -216,7 +216,9 @@ class ProgramAgent(WritingAgent):
         new, self.seen = self.attempts[self.seen :], len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
             reasons = Counter(attempt.error for attempt in self.attempts[-self.failing :]).most_common(3)
-            why_failed = "; ".join(f"{n} times {printable(why, 200)}" for why, n in reasons)
+            why_failed = "; ".join(
+                f"{'once' if n == 1 else f'{n} times'} {printable(why, 200)}" for why, n in reasons
+            )
             raise StoppedError(f"The last {self.failing} programs all failed: {why_failed}.")
         if not new:
             return {}
