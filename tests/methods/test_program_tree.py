@@ -7,6 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
+from hunch.core import UsageError
 from hunch.methods.program.gif_mcts import ProgramTree
 from hunch.roles.writer.programs import Attempt, shown
 from hunch.roles.writer.search import SCRATCH, RepairFirst, Thompson
@@ -145,6 +146,11 @@ def test_thompson_draws_by_fitness_and_past_failures():
     assert search.beta(0) == pytest.approx((5.5, 21.5))
     search.tell([tried(30, 1.0, 0)], RNG)
     assert search.beta(0) == pytest.approx((5.5, 21.5)), "one that is perfect is no failure"
+
+
+def test_thompson_sampling_says_that_a_fitness_has_to_be_a_share():
+    with pytest.raises(UsageError, match=r"fitness from 0 to 1, such as .* a program has 9\.4"):
+        Thompson().tell([tried(0, 9.4)], RNG)
 
 
 def test_thompson_goes_on_writing_from_scratch():

@@ -290,6 +290,15 @@ def test_parents_ascend_and_fitter_clusters_come_more_often():
 # ---- controls and prompts ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("fitness", [(1e308, -1e308), (-1e308, -1.1e308), (1e308,), (-1e308, 0.0)])
+def test_islands_draw_parents_of_any_finite_fitness(fitness):
+    search, rng = Islands(1), np.random.default_rng(0)
+    search.tell([attempt(i, f) for i, f in enumerate(fitness)], rng)
+    parents = [parent for request in search.ask(40, rng) for parent in request.parents]
+    assert parents
+    assert max(fitness) in [parent.fitness for parent in parents]
+
+
 def test_controls_change_what_the_writer_is_shown_and_nothing_else():
     seen = {}
     for kind in ("own", "blind", "shuffled", "fresh"):

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from hunch.core import UsageError
 from hunch.numbers import softmax
 from hunch.roles.writer.programs import Attempt, Request, Search, best, fitness_of, outcome_of
 
@@ -177,13 +178,26 @@ class Thompson:
         return 1 + self.weight * share, 1 + self.weight * (1 - share) + failures
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
-        """Add programs, and count imperfect ones against their parents, if they were written from any."""
+        """Add programs, and count imperfect ones against their parents, if they were written from any.
+
+        Raises:
+            UsageError: if a fitness is above 1.
+        """
         for attempt in attempts:
+            if fitness_of(attempt) > 1.0 + 1e-6:  # a mean of shares may be rounded up
+                raise UsageError(
+                    "Thompson sampling needs a fitness from 0 to 1, such as that of a world model, and a "
+                    f"program has {attempt.fitness:g}: choose another search."
+                )
             if fitness_of(attempt) < 1.0 and attempt.group >= 0:
                 self.failures.update(attempt.parents or (SCRATCH,))
             known = {program.program for program in self.programs.values()}
             if fitness_of(attempt) > 0.0 and attempt.program not in known:
                 self.programs[attempt.number] = attempt
+
+
+LARGEST = 1e307
+"""The largest logit of a cluster, so that the difference of two logits is a number."""
 
 
 @dataclass
@@ -252,7 +266,9 @@ class Islands:
         clusters = list(island.clusters.values())
         falling = self.temperature * (1 - (island.size % self.period) / self.period)
         fitness = np.array([fitness_of(cluster[0]) for cluster in clusters])
-        chances = softmax(fitness / max(falling, 1e-9))
+        with np.errstate(over="ignore"):
+            logits = fitness / max(falling, 1e-9)
+        chances = softmax(np.clip(logits, -LARGEST, LARGEST))
         drawn = rng.choice(len(clusters), size=min(self.parents, len(clusters)), p=chances)
         chosen = [_member(clusters[int(i)], self.within, rng) for i in drawn]
         return Request(tuple(sorted(chosen, key=fitness_of)), group)
