@@ -324,6 +324,12 @@ def test_prompts_hold_problem_parent_and_feedback(agent):
     assert len(programs(prompt, "f")) >= 1
 
 
+def test_gif_mcts_says_that_a_fitness_has_to_be_a_share():
+    bed = DesignProblem(lambda program: 9.4, task="Write a function.", function="f", parameters=("x",))
+    with pytest.raises(UsageError, match=r"fitness is at most 1, such as .* a program has 9\.4"):
+        hunch.train(GIFMCTS(Scribe()), bed, 4)
+
+
 def test_an_error_that_came_once_is_counted_in_words():
     class Twice:
         evidence = None

@@ -37,6 +37,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hunch.core import UsageError
 from hunch.envs.design.code import lines_of
 from hunch.envs.design.problem import Problem
 from hunch.methods.method import Method
@@ -94,6 +95,19 @@ class GIFMCTS(ProgramAgent):
             return super()._written(requests, number)
         numbers = range(number, number + len(requests))
         return [Attempt(n, top.program, None, parents=(top.number,), group=-1) for n in numbers]
+
+    def _tell(self, attempt: Attempt) -> None:
+        """Note an attempt.
+
+        Raises:
+            UsageError: if its fitness is above 1, so that the search would take it for perfect.
+        """
+        if attempt.fitness is not None and attempt.fitness > 1.0 + 1e-6:  # a mean may be rounded up
+            raise UsageError(
+                "gif-mcts needs a problem whose fitness is at most 1, such as hunch/WorldModelCode-v0, and a "
+                f"program has {attempt.fitness:g}: use code-policy or funsearch."
+            )
+        super()._tell(attempt)
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
