@@ -407,6 +407,10 @@ def test_a_next_version_stands_in_the_file_that_was_shown():
     hunch.train(agent, bed, 6)
     assert all(one.program.startswith("import numpy as np") for one in agent.attempts)
     assert [one.copy_of for one in agent.attempts] == [None] * 6
+    # Its imports stay in the prompt and in the file, also where a parent did without them.
+    parent = Attempt(1, "def f(x):\n    return 1.0", 1.0)
+    assert "import numpy as np" in FunSearch.prompt(bed.problem, [parent], "")
+    assert agent._drawn([parent], "", 1, "")[0].startswith("import numpy as np")
     # A plain request shows no file, and asks for a whole program.
     agent = FunSearch(Scribe(), search="hill", request="plain")
     hunch.train(agent, bed, 6)

@@ -88,9 +88,10 @@ class FunSearch(ProgramAgent):
         The released code evaluates what is written within the file of its specification.
         """
         programs = super()._drawn(parents, feedback, n, kind)
-        file = [parent.program for parent in parents] or [self.problem.start]
-        if self.config.request == "plain" or any(flaw(program) for program in file):
+        shown = [parent.program for parent in parents]
+        if self.config.request == "plain" or any(flaw(program) for program in shown):
             return programs
+        file = [self.problem.start, *shown]
         return [with_names_of(program, file, self.problem.function) for program in programs]
 
     @staticmethod
@@ -104,30 +105,44 @@ class FunSearch(ProgramAgent):
         programs = [parent.program for parent in parents] or [problem.start]
         comments = "".join(f"# {line}\n" for line in feedback.splitlines())
         ask = f"Write `{problem.function}_v{len(programs)}` with its header, in one block of Python code."
-        code = versions(problem.function, problem.parameters, programs)
+        code = versions(problem.function, problem.parameters, programs, problem.start)
         return f"{problem.text()}\n\n```python\n{code}```\n\n{comments}{ask}"
 
 
-def versions(function: str, parameters: Sequence[str], programs: Sequence[str]) -> str:
+def versions(
+    function: str, parameters: Sequence[str], programs: Sequence[str], specification: str = ""
+) -> str:
     """Return programs as versions of one function, and the header of the next version.
 
-    What the programs hold besides, such as imports, comes first, each line once.
+    What the specification and the programs hold besides, such as imports, comes first, each line once.
+
+    Args:
+        function: Name of the function.
+        parameters: Its parameters.
+        programs: Programs that define it.
+        specification: The program with which the search began.
     """
-    others: dict[str, None] = {}  # a set in the order of appearance
+    others = dict.fromkeys(_other_statements(specification, function))  # a set in the order of appearance
     functions: list[str] = []
     for number, program in enumerate(programs):
-        body = ast.parse(program).body
-        definition = defined_last(body, function)
+        definition = defined_last(ast.parse(program).body, function)
         if definition is not None:
             rename(definition, f"{function}_v{number}")
             functions.append(ast.unparse(definition))
-        others |= {ast.unparse(node): None for node in body if node is not definition}
+        others |= dict.fromkeys(_other_statements(program, function))
     header = f"def {function}_v{len(programs)}({', '.join(parameters)}):\n"
     header += f'    """Improved version of `{function}_v{len(programs) - 1}`."""\n'
     parts = [*functions, header]
     if others:
         parts.insert(0, "\n".join(others))
     return "\n\n".join(parts)
+
+
+def _other_statements(program: str, function: str) -> list[str]:
+    """Return the statements of a program without the definition of the function that counts."""
+    body = ast.parse(program).body
+    definition = defined_last(body, function)
+    return [ast.unparse(node) for node in body if node is not definition]
 
 
 METHOD = Method(
