@@ -158,13 +158,13 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table_of(f"{head} | ahead of random moves | ahead of the blank prompt", lines)
 
 
-def _results(models: Mapping[str, str], episodes: int, folder: Path) -> str:
+def _results(game: str, models: Mapping[str, str], episodes: int, folder: Path) -> str:
     players = [UNINFORMED, ORACLE]
     for label in models:
         if label not in players:
             ways = [label, f"{label} {CHOOSES}"] if "label" in lm.load(models[label]).verbs else [label]
             players += [arm for way in ways for arm in (way, f"{way}, {BLANK}")]
-    keys = [(game, opponent, label) for game in GAMES for opponent in OPPONENTS for label in players]
+    keys = [(game, opponent, label) for opponent in OPPONENTS for label in players]
     return table(kept(folder / "rows.jsonl", keys, partial(played, models, episodes)))
 
 
@@ -172,7 +172,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     written = {model_of(spec) or spec.partition("?")[0]: spec for spec in scale.lms}
     models = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, **written}
     episodes = max(2, round(EPISODES * scale.share))
-    return [Part("Three games, two opponents", (), beside=partial(_results, models, episodes))]
+    return [Part(game, (), beside=partial(_results, game, models, episodes)) for game in GAMES]
 
 
 STUDIES = {
