@@ -6,7 +6,6 @@ python -m hunch_studies.arena docs/assets/studies/arena.jsonl   # the recorded r
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from hunch.rl.statistics import over_pairs
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.files import read_lines
 from hunch_studies.planners import table as table_of
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.rules.tabletop import moves
 from hunch_studies.study import Part, Scale, Study, kept, model_of
 
@@ -189,4 +189,4 @@ STUDIES = {
 }
 
 if __name__ == "__main__":
-    print(table(list(read_lines(Path(sys.argv[1])))))
+    print_table(lambda file: table(read_lines(file)), "The results of games of TextArena.")

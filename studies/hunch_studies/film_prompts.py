@@ -10,7 +10,6 @@ snippets that people rated (:mod:`hunch_studies.film_snippets`).
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from hunch_contrib.prompt.rlprompt import RLPromptConfig
 from hunch_studies.film_snippets import QUESTIONS, frequent
 from hunch_studies.planners import table as table_of
 from hunch_studies.prompting import LAYER
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
 from hunch_studies.worlds.prompting import Prompting, Question
 
@@ -251,8 +251,14 @@ def ahead_of(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, An
     return table_of("arm | ahead by", [(arm, over_pairs(own).short()) for arm, own in leads.items()])
 
 
+def recorded(file: Path, other: Path | None = None) -> str:
+    """Return the table of recorded rows, with the leads over those of another file, in Markdown."""
+    rows = read_lines(file)
+    if other is None:
+        return table(rows)
+    leads = ahead_of(rows, read_lines(other))
+    return f"{table(rows)}\n\nAhead of the same arm in {other}, paired by seed:\n\n{leads}"
+
+
 if __name__ == "__main__":
-    listed, *other = (list(read_lines(Path(file))) for file in sys.argv[1:3])
-    print(table(listed))
-    if other:
-        print(f"\nAhead of the same arm in {sys.argv[2]}, paired by seed:\n\n{ahead_of(listed, other[0])}")
+    print_table(recorded, "Prompts for a judge of film reviews, and leads over a second file.", at_most=2)

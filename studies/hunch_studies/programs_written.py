@@ -8,7 +8,6 @@ python -m hunch_studies.programs_written docs/assets/studies/funsearch-written.j
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from hunch.seal import sealed_json
 from hunch_studies.planbench_chance import PLANNERS, walk
 from hunch_studies.planners import table as table_of
 from hunch_studies.programs_funsearch import MUTATED, STREAMS
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
@@ -250,4 +250,4 @@ STUDIES = {
 }
 
 if __name__ == "__main__":
-    print(recorded(Path(sys.argv[1])))
+    print_table(recorded, "Tables of FunSearch and of generalised planning, written by a real model.")

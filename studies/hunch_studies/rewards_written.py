@@ -7,7 +7,6 @@ python -m hunch_studies.rewards_written docs/assets/studies/rewards-written.json
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from hunch_studies.planners import table as table_of
 from hunch_studies.programs_eureka import EVEN, PARTS
 from hunch_studies.programs_rewards import ENCODERS, GRADED, Row, arm, designed
 from hunch_studies.programs_text2reward import by_hand
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, kept
 
 MODEL: Final = "qwen-coder-1.5b"
@@ -220,4 +220,4 @@ STUDIES = {
 }
 
 if __name__ == "__main__":
-    print(recorded(Path(sys.argv[1])))
+    print_table(recorded, "Tables of rewards that a real model wrote.")

@@ -7,7 +7,6 @@ python -m hunch_studies.worldcoder docs/assets/studies/worldcoder.json   # recor
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.stored import finished
 from hunch.seal import sealed_json
 from hunch_studies.planners import table as table_of
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
 from hunch_studies.worlds.minigrid_numbers import Level
 
@@ -330,4 +330,4 @@ def recorded(file: Path) -> str:
 
 
 if __name__ == "__main__":
-    print(recorded(Path(sys.argv[1])))
+    print_table(recorded, "What WorldCoder saves over a table of steps.")
