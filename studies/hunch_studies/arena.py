@@ -16,7 +16,7 @@ import numpy as np
 
 import hunch
 from hunch import lm
-from hunch.core import World
+from hunch.core import UsageError, World
 from hunch.envs.invalid import INVALID
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.episodes import evaluate
@@ -45,7 +45,11 @@ POSITION: Final = "Moves that can be made: {}\nWrite one of them."
 
 
 class Blank(gymnasium.Wrapper[str, Any, str, Any]):
-    """Shows the admissible moves and nothing else: neither the rules, nor the goal, nor the position."""
+    """Shows the admissible moves and nothing else: neither the rules, nor the goal, nor who took what.
+
+    The moves tell which cells of Tic-Tac-Toe are taken, and in Nim the whole position. Whoever writes is told
+    in a sentence what to do, which TextArena's prompt has among its rules.
+    """
 
     def reset(self, **options: Any) -> tuple[str, dict[str, Any]]:
         """Start an episode."""
@@ -110,15 +114,15 @@ class Watched(gymnasium.Wrapper[str, Any, str, Any]):
         return observation, reward, terminated, truncated, info
 
 
-def played(models: Mapping[str, str], episodes: int, game: str, opponent: str, label: str) -> dict[str, Any]:
+def played(models: Mapping[str, str], game: str, opponent: str, label: str, episodes: int) -> dict[str, Any]:
     """Play games, and return their results.
 
     Args:
         models: Specs of the players by label, without that of the blank prompt.
-        episodes: Number of games.
         game: Game of TextArena.
         opponent: Key of :data:`OPPONENTS`.
         label: The player.
+        episodes: Number of games.
 
     Returns:
         ``points`` of each game (1 for a win, 0 for a draw, -1 for a defeat), and the share of ``refused``
@@ -140,13 +144,13 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the results by game, opponent and player, in Markdown; leads are paired by a game's seed."""
     by_key = {tuple(row["key"]): row for row in rows}
     lines = []
-    for (game, opponent, label), row in by_key.items():
+    for (game, opponent, label, episodes), row in by_key.items():
         points = row["points"]
         won, lost = (np.mean([point == sign for point in points]) for sign in (1, -1))
-        cells = [game.removesuffix("-v0"), opponent, label, len(points), over_pairs(points).short()]
+        cells = [game.removesuffix("-v0"), opponent, label, episodes, over_pairs(points).short()]
         cells += [f"{won:.2f}", f"{lost:.2f}", f"{row['refused']:.2f}"]
         for other in (UNINFORMED, f"{label}, {BLANK}"):
-            base = by_key.get((game, opponent, other))
+            base = by_key.get((game, opponent, other, episodes))
             is_control = label in (UNINFORMED, ORACLE) or label.endswith(BLANK)
             if base is None or (is_control and other != UNINFORMED) or other == label:
                 cells.append("")
@@ -164,12 +168,16 @@ def _results(game: str, models: Mapping[str, str], episodes: int, folder: Path) 
         if label not in players:
             ways = [label, f"{label} {CHOOSES}"] if "label" in lm.load(models[label]).verbs else [label]
             players += [arm for way in ways for arm in (way, f"{way}, {BLANK}")]
-    keys = [(game, opponent, label) for opponent in OPPONENTS for label in players]
-    return table(kept(folder / "rows.jsonl", keys, partial(played, models, episodes)))
+    keys = [(game, opponent, label, episodes) for opponent in OPPONENTS for label in players]
+    return table(kept(folder / "rows.jsonl", keys, partial(played, models)))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     written = {model_of(spec) or spec.partition("?")[0]: spec for spec in scale.lms}
+    if len(written) < len(scale.lms):
+        raise UsageError(
+            f"Two of these models have one name, so their rows could not be told apart: {scale.lms}."
+        )
     models = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, **written}
     episodes = max(2, round(EPISODES * scale.share))
     return [Part(game, (), beside=partial(_results, game, models, episodes)) for game in GAMES]

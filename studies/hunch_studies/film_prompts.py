@@ -177,11 +177,15 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         arm, seed = row["key"]
         by_arm.setdefault(arm, {})[seed] = row
     base = {seed: row["accuracy"] for seed, row in by_arm.get(RANDOM, {}).items()}
+    bare = [row["accuracy"] for row in by_arm.get(NO_PROMPT, {}).values()]
     lines = []
     for arm, own in by_arm.items():
         scores = [row["accuracy"] for row in own.values()]
         shared = [row["accuracy"] - base[seed] for seed, row in own.items() if seed in base]
         lead = "" if arm == RANDOM or not shared else over_pairs(shared).short()
+        over_bare = (
+            over_pairs([score - bare[0] for score in scores]).short() if bare and arm != NO_PROMPT else ""
+        )
         ends = f"{np.mean(scores):.3f}"
         if len(scores) > 1:
             ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
@@ -189,8 +193,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         by_luck = [row["luck"] for row in own.values() if row.get("luck") is not None]
         correlation = f"{np.mean(by_luck):.2f}" if by_luck else ""
         first = json.dumps(next(iter(own.values()))["prompt"])
-        lines.append((arm, len(own), ends, f"{great:.2f}", lead, correlation, first))
-    head = 'arm | seeds | right [range] | said "great" | ahead of random search | luck | first seed\'s prompt'
+        lines.append((arm, len(own), ends, f"{great:.2f}", lead, over_bare, correlation, first))
+    head = 'arm | seeds | right [range] | said "great" | ahead of random search | ahead of no prompt | luck'
+    head += " | first seed's prompt"
     return table_of(head, lines)
 
 

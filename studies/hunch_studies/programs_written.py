@@ -47,6 +47,7 @@ AFTER: Final = (16, 32, 64)
 """Numbers of programs after which the best is shown."""
 ISLANDS: Final = "islands and clusters"
 MUTATOR: Final = "random changes on islands"
+MUTATED_ONCE: Final = "random changes of the first program"
 RANDOM: Final = "random priorities"
 FUNSEARCH_BEDS: Final[Mapping[str, Bed]] = {
     # No chance is in the size of a set, so the winner has the same again.
@@ -57,7 +58,7 @@ FUNSEARCH_BEDS: Final[Mapping[str, Bed]] = {
 
 
 def funsearch_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
-    """Return FunSearch, best of n with the same request, the blank prompt, and FunSearch with a mutator."""
+    """Return FunSearch and best of n with the same request, the blank prompt, and both with a mutator."""
 
     def arm(label: str, method: str, options: FunSearchConfig, lm: str = "", **env_options: Any) -> Arm:
         config = RunConfig(
@@ -76,6 +77,7 @@ def funsearch_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
         arm(BEST_OF_N, "funsearch", FunSearchConfig(search="single", **ASKED), model),
         arm(f"{ISLANDS}, {BLANK}", "funsearch", FunSearchConfig(**ASKED), model, blank=True),
         arm(MUTATOR, MUTATED.name, FunSearchConfig(retries=0, give_up=0)),
+        arm(MUTATED_ONCE, MUTATED.name, FunSearchConfig(search="single", retries=0, give_up=0)),
     )
 
 
@@ -94,7 +96,8 @@ def random_priorities(n: int, draws: int, seed: int) -> dict[str, Any]:
     sizes = [len(grow(elements, rng.normal(size=len(elements)))) for _ in range(draws)]
     so_far = np.maximum.accumulate(sizes)
     best = {number: float(so_far[number - 1]) for number in AFTER if number <= draws}
-    return {"best": best, "unseen": float(so_far[-1]), "failed": 0.0, "copies": 0.0, "program": ""}
+    shares = {"failed": 0.0, "copies": 0.0}
+    return {"best": best, "unseen": float(so_far[-1]), **shares, "program": "", "mean": float(np.mean(sizes))}
 
 
 def _funsearch_parts(scale: Scale, data: Path) -> list[Part]:
@@ -181,7 +184,8 @@ OTHERS: Final[Mapping[str, str]] = {
     BEST_OF_N: BEST_OF_N,
     f"{BEST_OF_N}, {BLANK}": "the blank prompt",
     f"{ISLANDS}, {BLANK}": "the blank prompt",
-    MUTATOR: "random changes",
+    MUTATOR: MUTATOR,
+    MUTATED_ONCE: MUTATED_ONCE,
     RANDOM: RANDOM,
 }
 """The arms over which leads are shown, and what they are called in the head of a table."""
@@ -191,17 +195,13 @@ ROWS: Final = "rows.jsonl"
 
 def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -> str:
     """Keep what runs found as rows, and return their table, in Markdown."""
-    lines = [
-        {
-            "part": folder.name,
-            "arm": label,
-            "seed": seed,
-            **row,
-            "tokens": tokens.get(label, [0] * len(rows))[seed],
-        }
-        for label, rows in by_arm.items()
-        for seed, row in enumerate(rows)
-    ]
+    lines = []
+    for label, rows in by_arm.items():
+        for seed, row in enumerate(rows):
+            line = {"part": folder.name, "arm": label, "seed": seed, **row}
+            if label in tokens:
+                line["tokens"] = tokens[label][seed]
+            lines.append(line)
     write_atomically(folder / ROWS, b"".join(map(sealed_json, lines)))
     return _table(by_arm, tokens)
 
@@ -209,18 +209,26 @@ def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -
 def _table(by_arm: ByArm, tokens: Mapping[str, Sequence[int]]) -> str:
     """Return the table of arms, in Markdown."""
     after = [n for n in AFTER if all(n in row["best"] for rows in by_arm.values() for row in rows)]
-    return compared(by_arm, tokens, {arm: name for arm, name in OTHERS.items() if arm in by_arm}, after)
+    others = {arm: name for arm, name in OTHERS.items() if arm in by_arm}
+    text = compared(by_arm, tokens, others, after)
+    if RANDOM in by_arm:
+        one = np.mean([row["mean"] for row in by_arm[RANDOM]])
+        text += f"\n\nOne draw of random priorities grows a set of {one:.1f} on average."
+    return text
 
 
 def recorded(file: Path) -> str:
-    """Return the tables of recorded rows, in Markdown."""
-    by_part: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    """Return the tables of recorded rows, in Markdown, on the seeds that all arms have."""
+    by_part: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
     for row in read_lines(file):
         row["best"] = {int(n): fitness for n, fitness in row["best"].items()}
-        by_part.setdefault(row["part"], {}).setdefault(row["arm"], []).append(row)
+        by_part.setdefault(row["part"], {}).setdefault(row["arm"], {})[row["seed"]] = row
     texts = []
-    for part, by_arm in by_part.items():
-        tokens = {arm: [row["tokens"] for row in rows] for arm, rows in by_arm.items() if rows[0]["tokens"]}
+    for part, by_seed in by_part.items():
+        seeds = sorted(set.intersection(*(set(rows) for rows in by_seed.values())))
+        by_arm = {arm: [rows[seed] for seed in seeds] for arm, rows in by_seed.items()}
+        with_tokens = {arm: rows for arm, rows in by_arm.items() if all("tokens" in row for row in rows)}
+        tokens = {arm: [row["tokens"] for row in rows] for arm, rows in with_tokens.items()}
         texts.append(f"### {part}\n\n{_table(by_arm, tokens)}")
     return "\n\n".join(texts)
 

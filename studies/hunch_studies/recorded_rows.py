@@ -32,3 +32,6 @@ def print_table(table: Callable[..., str], description: str, *, at_most: int = 1
         print(table(*files))
     except HunchError as error:
         parser.error(str(error))
+    except (ValueError, LookupError, TypeError) as error:
+        names = ", ".join(map(str, files))
+        parser.error(f"{names}: these are not the rows of this study ({type(error).__name__}: {error})")

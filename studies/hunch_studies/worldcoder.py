@@ -320,12 +320,11 @@ def recorded(file: Path) -> str:
     for env, steps in STEPS.items():
         rows = sorted(every[env.lower()], key=lambda row: row["key"][2])
         table = [row for row in rows if row["key"][1] == TABLE]
-        saved = [
-            _saved(table, [row for row in rows if row["key"][:2] == [shy, "WorldCoder"]], steps)
-            for shy in SHY
-        ]
+        at_random = [row for row in rows if row["key"][1] == "random actions"]
+        by_shy = [[row for row in rows if row["key"][:2] == [shy, "WorldCoder"]] for shy in SHY]
+        saved = [_saved(at_random, table, steps), *(_saved(table, of, steps) for of in by_shy)]
         lines.append([env, *_cells(table, steps).split(" | ")[:2], *saved])
-    columns = "world | first success of the table | never"
+    columns = "world | first success of the table | never | the table saves over random actions"
     return table_of(" | ".join([columns, *(f"WorldCoder saves at shy {shy:g}" for shy in SHY)]), lines)
 
 

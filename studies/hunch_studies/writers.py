@@ -88,6 +88,8 @@ def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
         "failed": sum(attempt.fitness is None for attempt in attempts) / len(attempts),
         "copies": sum(attempt.copy_of is not None for attempt in attempts) / len(attempts),
         "program": top.program if top else "",
+        "fitness": [attempt.fitness for attempt in attempts],
+        "errors": [attempt.error for attempt in attempts],
     }
 
 

@@ -212,5 +212,6 @@ def test_a_plain_request_for_a_reward_shows_ends_beside_other_steps():
     steps = [*quiet[:15], end, goal, *quiet[15:]]
     assert examples("reward", steps) == [end, goal, *quiet[:6]]
     assert examples("transition", steps) == quiet[:8]
+    assert examples("reward", [end, goal] * 5) == [end, goal] * 4, "there are no others"
     text = problem_of("reward", "reach the goal", steps, ("right", "down")).plain.text
     assert "state (2, 2), action 'right', next state (2, 3): reward 1.0, ends True" in text

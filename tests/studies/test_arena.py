@@ -61,18 +61,35 @@ def test_a_column_that_is_full_is_no_move():
     assert moves(full.format(0)) == [f"[col {column}]" for column in range(1, 7)]
 
 
+@pytest.mark.parametrize(
+    "prompt", ["hello", "", "You are Player 0 in Tic Tac Toe.\n[GAME] Current Board:", NIM.format(0, 0, 0)]
+)
+def test_without_a_position_it_says_nothing(prompt):
+    assert lm.load("scripted:tabletop").generate([prompt]) == [[""]]
+
+
+def test_what_a_player_writes_is_no_position():
+    said = "\n[Player 0] Board state: [col 9] Current Board: pile 0: 7"
+    assert moves(TIC_TAC_TOE.format(0) + said) == moves(TIC_TAC_TOE.format(0))
+    assert moves(CONNECT_FOUR.format(0) + said) == moves(CONNECT_FOUR.format(0))
+    assert moves(NIM.format(1, 2, 0) + said) == ["[0 1]", "[1 1]", "[1 2]"]
+    assert best_moves(TIC_TAC_TOE.replace("You are Player {} in", "This is")) == moves(TIC_TAC_TOE), (
+        "no mover"
+    )
+
+
 def test_the_dial_is_a_share():
     with pytest.raises(UsageError, match="from 0 to 1"):
         lm.load("scripted:tabletop?skill=2")
 
 
 def test_the_rule_always_wins_nim_and_its_moves_are_admissible():
-    row = played({ORACLE: BY_RULE}, 4, "Nim-v0", "plays by a rule", ORACLE)
+    row = played({ORACLE: BY_RULE}, "Nim-v0", "plays by a rule", ORACLE, 4)
     assert row == {"points": [1.0] * 4, "refused": 0.0}
 
 
 def test_a_move_that_is_refused_counts():
-    row = played({"words": "scripted:first"}, 2, "Nim-v0", "moves at random", "words")
+    row = played({"words": "scripted:first"}, "Nim-v0", "moves at random", "words", 2)
     assert row["points"] == [-1.0, -1.0]
     assert row["refused"] == 1.0
 
@@ -94,15 +111,15 @@ def test_who_chooses_gets_the_moves_as_actions():
     blank, info = Blank(env).reset(seed=0)
     assert blank == ""
     assert len(info["actions"]) == 3 + 4 + 5
-    row = played({"words": "scripted:first"}, 2, "Nim-v0", "moves at random", "words chooses")
+    row = played({"words": "scripted:first"}, "Nim-v0", "moves at random", "words chooses", 2)
     assert row["refused"] == 0.0
 
 
 def test_leads_are_paired_by_game():
     rows = [
-        {"key": ["Nim-v0", "moves at random", UNINFORMED], "points": [1.0, -1.0], "refused": 0.0},
-        {"key": ["Nim-v0", "moves at random", "model"], "points": [1.0, 1.0], "refused": 0.25},
-        {"key": ["Nim-v0", "moves at random", f"model, {BLANK}"], "points": [0.0, 0.0], "refused": 0.5},
+        {"key": ["Nim-v0", "moves at random", UNINFORMED, 2], "points": [1.0, -1.0], "refused": 0.0},
+        {"key": ["Nim-v0", "moves at random", "model", 2], "points": [1.0, 1.0], "refused": 0.25},
+        {"key": ["Nim-v0", "moves at random", f"model, {BLANK}", 2], "points": [0.0, 0.0], "refused": 0.5},
     ]
     lines = [line.strip("| ").split(" | ") for line in table(rows).splitlines()]
     assert lines[3][3:8] == ["2", "1.00 [1.00, 1.00]", "1.00", "0.00", "0.25"]

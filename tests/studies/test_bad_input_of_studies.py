@@ -28,6 +28,7 @@ def test_bad_input(hunch_command, tmp_path, monkeypatch, arguments, sentence):
     [
         (("missing.jsonl",), "there is no file 'missing.jsonl'"),
         (("damaged.jsonl",), "Line 1 of damaged.jsonl is damaged"),
+        (("others.jsonl",), "others.jsonl: these are not the rows of this study (KeyError"),
         (("damaged.jsonl", "damaged.jsonl"), "at most 1 of these files"),
         ((), "required: rows"),
     ],
@@ -35,7 +36,8 @@ def test_bad_input(hunch_command, tmp_path, monkeypatch, arguments, sentence):
 def test_recorded_rows_that_cannot_be_read_are_named(files, why, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("damaged.jsonl").write_text("{\n")
+    Path("others.jsonl").write_text('{"size": 1}\n')
     monkeypatch.setattr(sys, "argv", ["rows", *files])
     with pytest.raises(SystemExit):
-        print_table(lambda file: str(read_lines(file)), "Rows.")
+        print_table(lambda file: str(read_lines(file)[0]["key"]), "Rows.")
     assert why in capsys.readouterr().err

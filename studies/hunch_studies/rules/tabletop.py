@@ -25,6 +25,7 @@ SIZES: Final = {"Tic Tac Toe": (3, 3, 3), "Connect Four": (6, 7, 4)}
 SYMBOLS: Final = {"Tic Tac Toe": "OX", "Connect Four": "XO"}
 """The symbols of the first and the second player."""
 _PLAYER: Final = re.compile(r"(?:You are|Welcome to Nim,) Player (\d)")
+_PILES: Final = re.compile(r"Current Pile:((?:\n\s*pile \d+: \d+)+)")
 _PILE: Final = re.compile(r"pile (\d+): (\d+)")
 
 
@@ -43,10 +44,12 @@ class Tabletop(RuleWriter):
 
     def answer(self, prompt: str, sample: int) -> str:
         """Return a move; an empty text if the prompt shows none of the games."""
-        rng = sample_rng(prompt, "tabletop", sample)
         every = moves(prompt)
+        if not every:
+            return ""
+        rng = sample_rng(prompt, "tabletop", sample)
         chosen = best_moves(prompt) if rng.random() < self.skill else every
-        return chosen[int(rng.integers(len(chosen)))] if every else ""
+        return chosen[int(rng.integers(len(chosen)))]
 
 
 def moves(prompt: str) -> list[str]:
@@ -61,12 +64,15 @@ def moves(prompt: str) -> list[str]:
 
 
 def best_moves(prompt: str) -> list[str]:
-    """Return the moves that the rule chooses among."""
+    """Return the moves that the rule chooses among; none if the prompt shows no such game."""
     game = _game(prompt)
     if game == "Nim":
         return _best_in_nim(prompt)
+    players = _PLAYER.findall(prompt)
+    if not game or not players:
+        return moves(prompt)
     board = _board(prompt, game)
-    mover = int(_PLAYER.findall(prompt)[-1])
+    mover = int(players[-1])
     own, other = SYMBOLS[game][mover], SYMBOLS[game][1 - mover]
     places = _places(board)
     length = SIZES[game][2]
@@ -92,18 +98,22 @@ def _game(prompt: str) -> str:
 
 def _piles(prompt: str) -> list[tuple[int, int]]:
     """Return the piles that are not empty, by number and size."""
-    present = prompt.rpartition("Current Pile:")[2]
-    return [(int(pile), int(size)) for pile, size in _PILE.findall(present) if int(size)]
+    lists = _PILES.findall(prompt)
+    present = _PILE.findall(lists[-1]) if lists else []
+    return [(int(pile), int(size)) for pile, size in present if int(size)]
 
 
 def _board(prompt: str, game: str) -> list[list[str]]:
-    """Return the present board, row by row: a symbol, or an empty text."""
+    """Return the last whole board, row by row: a symbol, or an empty text; empty without a board."""
     rows, columns, _ = SIZES[game]
-    present = prompt.rpartition("Board state:" if game == "Connect Four" else "Current Board:")[2]
+    heading = "Board state:" if game == "Connect Four" else "Current Board:"
     pattern = r"[XO.]" if game == "Connect Four" else r"[XO\d]"
-    lines = [re.findall(rf"(?<!\S){pattern}(?!\S)", line) for line in present.splitlines()]
-    cells = [[cell if cell in "XO" else "" for cell in line] for line in lines if len(line) == columns]
-    return cells[:rows]
+    for text in reversed(prompt.split(heading)[1:]):  # a refused move may have such a heading, too
+        lines = [re.findall(rf"(?<!\S){pattern}(?!\S)", line) for line in text.splitlines()]
+        cells = [[cell if cell in "XO" else "" for cell in line] for line in lines if len(line) == columns]
+        if len(cells) >= rows:
+            return cells[:rows]
+    return []
 
 
 def _places(board: Sequence[Sequence[str]]) -> list[tuple[int, int]]:

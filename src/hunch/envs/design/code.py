@@ -167,7 +167,7 @@ def with_names_of(program: str, others: Sequence[str], function: str = "") -> st
     """Return a program with the statements of other programs that define what it uses and does not define.
 
     So a function that was written as the next one of a file has the imports and helpers of the file. With a
-    table come the statements that fill it.
+    table come the statements that fill it by its items and methods, but no calls that get it as an argument.
 
     Args:
         program: Python code; returned as it is if it has a :func:`flaw`.

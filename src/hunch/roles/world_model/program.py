@@ -102,17 +102,16 @@ def problem_of(function: str, mission: str, steps: Sequence[Step], actions: Sequ
 
 
 def examples(function: str, steps: Sequence[Step]) -> list[Step]:
-    """Return the steps that a plain request shows: the first, and of rewards and ends as many as of others.
+    """Return the steps that a plain request shows: for a reward up to half of them with rewards or ends.
 
     Args:
         function: ``transition`` or ``reward``.
-        steps: The steps that were seen, first to last.
+        steps: The steps that were seen, first to last; of each kind the first ones are taken.
     """
-    if function == "transition":
-        return list(steps[:EXAMPLES])
-    notable = [step for step in steps if step.reward or step.done][: EXAMPLES // 2]
-    others = [step for step in steps if not step.reward and not step.done]
-    return [*notable, *others[: EXAMPLES - len(notable)]]
+    notable = [step for step in steps if step.reward or step.done] if function == "reward" else []
+    others = [step for step in steps if step not in notable]
+    half = notable[: max(EXAMPLES // 2, EXAMPLES - len(others))]
+    return [*half, *others[: EXAMPLES - len(half)]]
 
 
 def _shown(function: str, step: Step) -> str:
