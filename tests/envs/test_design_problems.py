@@ -766,3 +766,26 @@ def test_of_two_files_the_last_counts_and_future_imports_stay_first():
     namespace = {}
     exec(whole, namespace)
     assert namespace["f"](1) == 3
+
+
+# ---- the memory of a policy -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "returned"),
+    [
+        ("observation", "1"),
+        ("observation, action=1", "action"),
+        ("observation, /, action=1, other=2", "action"),
+        ("observation, memory", "1, memory"),
+        ("observation, memory=3", "1, memory"),
+        ("observation, state=None", "1, state"),
+        ("observation, state", "1, state"),
+        ("observation, memory, other=2", "1, memory"),
+    ],
+)
+def test_a_second_parameter_with_a_default_is_no_memory(parameters, returned):
+    env = hunch.make("hunch/PolicyCode-v0", episodes=1)
+    trial = tried(env, f"def act({parameters}):\n    return {returned}\n")
+    assert trial.error == ""
+    assert trial.fitness > 0

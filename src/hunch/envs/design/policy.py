@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import HunchError, UsageError
-from hunch.envs.design.code import flaw
+from hunch.envs.design.code import defined_last, flaw
 from hunch.envs.design.limit import limit_of, limited
 from hunch.envs.design.plain import plain_policy, sections_of, text_of
 from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
@@ -43,7 +44,7 @@ class PolicyCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "ends-2"
+    version = "defaults-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(
@@ -107,9 +108,10 @@ class PolicyCode(DesignProblem):
     def run(self, program: str, seed: int) -> Trial:
         """Play all episodes in parallel, with one call of the program per step.
 
-        A program whose function takes the observation alone returns the action alone.
+        A program whose function takes the observation alone returns the action alone. A second parameter
+        with a default is its own, unless it is called ``memory`` or its default is None.
         """
-        remembers = not flaw(program, "act", ("observation", "memory"))
+        remembers = _remembers(program)
         games = [_Game(self._made(), seed) for seed in self.seeds]
         with box().load(program, "act", total=TOTAL) as policy:
             while live := [game for game in games if not game.over]:
@@ -135,6 +137,20 @@ class PolicyCode(DesignProblem):
             tuple(returns),
             {"steps": float(np.mean([game.steps for game in games]))},
         )
+
+
+def _remembers(program: str) -> bool:
+    """Return whether a program's function takes a memory, and so returns one beside the action."""
+    if flaw(program, "act", ("observation", "memory")):
+        return False
+    definition = defined_last(ast.parse(program).body, "act")
+    assert definition is not None
+    named = (*definition.args.posonlyargs, *definition.args.args)
+    has_default = len(named) > 1 and len(definition.args.defaults) > len(named) - 2
+    if not has_default or named[1].arg == "memory":
+        return True
+    default = definition.args.defaults[1 - len(named)]
+    return isinstance(default, ast.Constant) and default.value is None
 
 
 class _Game:
