@@ -28,13 +28,12 @@ from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
-from hunch_studies.writers import MODEL, compared, results
+from hunch_studies.writers import BEST_OF_N, MODEL, compared, results
 from hunch_studies.writers_beds import BEDS, Bed
 
 ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 """What :func:`~hunch_studies.writers.result` returns for each run, by arm."""
 
-BEST_OF_N: Final = "best of n"
 BLANK: Final = "blank prompt"
 ASKED: Final[Mapping[str, Any]] = {"temperature": 0.9, "max_tokens": 500, "retries": 0, "give_up": 0}
 """The settings of the study ``writers``. A copy, and an answer without a program, count as programs."""

@@ -177,11 +177,11 @@ def with_names_of(program: str, others: Sequence[str], function: str = "") -> st
     if flaw(program):
         return program
     try:
-        own = _names_of(program)
+        names = _names_of(program)
         files = [[_Statement.read(node) for node in _tree(other).body] for other in others]
     except SyntaxError:  # such as a "nonlocal" without a function around, which the parser lets pass
         return program
-    taken = _taken(own.used - own.defined - {function}, own.defined | {function}, files)
+    taken = _taken(names.used - names.defined - {function}, names.defined | {function}, files)
     if not taken:
         return program
     ahead, rest = split_future(program)
