@@ -141,26 +141,17 @@ def arms_written(env: str, steps: int, model: str) -> tuple[Arm, ...]:
 
 
 def written_table(steps: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Return the results of the arms with a model that writes, with the steps that the first one saves."""
+    """Keep the rows of the arms with a model that writes, and return their table, in Markdown."""
     rows = {arm.label: [run_outcome(run) for run in runs_of(arm, seeds, folder)] for arm in listed}
-    write_atomically(folder / "rows.jsonl", b"".join(map(sealed_json, _keyed(rows))))
-    return _written(rows, steps)
-
-
-def _keyed(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    return [{"key": [label, seed], **row} for label, of in rows.items() for seed, row in enumerate(of)]
-
-
-def _written(rows: Mapping[str, Sequence[dict[str, Any]]], steps: int) -> str:
-    """Return the table of arms by their rows, in Markdown."""
-    columns = "arm, steps to the first success, never, solved in the last quarter, programs by quarter"
-    columns += ", WorldCoder saves"
+    keyed = [{"key": [label, seed], **row} for label, of in rows.items() for seed, row in enumerate(of)]
+    write_atomically(folder / "rows.jsonl", b"".join(map(sealed_json, keyed)))
     first = next(iter(rows.values()))
-    lines = [
-        [label, *_cells(list(of), steps).split(" | "), "" if of is first else _saved(of, first, steps)]
-        for label, of in rows.items()
-    ]
-    return table_of(" | ".join(columns.split(", ")), lines)
+    lines = []
+    for label, of in rows.items():
+        saved = "" if of is first else _saved(of, first, steps)
+        lines.append([label, *_cells(of, steps).split(" | "), saved])
+    columns = "arm | steps to the first success | never | solved in the last quarter | programs by quarter"
+    return table_of(f"{columns} | {listed[0].label} saves", lines)
 
 
 def arm(env: str, steps: int, shy: float, line: str) -> Arm:
