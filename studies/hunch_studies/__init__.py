@@ -80,6 +80,7 @@ _MODULES = {
     "agents": "agents",
     "prompting": "prompting",
     "film-prompts": "film_prompts",
+    "film-choices": "film_choices",
     "feedback": "feedback",
     "vision-encoders": "vision_encoders",
     "vision-facts": "vision",

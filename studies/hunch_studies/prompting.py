@@ -5,13 +5,13 @@ hunch study prompting
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations_with_replacement
 from math import factorial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -132,33 +132,51 @@ def written(scale: Scale, data: Path) -> tuple[Arm, ...]:
     return tuple(Arm(label, replace(run, options=options)) for label, options in arms.items())
 
 
-def edited(scale: Scale, data: Path) -> tuple[Arm, ...]:
-    """A prompt for each question: the policy, random edits and none, which learn nothing."""
-    options = {"play": "edit", "lm": f"hf:{data / 'reader'}"}
-    run = RunConfig(method="tempera", env=ENV, env_options=options, envs=16, eval_episodes=16)
+def editors(run: RunConfig, steps: int) -> tuple[Arm, ...]:
+    """A prompt for each question: the policy, random edits and none, which learn nothing.
+
+    Args:
+        run: Model and questions.
+        steps: Edits of the policy.
+    """
+    run = replace(run, method="tempera", envs=16)
     arms = {"TEMPERA": "policy", "random edits": "random", "no edits": "none"}
-    steps = {label: scale.steps(EDITS) if label == "TEMPERA" else 64 for label in arms}
-    return tuple(
-        Arm(label, replace(run, steps=n, eval_every=n, options=TEMPERAConfig(edits=arms[label])))  # type: ignore[arg-type]
-        for label, n in steps.items()
-    )
+    listed = []
+    for label, edits in arms.items():
+        n = steps if label == "TEMPERA" else 64
+        options = TEMPERAConfig(edits=edits)  # type: ignore[arg-type]
+        listed.append(Arm(label, replace(run, steps=n, options=options)))
+    return tuple(listed)
+
+
+def edited(scale: Scale, data: Path) -> tuple[Arm, ...]:
+    """A prompt for each of our questions."""
+    options = {"play": "edit", "lm": f"hf:{data / 'reader'}"}
+    run = RunConfig(method="tempera", env=ENV, env_options=options, eval_episodes=16)
+    listed = editors(run, scale.steps(EDITS))
+    return tuple(replace(arm, config=replace(arm.config, eval_every=arm.config.steps)) for arm in listed)
+
+
+FIXED: Final = "best fixed prompt"
+ANY: Final = "random prompt"
+CHOOSERS: Final[Mapping[str, PromptOIRLConfig]] = {
+    "Prompt-OIRL, words and their pairs": PromptOIRLConfig(),
+    "Prompt-OIRL, bag of words": PromptOIRLConfig(encoder="bag-of-words"),
+    "Prompt-OIRL, MiniLM": PromptOIRLConfig(encoder="minilm"),
+    FIXED: PromptOIRLConfig(choose="fixed"),
+    ANY: PromptOIRLConfig(choose="random"),
+}
+"""Who chooses a prompt from recorded results: by words, by a language model, or without reading."""
+CHOOSING_STEPS: Final = 1_500
+"""Updates of those that read questions."""
 
 
 def chosen(scale: Scale, data: Path, topics: int) -> tuple[Arm, ...]:
-    """One of six prompts for each question, from recorded results; by words, or by a language model."""
+    """One of six prompts for each question, from recorded results."""
     run = RunConfig(method="prompt-oirl", env=ENV, data=str(data / f"results-{topics}"), eval_episodes=16)
-    steps = scale.steps(1_500)
-
-    def arm(label: str, **options: Any) -> Arm:
-        return Arm(label, replace(run, steps=steps, eval_every=steps, options=PromptOIRLConfig(**options)))
-
-    return (
-        arm("Prompt-OIRL, words and their pairs"),
-        arm("Prompt-OIRL, bag of words", encoder="bag-of-words"),
-        arm("Prompt-OIRL, MiniLM", encoder="minilm"),
-        arm("best fixed prompt", choose="fixed"),
-        arm("random prompt", choose="random"),
-    )
+    steps = scale.steps(CHOOSING_STEPS)
+    run = replace(run, steps=steps, eval_every=steps)
+    return tuple(Arm(label, replace(run, options=own)) for label, own in CHOOSERS.items())
 
 
 def accuracies(

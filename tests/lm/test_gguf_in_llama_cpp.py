@@ -125,3 +125,10 @@ def test_an_adapter_in_a_file_changes_the_model_as_it_says(tmp_path: Path) -> No
     # llama.cpp computes with the weights as they are packed, in 8 bits for what is multiplied.
     np.testing.assert_allclose(scores[True], wanted, rtol=0.05, atol=0.3)
     assert np.abs(scores[True] - scores[False]).max() > 1
+
+
+def test_a_packaged_model_can_be_trained_in_16_bits() -> None:
+    """Rounding adds up over the tokens of an option, and more where a processor multiplies in 16 bits."""
+    model = lm.trainable("smollm2?train=lora&rank=1&dtype=bfloat16")
+    judged = model.evaluate(PROMPTS[:1], model.as_written(PROMPTS[:1], [" Paris."]))
+    assert float(judged.logprobs.sum()) > -10

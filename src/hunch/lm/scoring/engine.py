@@ -273,10 +273,12 @@ class Engine:
             together = self._score([Job(0, head.tolist(), [], options)])[0]
         except Exception as error:  # an architecture may raise anything on inputs that it does not know
             return f"its forward pass does not accept a tree ({type(error).__name__})"
-        difference = float(np.abs(together - self.plain(head.tolist(), options)).max())
+        # Scores are sums over tokens, each of which is rounded.
+        tokens = np.array([len(option) for option in options])
+        difference = float((np.abs(together - self.plain(head.tolist(), options)) / tokens).max())
         if difference <= self._tolerance:
             return ""
-        return f"its scores of a tree of options are off by {difference:.2g}"
+        return f"its scores of a tree of options are off by {difference:.2g} for each token"
 
 
 def laid_out(
