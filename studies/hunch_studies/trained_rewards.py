@@ -1,7 +1,7 @@
 """What a learned reward is worth: a reward model that is fitted to comparisons chooses among texts.
 
-Best of n, by a reward model of each seed, beside one that was fitted to shuffled comparisons. All choose
-among the same texts of the untrained model, which are written once.
+Best of n, by a reward model of each seed, beside one that was fitted to shuffled comparisons, and one that
+reads words alone. All choose among the same texts of the untrained model, which are written once.
 
     hunch study trained --part "Reviews, chosen by a reward model"
     python -m hunch_studies.trained_rewards docs/assets/studies/trained-rewards.json   # the recorded rewards
@@ -17,22 +17,28 @@ from dataclasses import replace
 from functools import partial
 from math import comb, log
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from hunch.core import FloatArray, State, Transition, UsageError
 from hunch.envs import make
+from hunch.envs.constraints import words
 from hunch.methods.decode.best_of_n import BestOfNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.rl.rollout import Rollout
 from hunch.rl.statistics import over_pairs, over_seeds
+from hunch.roles.reward.settings import RewardModelConfig
 from hunch.runs.compare import Arm, folder_name
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.loading import load_agent
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, finished_runs, kept, runs_of
+
+Row: TypeAlias = dict[str, Any]
 
 PAIRS: Final = 600
 """Pairs of texts to which a reward model is fitted."""
@@ -54,6 +60,9 @@ UNTRAINED: Final = "untrained"
 FITTED: Final = "by comparisons"
 HARDLY_SHRUNK: Final = "by comparisons, head hardly shrunk"
 SHUFFLED: Final = "by shuffled comparisons"
+WORDS: Final = "by comparisons, words alone"
+FOLDS: Final = 10
+NORMS: Final = (1e-3, 1e-2, 1e-1)
 MODELS: Final = (FITTED, HARDLY_SHRUNK, SHUFFLED)
 """The arms with a reward model."""
 
@@ -129,6 +138,86 @@ def best_of(n: int, by: FloatArray, of: FloatArray) -> float:
     ranked = np.take_along_axis(of, np.argsort(-by, axis=1, kind="stable"), axis=1)  # (requests, N)
     probs = [comb(total - 1 - rank, n - 1) / comb(total, n) for rank in range(total)]  # (N,)
     return float((ranked @ np.array(probs)).mean())
+
+
+# ---- the lexical control -----------------------------------------------------------------------------------
+
+
+def words_reward(differences: FloatArray, prefers_first: FloatArray, l2: float) -> FloatArray:
+    """Fit a reward that is a sum over words to preferences, by the loss of Bradley and Terry (1952).
+
+    Args:
+        differences: Counts of each word in the first text less those in the second, shape (pairs, words).
+        prefers_first: 1 where the first text is preferred, else 0, shape (pairs,).
+        l2: Weight of the squared norm.
+
+    Returns:
+        The reward of each word, shape (words,).
+    """
+    sides = 2 * prefers_first - 1  # (pairs,), 1 or -1
+
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        margins = sides * (differences @ weights)  # (pairs,)
+        value = np.logaddexp(0, -margins).mean() + l2 / 2 * weights @ weights
+        gradient = -(sides * expit(-margins)) @ differences / len(sides) + l2 * weights
+        return float(value), gradient
+
+    found: FloatArray = minimize(loss, np.zeros(differences.shape[1]), jac=True, method="L-BFGS-B").x
+    return found
+
+
+def by_words(
+    texts: Sequence[Sequence[str]], gold: FloatArray, seed: int, pairs: int = PAIRS
+) -> dict[str, Any]:
+    """Return the rewards of texts by their words, learned from as many comparisons as the models have.
+
+    Nothing is written for this control: it learns from comparisons of recorded texts to nine tenths of the
+    requests, and scores those to the last tenth, ten times over. The weight of the norm is the one of
+    :data:`NORMS` that predicts most of the last tenth of these comparisons.
+
+    Args:
+        texts: Texts, shape (requests, texts).
+        gold: Their gold rewards, from which preferences are drawn, shape (requests, texts).
+        seed: Seed of the pairs and preferences.
+        pairs: Comparisons to learn from.
+
+    Returns:
+        As :func:`learned`; ``accuracy`` is that of comparisons of texts to requests that were left out.
+    """
+    rng = np.random.default_rng(seed)
+    number, several = gold.shape
+    counts = _counted(texts)  # (requests, texts, words)
+
+    # Pairs of different texts to one request, and a preference for each.
+    drawn = [(row, *pair) for row in range(number) for pair in rng.permutation(several).reshape(-1, 2)]
+    row, first, second = rng.permutation(np.array(drawn)).T
+    chances = expit((gold[row, first] - gold[row, second]) / RewardModelConfig.noise)
+    preferred = (rng.random(len(row)) < chances).astype(float)
+    differences = counts[row, first] - counts[row, second]  # (pairs, words)
+
+    rewards = np.zeros_like(gold)
+    right = np.zeros(len(row))
+    for fold in range(FOLDS):
+        here = np.flatnonzero(row % FOLDS != fold)[:pairs]
+        fitted, checked = np.split(here, [round(0.9 * len(here))])
+        found = [words_reward(differences[fitted], preferred[fitted], l2) for l2 in NORMS]
+        agree = [((differences[checked] @ own > 0) == preferred[checked]).mean() for own in found]
+        best = found[int(np.argmax(agree))]
+        rewards[fold::FOLDS] = counts[fold::FOLDS] @ best
+        left_out = row % FOLDS == fold
+        right[left_out] = (differences[left_out] @ best > 0) == preferred[left_out]
+    return {"learned": rewards.tolist(), "accuracy": round(float(right.mean()), 4)}
+
+
+def _counted(texts: Sequence[Sequence[str]]) -> FloatArray:
+    """Return how often each word is in each text, shape (requests, texts, words)."""
+    split = [[words(text) for text in of_request] for of_request in texts]
+    place = {word: i for i, word in enumerate(sorted({w for row in split for own in row for w in own}))}
+    counts = np.zeros((len(split), len(split[0]), len(place)))
+    for request, row in enumerate(split):
+        for text, own in enumerate(row):
+            np.add.at(counts[request, text], [place[word] for word in own], 1.0)
+    return counts
 
 
 # ---- the part ----------------------------------------------------------------------------------------------
@@ -216,8 +305,10 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Mapping[str, Mapping[str, A
         lead = over_pairs([of_seed - best_of(1, gold, gold) for of_seed in of_seeds]).short()
         kl = f"{log(n) - (n - 1) / n:.2f}"
         by_gold = f"{best_of(n, gold, gold):.2f}"
-        lines.append((n, kl, over_seeds(of_seeds), lead, by_gold, over_seeds(proxies)))
-    head = "best of | KL at most, nats | gold | lead over one text | gold, chosen by gold | learned reward"
+        over_words = _ahead(n, fitted, rewards_of.get(WORDS, {}), gold)
+        lines.append((n, kl, over_seeds(of_seeds), lead, over_words, by_gold, over_seeds(proxies)))
+    head = "best of | KL at most, nats | gold | lead over one text | lead over words | gold, chosen by gold"
+    head += " | learned reward"
 
     most = CHOICES[-1]
     models = []
@@ -225,12 +316,7 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Mapping[str, Mapping[str, A
         accuracy = [row["accuracy"] for row in by_arm[label].values()]
         fits = [correlation(rewards, gold) for rewards in rewards_of_seeds.values()]
         of_seeds = [best_of(most, rewards, gold) for rewards in rewards_of_seeds.values()]
-        behind = [
-            best_of(most, fitted[seed], gold) - best_of(most, rewards, gold)
-            for seed, rewards in rewards_of_seeds.items()
-            if seed in fitted
-        ]
-        lead = "" if label == FITTED else over_pairs(behind).short()
+        lead = "" if label == FITTED else _ahead(most, fitted, rewards_of_seeds, gold)
         figures = (over_seeds(accuracy), over_seeds(fits), over_seeds(of_seeds), lead)
         models.append((label, len(rewards_of_seeds), *figures))
     of_models = (
@@ -243,6 +329,18 @@ def tabulated(gold: FloatArray, by_arm: Mapping[str, Mapping[str, Mapping[str, A
         "correlation is within requests."
     )
     return "\n\n".join([explained, table_of(head, lines), table_of(of_models, models)])
+
+
+def _ahead(
+    n: int, rewards: Mapping[str, FloatArray], others: Mapping[str, FloatArray], gold: FloatArray
+) -> str:
+    """Return the lead in gold of the best of n by some rewards over that by others, paired by seed."""
+    found = [
+        best_of(n, rewards[seed], gold) - best_of(n, other, gold)
+        for seed, other in others.items()
+        if seed in rewards
+    ]
+    return over_pairs(found).short() if found else ""
 
 
 def correlation(learned: FloatArray, gold: FloatArray) -> float:
@@ -260,7 +358,9 @@ def correlation(learned: FloatArray, gold: FloatArray) -> float:
 def recorded(file: Path) -> str:
     """Return the tables of recorded rewards, in Markdown."""
     rows = json.loads(file.read_text(encoding="utf-8"))
-    return tabulated(np.array(rows["gold"]), rows["by_arm"])
+    gold = np.array(rows["gold"])
+    lexical = {seed: by_words(rows["texts"], gold, int(seed)) for seed in rows["by_arm"][FITTED]}
+    return tabulated(gold, {**rows["by_arm"], WORDS: lexical})
 
 
 def main() -> None:

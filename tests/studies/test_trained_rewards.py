@@ -12,7 +12,16 @@ from hunch.core import UsageError
 from hunch.runs.execute import execute
 from hunch_studies import trained_rewards
 from hunch_studies.study import Scale
-from hunch_studies.trained_rewards import FITTED, SHUFFLED, UNTRAINED, best_of, tabulated
+from hunch_studies.trained_rewards import (
+    FITTED,
+    SHUFFLED,
+    UNTRAINED,
+    best_of,
+    by_words,
+    correlation,
+    tabulated,
+    words_reward,
+)
 
 TINY = "scratch?width=16&layers=1&vocabulary=64"
 
@@ -55,3 +64,27 @@ def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
     rows = json.loads(first)
     assert np.shape(rows["gold"]) == np.shape(rows["by_arm"][FITTED]["0"]["learned"]) == (4, 16)
     assert SHUFFLED not in trained_rewards.recorded(file)
+
+
+def test_words_learn_a_reward_of_words_and_nothing_where_words_do_not_tell():
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(["good", "bad", "hotel", "we", "the"], size=(40, 16, 8))
+    texts = [[" ".join(own) for own in row] for row in drawn]
+    gold = (drawn == "good").sum(2) - (drawn == "bad").sum(2) + 0.0
+    told = by_words(texts, gold, seed=0, pairs=200)
+    assert correlation(np.array(told["learned"]), gold) > 0.9
+    assert told["accuracy"] > 0.8
+    chance = rng.normal(size=gold.shape)
+    nothing = by_words(texts, chance, seed=0, pairs=200)
+    assert abs(correlation(np.array(nothing["learned"]), chance)) < 0.2
+    assert 0.3 < nothing["accuracy"] < 0.7
+
+
+def test_the_reward_of_words_is_where_the_loss_is_flat():
+    rng = np.random.default_rng(0)
+    differences, sides = rng.normal(size=(50, 3)), rng.integers(2, size=50)
+    weights = words_reward(differences, sides.astype(float), 0.1)
+    # d/dw [mean log(1 + exp(-s d w)) + l2 |w|^2 / 2] = 0
+    signs = 2 * sides - 1
+    slope = -(signs / (1 + np.exp(signs * (differences @ weights)))) @ differences / 50 + 0.1 * weights
+    np.testing.assert_allclose(slope, 0, atol=1e-4)
