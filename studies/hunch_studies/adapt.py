@@ -42,7 +42,7 @@ def markdown(model: str, episodes: Sequence[Episode]) -> str:
 
 
 def _three(estimate: Estimate) -> str:
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return estimate.short(digits=3)
 
 
 def _agreed(episodes: Sequence[Episode]) -> str:

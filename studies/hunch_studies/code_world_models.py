@@ -168,7 +168,7 @@ def three(estimate: Estimate) -> str:
     """An estimate with its interval, or in parentheses with the range of few seeds, three decimals each."""
     if estimate.range_of:
         return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return estimate.short(digits=3)
 
 
 # ---- planning ---------------------------------------------------------------------------------------------

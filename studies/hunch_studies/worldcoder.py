@@ -206,7 +206,8 @@ def _saved(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]
     """Return how many steps earlier others have their first success, paired by seed, in words."""
     pairs = zip(rows, others, strict=True)
     fewer = over_pairs([(row["first"] or steps) - (other["first"] or steps) for row, other in pairs])
-    return f"{fewer.value:.0f} steps [{fewer.low:.0f}, {fewer.high:.0f}]"
+    value, *bounds = fewer.short(digits=0).split(" ", 1)
+    return " ".join([value, "steps", *bounds])
 
 
 def _cells(rows: list[dict[str, Any]], steps: int) -> str:
@@ -214,7 +215,7 @@ def _cells(rows: list[dict[str, Any]], steps: int) -> str:
     programs = np.mean([row["programs"] for row in rows], axis=0)
     return " | ".join(
         [
-            f"{first.value:.0f} [{first.low:.0f}, {first.high:.0f}]",
+            first.short(digits=0),
             f"{sum(row['first'] is None for row in rows)} of {len(rows)}",
             str(over_seeds([row["late"] for row in rows])),
             ", ".join(f"{n:.1f}" for n in programs),

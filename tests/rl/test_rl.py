@@ -153,6 +153,7 @@ def test_one_seed_says_nothing_of_the_spread():
     assert estimate.value == 0.5
     assert np.isnan(estimate.low)
     assert str(estimate) == estimate.short() == "0.50"
+    assert estimate.short(digits=0) == "0"
     assert str(over_episodes([])) == "-"
 
 

@@ -27,14 +27,17 @@ class Estimate:
             return f"{self.value:.2f} (range of {self.range_of} seeds: {self.low:.2f} to {self.high:.2f})"
         return self.short()
 
-    def short(self) -> str:
+    def short(self, digits: int = 2) -> str:
         """Return the value with its bounds as a short text, for a table that explains them.
 
         A single run has no bounds. Without a value the text is a dash.
+
+        Args:
+            digits: Digits after the point.
         """
         if np.isnan(self.low):
-            return "-" if np.isnan(self.value) else f"{self.value:.2f}"
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+            return "-" if np.isnan(self.value) else f"{self.value:.{digits}f}"
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 def over_episodes(successes: Sequence[bool]) -> Estimate:
