@@ -87,7 +87,7 @@ def choices_of(run: Path) -> list[int]:
     # No model is asked to choose.
     env = Prompting(**{**config.env_options, "lm": "uniform", "split": "held out"})
     states = [State(own.text, actions=BY_HAND) for own in env.questions]
-    return [BY_HAND.index(prompt) for prompt in agent.player(0).act(states)]
+    return [BY_HAND.index(prompt) for prompt in agent.player(config.seed).act(states)]
 
 
 def chosen_row(model: str, listed: Sequence[Seeded], folder: Path, arm: str, seed: int) -> dict[str, Any]:

@@ -139,6 +139,22 @@ def test_the_prompt_is_chosen_by_question():
     assert agent.player(0).act(asked) == ["say red", "say blue"]
 
 
+def test_the_best_fixed_prompt_is_known_after_loading():
+    """A run is loaded to be evaluated without the records that it was made from."""
+    data = episodes(lambda question, prompt: float("blue" in prompt))
+    trained, loaded, other = (methods.find("prompt-oirl").agent_class(choose="fixed") for _ in range(3))
+    trained.begin(World(data=data, streams=0, steps=9), 0)
+    state = trained.state_dict()
+    loaded.begin(World(streams=0, steps=9), 0)
+    loaded.load_state_dict(state)
+    asked = [State("red three", actions=("say red", "say blue"))]
+    assert trained.player(0).act(asked) == loaded.player(0).act(asked) == ["say blue"]
+    del state["means"]
+    other.begin(World(streams=0, steps=9), 0)
+    with pytest.raises(UsageError, match="Run it again"):
+        other.load_state_dict(state)
+
+
 @pytest.mark.parametrize(
     ("right", "told"),
     [(lambda q, p: 1.0, "All recorded results are equal"), (None, "one prompt only")],

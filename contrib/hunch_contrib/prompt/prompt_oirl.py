@@ -75,6 +75,7 @@ class PromptOIRL(DQN):
 
     config_class: ClassVar[type[Any]] = PromptOIRLConfig
     playing_alpha = ALPHA
+    saved = (*DQN.saved, "means")
 
     def __init__(
         self, encoder: TextTable | None = None, config: PromptOIRLConfig | None = None, **options: Any
@@ -116,6 +117,19 @@ class PromptOIRL(DQN):
     def explore(self, proposal: Proposal, q: FloatArray) -> int:
         """Return the index of the prompt with the largest r."""
         return choose(proposal, q, ALPHA, self.rng)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`.
+
+        Raises:
+            UsageError: if it was saved before the means of the prompts were, and they are needed.
+        """
+        if "means" not in state and self.config.choose == "fixed":
+            raise UsageError(
+                "This checkpoint does not say which prompt was best: it was made by a version of Hunch that "
+                "did not save that. Run it again."
+            )
+        super().load_state_dict({"means": {}, **state})
 
     @property
     def due(self) -> int:
