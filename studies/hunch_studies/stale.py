@@ -79,6 +79,7 @@ APART: Final[dict[str, str]] = {
     "GIF-MCTS, written by a small real model": _RECORDED,
     "Calibration as a reward": "the model's last digits depend on the processor",
     "Best of n with a small real model": "the model's last digits depend on the processor",
+    "Prompt-OIRL for a real model": _RECORDED,
     "RLPrompt for a real model": "the model's last digits depend on the processor",
     "RLHF with a small real model": "the model's last digits depend on the processor",
     "GRPO on a small real model": "the model's last digits depend on the accelerator",

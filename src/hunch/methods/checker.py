@@ -34,7 +34,7 @@ RULES = {
     "streams": "Memory is kept per transition.stream: what happens in one stream does not affect the choices "
     "in others.",
     "data": "Recorded data reach an agent only in begin, each time anew; the numbers of their streams do not "
-    "matter.",
+    "matter. What players need of them is in state_dict: a run is loaded without its data.",
     "explanation": "The columns of explain have a number for every admissible action, and chosen is a "
     "distribution.",
 }
@@ -244,6 +244,14 @@ def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], seed: int
     _same_state("data", once, learnt(data), "the same data gave another result the second time")
     renumbered = [e.with_steps(_in_stream(t, 10 - n) for t in e) for n, e in enumerate(data)]
     _same_state("data", once, learnt(renumbered), "the same data in other streams gave another result")
+
+    states = [next(iter(data[0])).state]
+    before = [_choice(agent.player(n), (), states) for n in range(_TRIES)]
+    agent.begin(world_of(None, env, 5, ()), seed)
+    _called("data", "load_state_dict", lambda: agent.load_state_dict(once))
+    after = [_choice(agent.player(n), (), states) for n in range(_TRIES)]
+    lost = f"loaded without the data, players choose {after} and not {before}"
+    _require("data", before == after, lost)
     agent.begin(World(streams=0), seed)
 
 
