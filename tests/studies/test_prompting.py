@@ -80,15 +80,17 @@ def test_a_model_that_says_nothing_is_at_chance_and_is_counted():
     assert hunch.make(BED).unwrapped.models["prompted"] is model
 
 
-def test_the_changes_of_edits_sum_to_the_last_score():
-    env = hunch.make(BED, play="edit", lm="pocket?corpus=walks").unwrapped
+@pytest.mark.parametrize("measure", ["gap", "accuracy"])
+def test_the_changes_of_edits_sum_to_the_last_score(measure):
+    env = hunch.make(BED, play="edit", lm="pocket?corpus=walks", measure=measure).unwrapped
     _, info = env.reset(seed=3)
+    assert env.score == env.scores(env.prompt)[measure == "accuracy"].mean()
     first, paid = env.score, 0.0
     for action in (info["actions"][5], info["actions"][30], "stop"):
         _, reward, over, _, _ = env.step(action)
         paid += reward
     assert over
-    assert first + paid == pytest.approx(env.scores(env.prompt)[0].mean())
+    assert first + paid == pytest.approx(env.scores(env.prompt)[measure == "accuracy"].mean())
 
 
 def test_ones_own_questions_are_split(lines):

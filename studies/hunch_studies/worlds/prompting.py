@@ -174,7 +174,7 @@ class Prompting(TextEnv):
             drawn = rng.integers(len(all_of_them), size=n)
         self.asked = [all_of_them[i] for i in drawn]
         self.prompt = " ".join(self.things[i] for i in rng.integers(len(self.things), size=self.length))
-        self.score = self.scores(self.prompt)[0].mean() if self.play == "edit" else 0.0
+        self.score = self._measured(*self.scores(self.prompt)) if self.play == "edit" else 0.0
         return Outcome(self._shown_now(), self._actions())
 
     def _shown_now(self) -> str:
@@ -205,18 +205,22 @@ class Prompting(TextEnv):
         gaps, right = self.scores(action)
         if self.play == "choose":
             return Outcome("", (), float(right[0]), True, bool(right[0] == 1))
-        paid = float((right if self.measure == "accuracy" else gaps).mean())
+        paid = self._measured(gaps, right)
         told = f"{right.sum():g} of {len(right)} answers are right."
         return Outcome(self._shown_now(), None, paid, True, bool(right.mean() > 0.5), event=told)
 
     def _edit(self, action: str) -> Outcome:
         self.prompt = edited(self.prompt, action)
         gaps, right = self.scores(self.prompt)
-        score, before = float((right if self.measure == "accuracy" else gaps).mean()), self.score
+        score, before = self._measured(gaps, right), self.score
         self.score = score
         return Outcome(
             self._shown_now(), self._actions(), score - before, action == "stop", bool(right[0] == 1)
         )
+
+    def _measured(self, gaps: FloatArray, right: FloatArray) -> float:
+        """Return the mean of what is measured; both have shape (n,)."""
+        return float((right if self.measure == "accuracy" else gaps).mean())
 
     def scores(self, prompt: str) -> tuple[FloatArray, FloatArray]:
         """Return gap and rightness of the model's answer to each question, two arrays of shape (n,).
