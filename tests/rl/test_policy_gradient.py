@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from tests.rl.texts import EPISODES, GROUPS, START, Letters, answer  # noqa: E402
 
-from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, standardised  # noqa: E402
+from hunch.rl.advantages import ADVANTAGES, GROUPED, Actions, anchored, standardised  # noqa: E402
 from hunch.rl.listed import ListedPolicy  # noqa: E402
 from hunch.rl.policy import Decision, Step  # noqa: E402
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient  # noqa: E402
@@ -356,6 +357,24 @@ def test_a_group_of_equal_returns_is_counted_and_moves_nothing(name):
     )
     assert told["flat_groups"] == 1
     assert torch.equal(policy.scores, before)
+
+
+def test_a_group_of_equal_returns_whose_later_steps_differ_is_not_counted():
+    """Without a discount all episodes of a group begin with equal returns, and only a later state teaches."""
+
+    def episode(first, second):
+        start, later = State("start", actions=None), State("later", actions=None)
+        decision = EPISODES[0].decision
+        return [
+            Step(Transition(start, decision.text, first, later, False, False), decision),
+            Step(Transition(later, decision.text, second, later, True, False), decision),
+        ]
+
+    learner = PolicyGradient(Letters(), replace(PRESETS["grpo"], kl=0.0))
+    learner.advantage = partial(anchored, weight=1.0)
+    streams = [episode(1.0, 0.0), episode(0.0, 1.0), episode(1.0, 1.0), episode(1.0, 1.0)]
+    metrics = learner.update(streams, np.random.default_rng(0), groups=[0, 0, 1, 1])
+    assert metrics["flat_groups"] == 0.5
 
 
 def test_a_policy_that_drifts_is_stopped_before_the_update():

@@ -191,11 +191,12 @@ class PolicyGradient:
                 error = float(np.clip((kl - c.kl_aim) / c.kl_aim, -0.2, 0.2))
                 self.kl_weight *= 1 + ADAPTS * error
 
-        # 5. A group whose returns are all equal has advantage 0 and teaches nothing.
+        # 5. A group whose returns are all equal has advantage 0 and teaches nothing. All steps count: an
+        #    advantage may differ between those of an episode (hunch.rl.advantages.anchored).
         if groups:
-            first_step = np.cumsum([0, *map(len, streams[:-1])])  # (episodes,)
-            first_advantage = batch.advantages[first_step, 0]  # (episodes,)
-            teaching = {g for g, a in zip(groups, first_advantage, strict=True) if a != 0}
+            group_of_step = np.repeat(groups, [len(stream) for stream in streams])  # (n,)
+            teaches = (batch.advantages != 0).any(1).cpu().numpy()  # (n,)
+            teaching = np.unique(group_of_step[teaches])
             metrics["flat_groups"] = 1 - len(teaching) / len(set(groups))
         return metrics
 
