@@ -182,7 +182,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     for arm, own in by_arm.items():
         scores = [row["accuracy"] for row in own.values()]
         shared = [row["accuracy"] - base[seed] for seed, row in own.items() if seed in base]
-        lead = "" if arm == RANDOM or not shared else over_pairs(shared).short()
+        # No prompt has one row for all seeds: the seed of that row would pick one search out of several.
+        lead = "" if arm in (RANDOM, NO_PROMPT) or not shared else over_pairs(shared).short()
         over_bare = (
             over_pairs([score - bare[0] for score in scores]).short() if bare and arm != NO_PROMPT else ""
         )
