@@ -171,9 +171,10 @@ def by_words(
 ) -> dict[str, Any]:
     """Return the rewards of texts by their words, learned from as many comparisons as the models have.
 
-    Nothing is written for this control: it learns from comparisons of recorded texts to nine tenths of the
-    requests, and scores those to the last tenth, ten times over. The weight of the norm is the one of
-    :data:`NORMS` that predicts most of the last tenth of these comparisons.
+    Nothing is written for this control. The requests are cut into ten folds. The texts of each fold are
+    scored by a reward that has learned from comparisons of texts to the requests of the other nine. Of these
+    comparisons nine tenths fit it, and the others choose the weight of its norm, out of :data:`NORMS`, by
+    which most of them are predicted.
 
     Args:
         texts: Texts, shape (requests, texts).

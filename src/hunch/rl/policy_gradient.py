@@ -269,8 +269,10 @@ class PolicyGradient:
     def _old_outputs(self, steps: Sequence[Step]) -> tuple[Evaluated, Tensor | None, Tensor | None]:
         """Return what the policy says of the tokens of n steps, what the reference says, and their log-ratio.
 
-        Recorded log-probabilities count, because the policy may have changed since. Where all are recorded
-        and there are no values, the policy is not asked.
+        There are two sources of log pi of a token. Where it was recorded when the token was drawn, that is
+        pi_old of the ratio, because the policy may have changed since. log pi - log pi_ref is computed from
+        the present weights wherever the policy is asked: both are then from passes of the same kind. The
+        policy is not asked where everything is recorded and no values are needed.
         """
         part: Part = "both" if self.critic else "policy"
         passes: list[Evaluated] = []
@@ -294,7 +296,7 @@ class PolicyGradient:
             unmasked = old.logprobs if old.free is None else old.free
             reference_log_ratio = (unmasked - reference_logprobs) * old.mask
 
-        for row, step in enumerate(steps):
+        for row, step in enumerate(steps):  # pi_old of the ratio
             recorded = step.decision.logprobs
             if recorded:
                 old.logprobs[row, old.mask[row]] = torch.tensor(recorded).to(old.logprobs)

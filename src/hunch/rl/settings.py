@@ -93,7 +93,10 @@ PRESETS: Final[Mapping[str, UpdateConfig]] = MappingProxyType(
         "rloo": UpdateConfig(**_ONE_PASS, advantage="leave_one_out", unit="text", gamma=1.0, entropy=0.0),
     }
 )
-"""Settings of the algorithms as in their papers, but all with Adam; A2C's are from Stable-Baselines3.
+"""Settings of the algorithms as in their papers, but all with Adam.
+
+A2C's learning rate, lambda and advantages as they are come from Stable-Baselines3; its weight of the entropy
+is that of Mnih et al. (2016), and that of the value CleanRL's, as in PPO.
 
 With one pass over one batch the ratio is 1, so the clipped surrogate has the gradient of A2C (Huang et
 al., "A2C is a special case of PPO", 2022). GRPO's loss is divided by the tokens of the batch, not of each

@@ -299,7 +299,9 @@ class WritingAgent(TextAgent):
         groups = self.kept.whole()
         if sum(map(len, groups)) < self.config.episodes:
             return {}
-        drawn_now = not self.kept.left_over  # by the present weights, all of them
+        # Without episodes that had begun before the last update, all texts were drawn by the present weights:
+        # the recorded log-probabilities may then be computed again instead.
+        drawn_now = not self.kept.left_over
         self.kept.clear()
         if drawn_now and self.ratios_drift_by_rounding:
             groups = [[without_logprobs(episode) for episode in group] for group in groups]

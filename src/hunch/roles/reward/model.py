@@ -75,8 +75,8 @@ class RewardModel(RewardSource):
 
     Attributes:
         pairs: All compared texts so far.
-        fitted: Whether the model has been fitted.
-        report: Results of the last fit, see :meth:`records`.
+        fitted: Whether the model has been fitted to these pairs.
+        reports: Results of each fit, see :meth:`records`.
 
     Args:
         spec: The model below the head, as for :func:`hunch.lm.trainable`.
