@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hunch.rl import dataset
 from hunch.runs.execute import RunConfig
 from hunch_studies.film_choices import (
     CHANCE,
@@ -49,6 +50,12 @@ def test_the_best_of_the_records_is_one_prompt_for_all_and_seeds_have_their_own_
     places = {run.name: choices_of(run) for run in folder.glob("best-fixed-prompt/seed-*")}
     assert len(places) == 2
     assert all(len(own) == 300 and len(set(own)) == 1 for own in places.values())
+    for seed in range(2):
+        [file] = (out / "data").rglob(f"results-{seed}")
+        steps = [step for episode in dataset.as_episodes(dataset.load(file)) for step in episode]
+        rewards = {p: [step.reward for step in steps if step.action == p] for p in BY_HAND}
+        best = max(BY_HAND, key=lambda p: np.mean(rewards[p]) if rewards[p] else -1)
+        assert BY_HAND[places[f"seed-{seed}"][0]] == best
     random = choices_of(folder / "random-prompt" / "seed-0")
     assert set(random) == set(range(len(BY_HAND)))
     records = sorted((out / "data").rglob("results-*"))

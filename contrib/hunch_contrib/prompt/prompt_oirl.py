@@ -74,8 +74,8 @@ class PromptOIRL(DQN):
     """
 
     config_class: ClassVar[type[Any]] = PromptOIRLConfig
-    playing_alpha = ALPHA
     saved = (*DQN.saved, "means")
+    playing_alpha = ALPHA
 
     def __init__(
         self, encoder: TextTable | None = None, config: PromptOIRLConfig | None = None, **options: Any
@@ -89,15 +89,26 @@ class PromptOIRL(DQN):
             UsageError: if all results are equal, or all have the same prompt.
         """
         steps = [step for episode in world.data for step in episode]
-        results: dict[str, list[float]] = defaultdict(list)
-        for step in steps:
-            results[step.action].append(step.reward)
-        if steps and len(results) < 2:
+        self.means = mean_results([(step.action, step.reward) for step in steps])
+        if steps and len(self.means) < 2:
             raise UsageError("The recorded results are of one prompt only, so there is nothing to choose.")
         if steps and len({step.reward for step in steps}) < 2:
             raise UsageError("All recorded results are equal, so nothing can be learned from them.")
-        self.means = {prompt: float(np.mean(rewards)) for prompt, rewards in results.items()}
         super().begin(world, seed)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`: an agent that is loaded to act has no recorded results.
+
+        Earlier checkpoints hold no means; there they are those of the results in the replay buffer.
+        """
+        super().load_state_dict({"means": {}, **state})
+        if "means" not in state:
+            replay = self.learner.replay
+            results = []
+            for number, place, _, reward, *_ in replay.rows[: len(replay)]:
+                options = self.features.states[int(number)].options
+                results.append((options[int(place)], float(reward)))
+            self.means = mean_results(results)
 
     def new_learner(self, seed: int, recorded: int) -> QLearner:
         """Return a new r with its update: Q-learning without a future."""
@@ -117,19 +128,6 @@ class PromptOIRL(DQN):
     def explore(self, proposal: Proposal, q: FloatArray) -> int:
         """Return the index of the prompt with the largest r."""
         return choose(proposal, q, ALPHA, self.rng)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state from :meth:`state_dict`.
-
-        Raises:
-            UsageError: if it was saved before the means of the prompts were, and they are needed.
-        """
-        if "means" not in state and self.config.choose == "fixed":
-            raise UsageError(
-                "This checkpoint does not say which prompt was best: it was made by a version of Hunch that "
-                "did not save that. Run it again."
-            )
-        super().load_state_dict({"means": {}, **state})
 
     @property
     def due(self) -> int:
@@ -155,6 +153,14 @@ class PromptOIRL(DQN):
         (reward,) = self.q([state])
         equal = np.full(len(reward), 1 / len(reward))
         return Explanation({"Q": reward}, posterior(equal, reward, ALPHA))
+
+
+def mean_results(results: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Return the mean result of each prompt, given prompts with a result."""
+    by_prompt: dict[str, list[float]] = defaultdict(list)
+    for prompt, result in results:
+        by_prompt[prompt].append(result)
+    return {prompt: float(np.mean(own)) for prompt, own in by_prompt.items()}
 
 
 METHOD = Method(

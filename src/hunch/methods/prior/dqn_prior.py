@@ -137,7 +137,7 @@ class DQNPrior(Agent):
     """
 
     config_class: ClassVar[type[Any]] = DQNPriorConfig
-    saved = ("learner", "features", "rng", "steps")
+    saved: ClassVar[tuple[str, ...]] = ("learner", "features", "rng", "steps")
     config: Any
 
     def __init__(
