@@ -9,7 +9,7 @@ import torch
 from tests.begun import begun
 
 import hunch
-from hunch import lm
+from hunch import lm, methods
 from hunch.core import HunchError, UsageError
 from hunch.methods.prior.dqn_prior import DQNConfig, DQNPrior, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
@@ -216,6 +216,10 @@ def test_no_run_is_written_into(run, baseline):
         ({"lm": "minilmm"}, "minilm"),
         ({"env_options": {"slipery": True}}, "no option 'slipery'"),
         ({"episodes": 0}, "episodes must be at least 1"),
+        (
+            {"options": {"env": "hunch/Keys-v0"}},
+            r"--env.NAME VALUE changes its .* hunch.evaluate",
+        ),
     ],
 )
 def test_wrong_use_is_said_and_nothing_is_written(run, tmp_path, changes, sentence):
@@ -232,6 +236,17 @@ def test_methods_without_role_or_k(baseline):
     with pytest.raises(UsageError, match="dqn uses no language model"):
         evaluate_run(Trial(run=baseline, lm="uniform"))
     assert evaluate_run(Trial(run=baseline, options={"alpha": 1.0}, episodes=2)).evidence is None
+
+
+def test_a_model_that_was_trained_cannot_be_replaced(tmp_path):
+    pytest.importorskip("transformers")
+    method = methods.find("grpo")
+    options = method.config_class(group=2, episodes=4, max_tokens=4)
+    spec = "scratch?width=16&layers=1&heads=2&vocabulary=64"
+    config = RunConfig(method="grpo", env="hunch/Recipes-v0", lm=spec, steps=4, envs=4, options=options)
+    assert execute(config, tmp_path / "run").complete
+    with pytest.raises(UsageError, match="model of a run of grpo is part of what was trained, so uniform "):
+        evaluate_run(Trial(run=tmp_path / "run", lm="uniform"))
 
 
 def test_folders_that_cannot_be_evaluated(run, tmp_path):

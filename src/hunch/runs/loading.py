@@ -139,10 +139,20 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
         return config
     method = methods.find(config.method)
     if lm and "lm" not in method.models:
+        if method.takes_lm:  # a setting of the method, whose agent loads it
+            raise UsageError(
+                f"The model of a run of {method.name} is part of what was trained, so {lm} cannot take its "
+                "place."
+            )
         raise UsageError(f"{method.name} uses no language model, so there is no role for {lm}.")
     defaults = config.options or method.config_class()
     changeable = method.changeable
     for name in options:
+        if name == "env":
+            raise UsageError(
+                f"An evaluation plays the environment of its run, {config.env}; --env.NAME VALUE changes its "
+                "options. In another one, an agent plays in Python: hunch.evaluate(hunch.load(RUN), ENV)."
+            )
         if name not in changeable:
             has = hasattr(defaults, name)
             why = f"{name} affected what was learnt" if has else f"{method.name} has no {name}"
