@@ -131,7 +131,7 @@ class Trainable(Weights, Metered, ABC):
         """The tokens that end a text; the first one is appended to given texts.
 
         Raises:
-            UsageError: if the model has no end tokens.
+            UsageError: if the model has no end tokens, or none that begins with ``end``.
         """
         tokenizer = self.model.tokenizer
         if self._end:
@@ -144,6 +144,8 @@ class Trainable(Weights, Metered, ABC):
             ends += of_checkpoint if isinstance(of_checkpoint, list) else [of_checkpoint]
             ends += sorted(self.model.ends)  # with that of a turn, which a chat template writes
         known = tuple(dict.fromkeys(token for token in ends if token is not None))
+        if not known and self._end:
+            raise UsageError(f"No token of {self.name} begins with end={self._end!r}, so no text would end.")
         if not known:
             raise UsageError(f"{self.name} cannot be trained to write: its tokenizer has no end token.")
         return known
