@@ -64,6 +64,7 @@ def test_a_large_model_gets_adapters_on_every_linear_layer_of_its_body(
     [
         ("train=lora&rank=x", "rank of .* must be a whole number"),
         ("train=lora&rank=0", "rank of .* must be at least 1, not 0"),
+        ("train=lora&alpha=0", "alpha of .* must be above 0, not 0"),
         ("train=loar", "train of .* must be .*lora.*, not 'loar'"),
     ],
 )

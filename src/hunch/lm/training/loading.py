@@ -18,7 +18,7 @@ from hunch.lm.training.adapters import import_peft
 from hunch.lm.training.causal import Causal
 from hunch.lm.training.encoder_decoder import EncoderDecoder, EncoderDecoderModel
 from hunch.lm.training.model import ALPHA, RANK, Trainable, is_large
-from hunch.ranges import PositiveInt
+from hunch.ranges import PositiveFloat, PositiveInt
 
 ROOM: Final = 64
 """Number of tokens that a model must be able to read beyond its prompts."""
@@ -29,7 +29,7 @@ def load(
     *,
     train: Literal["auto", "all", "lora"] = "auto",
     rank: PositiveInt | None = None,
-    alpha: float | None = None,
+    alpha: PositiveFloat | None = None,
     seed: int = 0,
     context: int | None = None,
     end: str = "",
