@@ -585,6 +585,8 @@ NOWHERE = "hf:/no/such/folder"
         (["grpo", "--lm", "openai:gpt-5"], "openai:gpt-5 has no weights to train here"),
         (["grpo", "--reference", "none"], "no reference"),
         (["grpo", "--reference", "none", "--kl", "0", "--stop-kl", "9"], "set stop_kl to 0"),
+        (["grpo", "--reference", "none", "--kl", "0", "--kl-aim", "3"], "set kl_aim to 0"),
+        (["grpo", "--reference", "none", "--kl-aim", "3"], "set kl and kl_aim to 0"),
         (["grpo", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
         (["rlhf", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),
         (["constitutional", "--kl", "0", "--kl-aim", "3"], "kl_aim adapts the weight kl"),

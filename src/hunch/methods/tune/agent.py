@@ -182,10 +182,12 @@ class WritingAgent(TextAgent):
         if cls.compares(config) and config.group < 2:
             raise UsageError("The advantage compares the answers of a group: set group to at least 2.")
         if isinstance(config, RegularisedConfig):
-            if (config.kl or config.kl_aim or config.stop_kl) and config.reference == "none":
-                which = "kl" if config.kl or config.kl_aim else "stop_kl"
+            measured = {"kl": config.kl, "kl_aim": config.kl_aim, "stop_kl": config.stop_kl}
+            wanted = [name for name, value in measured.items() if value]
+            if wanted and config.reference == "none":
                 raise UsageError(
-                    f"There is no reference from which a divergence could be measured: set {which} to 0."
+                    "There is no reference from which a divergence could be measured: set "
+                    f"{' and '.join(wanted)} to 0."
                 )
             require_weight_to_adapt(config.kl, config.kl_aim)
         if isinstance(config, MixedTextsConfig):
