@@ -202,7 +202,9 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         hunch.make("reasoning:gcd?max_value=77")
 
 
-@pytest.mark.parametrize("task", ["countdown", "fraction_simplification", "prime_factorization", "puzzle24"])
+@pytest.mark.parametrize(
+    "task", ["countdown", "fraction_simplification", "prime_factorization", "puzzle24", "rubiks_cube"]
+)
 def test_an_empty_answer_gets_nothing(task):
     """Some verifiers give it a little."""
     env = hunch.make(f"reasoning:{task}")

@@ -170,7 +170,8 @@ class Task:
         """Return the verifier's score of an answer, 0 to 1; 0 for one that the verifier cannot read.
 
         An empty answer gets 0, unless nothing is the right answer. Some verifiers give it a little, and a
-        model that writes nothing would be rewarded for it.
+        model that writes nothing would be rewarded for it. Where the task states no answer, nothing is right
+        only if the verifier gives it 1.
         """
         if len(answer) > LONGEST:
             return 0.0
@@ -178,6 +179,11 @@ class Task:
             return 0.0
         if self.evaluates and not only_computes(answer):
             return 0.0
+        score = self._verified(answer, question)
+        return score if answer.strip() else float(score == 1)
+
+    def _verified(self, answer: str, question: Question) -> float:
+        """Return the verifier's score of an answer, 0 to 1; 0 where it fails."""
         if self.locked_in:
             options = {"seed": 0, "size": 1, **self.options}
             try:
