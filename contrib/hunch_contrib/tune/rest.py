@@ -104,6 +104,12 @@ class ReST(WritingAgent):
         if self.config.least is None and hardly_selects and not self.warned:
             self.warned = True
             warnings.warn(_ALL_KEPT.format(more, len(episodes)), HunchWarning, stacklevel=2)
+        if not kept and not self.warned:
+            self.warned = True
+            best = max(_rank(episode)[0] for episode in episodes)
+            warnings.warn(
+                _NONE_KEPT.format(len(episodes), self.config.least, best), HunchWarning, stacklevel=2
+            )
         metrics = {"kept": float(len(kept)), "left_out": left_out / len(episodes), **figures(episodes)}
         if kept:
             metrics["loss"] = self.improve(kept)
@@ -206,6 +212,10 @@ def _texts(episode: Sequence[Step]) -> tuple[str, ...]:
 _ALL_KEPT: Final = (
     "Of the {1} episodes of a round {0} were kept, also the worst: hardly anything was selected, because "
     "prompts are met too seldom. Set group, for several answers to each, a smaller keep, or least."
+)
+_NONE_KEPT: Final = (
+    "None of the {0} episodes of a round has a return of at least {1:g}, so nothing was learnt from it; the "
+    "best has {2:g}. Lower least, or write more episodes in a round."
 )
 
 METHOD = replace(
