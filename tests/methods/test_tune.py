@@ -616,6 +616,16 @@ def test_what_cannot_be_learnt_from_is_said_before_a_model_is_loaded(arguments, 
     assert "Traceback" not in error
 
 
+@pytest.mark.parametrize(("steps", "is_said"), [(8, True), (16, False)])
+def test_a_run_that_is_too_short_for_an_update_says_so(steps, is_said, tmp_path, capsys):
+    lm_given = ["--lm", "scratch?width=16&layers=1&heads=2&vocabulary=64"]
+    settings = ["--group", "2", "--envs", "4", "--episodes", "16", "--max-tokens", "4"]
+    out = ["--steps", str(steps), "--out", str(tmp_path / "short")]
+    main(["run", "grpo", "--env", "hunch/Recipes-v0", *lm_given, *settings, *out])
+    sentence = "No update was made, so the model is as it was: 8 episodes ended, and an update takes 16."
+    assert (sentence in " ".join(capsys.readouterr().out.split())) == is_said
+
+
 def test_free_text_and_listed_actions_are_told_apart():
     with pytest.raises(UsageError, match=r"ppo-text writes any text, and hunch/FrozenLake-v0 takes listed"):
         hunch.train("ppo-text", "hunch/FrozenLake-v0", steps=5, lm=NOWHERE)

@@ -48,6 +48,7 @@ def run(arguments: Sequence[str]) -> None:
 
         return dry_run([method.name], [resolved])
     # A wrong option is told before these are read.
+    from hunch.methods.tune.agent import WritingConfig  # as said
     from hunch.runs.callbacks import Watch  # as said
     from hunch.runs.execute import execute, interruptible  # as said
     from hunch.runs.progress import RunProgress  # as said
@@ -67,6 +68,12 @@ def run(arguments: Sequence[str]) -> None:
         done = f"stopped after {result.steps:,} of {config.steps:,} steps"
         raise KeyboardInterrupt(f"{done}, saved in {out}; the same command continues the run.")
     print(f"Kept in {out}.")
+    per_update = resolved.options.episodes if isinstance(resolved.options, WritingConfig) else 0
+    if len(result.episodes) < per_update:
+        print(
+            f"No update was made, so the model is as it was: {len(result.episodes):,} episodes ended, and an "
+            f"update takes {per_update:,}. Take more steps, or fewer --episodes."
+        )
     best = next((out / name for name in ("best.py", "best.txt") if (out / name).is_file()), None)
     if best is not None:
         print(f"Best program: {best}, fitness {result.best:.6g}.")
