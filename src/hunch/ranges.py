@@ -22,6 +22,7 @@ NonNegativeInt: TypeAlias = Annotated[int, Ge(0)]
 PositiveFloat: TypeAlias = Annotated[float, Gt(0)]
 NonNegativeFloat: TypeAlias = Annotated[float, Ge(0)]
 Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+PositiveShare: TypeAlias = Annotated[float, Gt(0), Le(1)]
 LATER: Mapping[str, Any] = MappingProxyType({"later": True})
 """Metadata of a setting that runs of earlier versions lack. While the setting has its default, it is left
 out of a run's stored settings."""

@@ -36,6 +36,7 @@ from hunch.runs.models import check_specs
         ("uniform:x", "should read 'uniform'"),
         ("scripted:first?eror=0.1", "no option 'eror'; did you mean 'error'"),
         ("scripted:first?error", r"should read '\?key=value"),
+        ("scripted:first?error=0.1&error=0.2", "names the option 'error' twice"),
         ("uniform?x=1", "no option 'x'; there are none"),
         ("bag-of-word", "did you mean 'bag-of-words'"),
         ("bag-of-words?dmi=8", "did you mean 'dim'"),

@@ -203,6 +203,11 @@ def test_nlpo_that_allows_all_is_ppo_to_the_bit(model):
     assert min(line["kl"] for line in told if "kl" in line) > -1e-3  # that of the free distributions
 
 
+def test_nlpo_allows_some_tokens():
+    with pytest.raises(UsageError, match="top_p must be above 0"):
+        methods.find("nlpo").agent_class(lm=WALKS, top_p=0.0)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_the_ratio_begins_at_one(name, model):
     """What was recorded when the text was drawn is what the update computes before its first step."""

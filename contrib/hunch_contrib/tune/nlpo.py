@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from hunch.core import World
 from hunch.methods.tune.agent import MixedTextsConfig, RegularisedConfig, ValueConfig, WritingAgent
 from hunch.methods.tune.ppo_text import METHOD as PPO_TEXT
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, PositiveShare
 from hunch.rl.settings import UpdateConfig
 
 
@@ -29,7 +29,7 @@ from hunch.rl.settings import UpdateConfig
 class NLPOConfig(MixedTextsConfig, ValueConfig, RegularisedConfig):
     """Settings of natural language policy optimisation."""
 
-    top_p: Share = 0.9
+    top_p: PositiveShare = 0.9
     """Total probability of the allowed tokens (paper: 0.9; 0.5 for translation)."""
     refresh: PositiveInt = 20
     """Updates between two copies of the policy (ours; paper: 5 to 100)."""

@@ -222,6 +222,8 @@ def split(spec: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = part.partition("=")
         if not (key and equals):
             raise UsageError(f"The options of the spec {spec!r} should read '?key=value&key=value'.")
+        if key in options:
+            raise UsageError(f"The spec {spec!r} names the option {key!r} twice.")
         options[key] = value
         with suppress(ValueError):
             options[key] = json.loads(value)

@@ -26,7 +26,7 @@ from hunch.lm.base import LanguageModel
 from hunch.lm.prompts import Prompt
 from hunch.lm.speech import Sampling
 from hunch.numbers import softmax
-from hunch.ranges import NonNegativeFloat, PositiveInt, Share
+from hunch.ranges import NonNegativeFloat, PositiveInt, PositiveShare
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class PromptConfig(AskConfig):
     """Sampling temperature (released code)."""
     policy_temperature: NonNegativeFloat | None = None
     """Sampling temperature of actions; 1 samples the model's distribution. Default: as for all answers."""
-    top_p: Share = 1.0
+    top_p: PositiveShare = 1.0
     """Probability mass of the tokens to sample from, 0 to 1; 1 for all tokens (released code)."""
 
 
