@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ import hunch
 from hunch.core import HunchError, UsageError
 from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import DQNConfig
+from hunch.methods.tune.grpo import GRPOConfig
 from hunch.roles.planner.skills import Trained as Skills
 from hunch.runs.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
 from hunch.runs.evaluate import Trial, evaluate_run
-from hunch.runs.execute import execute
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import FORMAT
 from hunch.runs.loading import load_agent, load_trained
 from hunch.runs.stored import finished, read_record, read_run
@@ -189,3 +191,30 @@ def test_an_extended_run_is_still_itself(tmp_path):
     hunch.train("q-learning", LAKE, 40, out=tmp_path)
     assert hunch.load(tmp_path).agent is not None
     assert isinstance(load_trained(tmp_path), Skills)
+
+
+def test_a_run_is_not_taken_up_with_other_contents_of_a_file(tmp_path):
+    """Rewards would change in the middle; an agent may be loaded all the same."""
+    pytest.importorskip("transformers")
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"prompt": "the mug is", "answer": "red"}\n')
+    options = GRPOConfig(lm="scratch?width=8&layers=1&vocabulary=32", episodes=4, group=2, max_tokens=2)
+    config = RunConfig(
+        method="grpo", env="hunch/Prompts-v0", env_options={"file": str(file)}, options=options
+    )
+
+    def learn(steps):
+        execute(replace(config, steps=steps), tmp_path / "run")
+
+    learn(4)
+    file.write_text('{"prompt": "the mug is", "answer": "blue"}\n')
+    with pytest.raises(UsageError, match=r"another run \(contents\.env_options\.file:"):
+        learn(8)
+    assert load_agent(tmp_path / "run")[0] is not None
+
+    # A checkpoint of an earlier version does not say what was in the file.
+    path = tmp_path / "run" / CHECKPOINT
+    state = read_checkpoint(tmp_path / "run")
+    del state["identity"]["contents"]
+    write_checkpoint(path, state)
+    learn(8)

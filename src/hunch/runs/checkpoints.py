@@ -6,7 +6,9 @@ A checkpoint holds the agent's state and the *identity* of its run: what the loa
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import io
+import os
 import shutil
 import sys
 import warnings
@@ -120,6 +122,15 @@ def settings_identity(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name != "steps"}
 
 
+def contents(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return a hash of each file that a setting names, such as one of questions, by the setting's name."""
+    hashes = {}
+    for name, value in leaves(dict(settings)).items():
+        if isinstance(value, str) and os.path.isfile(value):  # False for texts that name no file
+            hashes[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()[:16]
+    return hashes
+
+
 def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
     """Check that a checkpoint belongs to the run that loads it; the one check of resuming and of loading.
 
@@ -132,9 +143,11 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
         UsageError: if the checkpoint is of another run; the message names what differs.
     """
     stored = current_identity(state["identity"])
-    there = {name: stored.get(name) for name in identity}
-    if there != identity:
-        what = differences(leaves(there), leaves(dict(identity)))
+    # Checkpoints of earlier versions do not say what was in the files.
+    compared = {name: value for name, value in identity.items() if name != "contents" or name in stored}
+    there = {name: stored.get(name) for name in compared}
+    if there != compared:
+        what = differences(leaves(there), leaves(compared))
         raise UsageError(
             f"{folder} holds the checkpoint of another run ({what}): restore its own, or choose another "
             "folder."

@@ -18,7 +18,7 @@ from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.success import WINDOW
 from hunch.rl.world import advance, name_of, world_of
 from hunch.runs.boards import Boards
-from hunch.runs.checkpoints import keep, settings_identity
+from hunch.runs.checkpoints import contents, keep, settings_identity
 from hunch.runs.config import RunConfig
 from hunch.runs.environments import shown
 from hunch.runs.files import plain, write_atomically
@@ -229,6 +229,8 @@ class Training:
         }
         if self.config.lifetime > 1:
             identity["lifetime"] = self.config.lifetime
+        if files := contents(self.config.settings()):
+            identity["contents"] = files
         return plain(identity)
 
     def result(self, stopped: str = "") -> Result:
