@@ -1,5 +1,6 @@
 """Folders of other versions: reported, not continued; and checkpoints that belong to another run."""
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -13,7 +14,13 @@ from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.roles.planner.skills import Trained as Skills
-from hunch.runs.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
+from hunch.runs.checkpoints import (
+    CHECKPOINT,
+    contents,
+    read_checkpoint,
+    require_identity,
+    write_checkpoint,
+)
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import FORMAT
@@ -218,3 +225,36 @@ def test_a_run_is_not_taken_up_with_other_contents_of_a_file(tmp_path):
     del state["identity"]["contents"]
     write_checkpoint(path, state)
     learn(8)
+
+
+def test_files_that_a_run_fills_and_files_that_appear_do_not_stop_it(tmp_path, monkeypatch):
+    """Finished trials are stored while a run goes on; a value of a setting may be the name of a file."""
+    monkeypatch.chdir(tmp_path)
+    trials = tmp_path / "trials.sqlite"
+    config = RunConfig(
+        method="funsearch",
+        env="hunch/Heuristic-BinPacking-v0",
+        env_options={"items": 10, "instances": 2, "kind": "uniform", "trials": str(trials)},
+        lm="scripted:mutator",
+    )
+    digests = []
+    for steps in (2, 4, 6):
+        execute(replace(config, steps=steps), tmp_path / "run")
+        digests.append(hashlib.sha256(trials.read_bytes()).hexdigest())
+        (tmp_path / "funsearch").write_text(f"a log of {steps} steps")
+    assert len(set(digests)) == 3
+
+
+def test_only_files_that_were_there_are_compared(tmp_path):
+    def identity(*options):
+        return {"contents": contents({"env_options": {name: str(tmp_path / name) for name in options}})}
+
+    (tmp_path / "first").write_text("one")
+    state = {"identity": identity("first", "later")}
+    (tmp_path / "later").write_text("two")
+    require_identity(tmp_path, state, identity("first", "later"))
+    (tmp_path / "first").unlink()  # whoever needs it says so
+    require_identity(tmp_path, state, identity("first", "later"))
+    (tmp_path / "first").write_text("three")
+    with pytest.raises(UsageError, match=r"contents\.env_options\.first"):
+        require_identity(tmp_path, state, identity("first", "later"))

@@ -13,7 +13,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -31,6 +31,9 @@ BEST = Path("checkpoint") / "best.pt"
 """File of the agent of the best evaluation so far."""
 KEPT_AT = Path("checkpoints")
 """Folder of kept checkpoints, each in a folder named after its step."""
+
+_SQLITE = b"SQLite format 3\0"
+"""How every SQLite file begins."""
 
 Checkpoint: TypeAlias = Literal["last", "best"] | Annotated[int, Ge(1)]
 """Which checkpoint: the last one, that of the best evaluation, or that of a step (a number)."""
@@ -123,11 +126,20 @@ def settings_identity(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def contents(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return a hash of each file that a setting names, such as one of questions, by the setting's name."""
+    """Return a hash of each file that an option of the environment or the method names, by the option's name.
+
+    Recorded data and models have digests of their own. SQLite files are left out: a run adds finished trials
+    to them.
+    """
     hashes = {}
-    for name, value in leaves(dict(settings)).items():
-        if isinstance(value, str) and os.path.isfile(value):  # False for texts that name no file
-            hashes[name] = hashlib.sha256(Path(value).read_bytes()).hexdigest()[:16]
+    options = {part: settings.get(part) for part in ("env_options", "options")}
+    for name, value in leaves(options).items():
+        if not isinstance(value, str) or not os.path.isfile(value):  # False for texts that name no file
+            continue
+        with suppress(OSError), open(value, "rb") as file:  # whoever needs an unreadable file says so
+            if file.read(len(_SQLITE)) != _SQLITE:
+                file.seek(0)
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     return hashes
 
 
@@ -143,9 +155,14 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
         UsageError: if the checkpoint is of another run; the message names what differs.
     """
     stored = current_identity(state["identity"])
-    # Checkpoints of earlier versions do not say what was in the files.
-    compared = {name: value for name, value in identity.items() if name != "contents" or name in stored}
+    compared = dict(identity)
     there = {name: stored.get(name) for name in compared}
+    if "contents" in compared:
+        # Earlier versions stored no hashes of files, and a file may have appeared since the run began.
+        hashes, earlier = compared["contents"], there["contents"] or {}
+        known = hashes.keys() & earlier.keys()
+        compared["contents"] = {name: hashes[name] for name in known}
+        there["contents"] = {name: earlier[name] for name in known}
     if there != compared:
         what = differences(leaves(there), leaves(compared))
         raise UsageError(
