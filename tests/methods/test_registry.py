@@ -300,6 +300,22 @@ class Remembers(Walker):
         self.counts = getattr(self, "counts", {})
 
 
+class NeedsData(Walker):
+    """It knows how many episodes were recorded, and saves nothing of it."""
+
+    def begin(self, world, seed):
+        super().begin(world, seed)
+        self.place = -1 if world and world.data else 0
+
+    def act(self, states):
+        return [s.options[self.place] for s in states]
+
+    def player(self, seed):
+        twin = super().player(seed)
+        twin.place = self.place
+        return twin
+
+
 class TooFew(Walker):
     def act(self, states):
         return super().act(states)[1:]
@@ -337,6 +353,7 @@ def test_a_sound_agent_passes():
         (Forgets, "resume"),
         (OneMemory, "streams"),
         (Remembers, "same seed"),
+        (NeedsData, "data"),
         (TooFew, "admissible"),
         (Elsewhere, "admissible"),
         (Opinionated, "explanation"),

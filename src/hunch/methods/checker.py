@@ -245,7 +245,7 @@ def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], seed: int
     renumbered = [e.with_steps(_in_stream(t, 10 - n) for t in e) for n, e in enumerate(data)]
     _same_state("data", once, learnt(renumbered), "the same data in other streams gave another result")
 
-    states = [next(iter(data[0])).state]
+    states = [data[0][0].state]
     before = [_choice(agent.player(n), (), states) for n in range(_TRIES)]
     agent.begin(world_of(None, env, 5, ()), seed)
     _called("data", "load_state_dict", lambda: agent.load_state_dict(once))
