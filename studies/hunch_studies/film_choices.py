@@ -40,6 +40,7 @@ CHANCE: Final = "oracle by chance alone"
 """The oracle where the same prompt is best for all snippets, and results are chance otherwise."""
 NO_EDITS: Final = "no edits"
 HELD_OUT: Final = 300
+"""Episodes in which edits are judged."""
 
 
 def by_snippet(model: str, play: str) -> dict[str, Any]:
@@ -54,7 +55,8 @@ def by_snippet(model: str, play: str) -> dict[str, Any]:
 def record(model: str, results: int, seeds: int, data: Path) -> None:
     """Record results of prompts drawn at random after snippets drawn at random, for each seed its own."""
     for seed in range(seeds):
-        if not (folder := data / f"results-{seed}").exists():
+        folder = data / f"results-{seed}"
+        if not folder.exists():
             drawn = collect(ENV, by_snippet(model, "choose"), parse_mix("random=1"), results, seed=seed)
             dataset.save(drawn, folder)
 
@@ -69,15 +71,16 @@ def choosers(model: str, steps: int, data: Path) -> tuple[Seeded, ...]:
     run = RunConfig(method="prompt-oirl", env=ENV, env_options=by_snippet(model, "choose"), steps=steps)
     reads = partial(of_seed, data)
     return tuple(
-        Seeded(label, replace(run, options=own), settings_by_seed=reads) for label, own in CHOOSERS.items()
+        Seeded(label, replace(run, options=config), settings_by_seed=reads)
+        for label, config in CHOOSERS.items()
     )
 
 
 @cache
 def results_of(model: str) -> FloatArray:
     """Return whether each held-out snippet is judged rightly after each prompt: (snippets, prompts)."""
-    digits = [judged(model, prompt)["right"] for prompt in BY_HAND]
-    return np.array([[digit == "1" for digit in own] for own in digits], dtype=float).T
+    of_prompts = [judged(model, prompt)["right"] for prompt in BY_HAND]  # a digit for each snippet
+    return np.array([[digit == "1" for digit in digits] for digits in of_prompts], dtype=float).T
 
 
 def choices_of(run: Path) -> list[int]:
@@ -86,7 +89,7 @@ def choices_of(run: Path) -> list[int]:
     agent, config = load_agent(run)
     # No model is asked to choose.
     env = Prompting(**{**config.env_options, "lm": "uniform", "split": "held out"})
-    states = [State(own.text, actions=BY_HAND) for own in env.questions]
+    states = [State(question.text, actions=BY_HAND) for question in env.questions]
     return [BY_HAND.index(prompt) for prompt in agent.player(config.seed).act(states)]
 
 
@@ -99,8 +102,8 @@ def chosen_row(model: str, listed: Sequence[Seeded], folder: Path, arm: str, see
         return {"accuracy": chance_oracle(results)}
     if arm == NO_PROMPT:
         return {"accuracy": judged(model, "")["accuracy"]}
-    own = next(one for one in listed if one.label == arm)
-    places = choices_of(runs_of(own, seed + 1, folder)[seed])
+    chooser = next(one for one in listed if one.label == arm)
+    places = choices_of(runs_of(chooser, seed + 1, folder)[seed])
     counts = np.bincount(places, minlength=len(BY_HAND))
     right = results[np.arange(len(places)), places]
     return {
@@ -115,8 +118,8 @@ def chosen_row(model: str, listed: Sequence[Seeded], folder: Path, arm: str, see
 
 def edited_row(listed: Sequence[Any], episodes: int, folder: Path, arm: str, seed: int) -> dict[str, Any]:
     """Return ``accuracy`` on snippets drawn from those that are held out."""
-    own = next(one for one in listed if one.label == arm)
-    run = runs_of(own, seed + 1, folder)[seed]
+    editor = next(one for one in listed if one.label == arm)
+    run = runs_of(editor, seed + 1, folder)[seed]
     trial = Trial(run=run, env_options={"split": "held out"}, episodes=episodes, seed=17)
     score = evaluate_run(trial, run.parent / "evaluations" / run.name)
     return {"accuracy": score.success.value}
@@ -134,16 +137,16 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     control = next((label for label in (FIXED, NO_EDITS) if label in by_arm), "")
     base = {seed: row["accuracy"] for seed, row in by_arm.get(control, {}).items()}
     lines = []
-    for arm, own in by_arm.items():
-        scores = [row["accuracy"] for row in own.values()]
+    for arm, by_seed in by_arm.items():
+        scores = [row["accuracy"] for row in by_seed.values()]
         ends = f"{np.mean(scores):.3f}"
         if len(scores) > 1:
             ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
-        shared = [row["accuracy"] - base[seed] for seed, row in own.items() if seed in base]
-        lead = over_pairs(shared).short() if arm != control and len(own) > 1 and shared else ""
-        first = next(iter(own.values())).get("chosen", {})
+        shared = [row["accuracy"] - base[seed] for seed, row in by_seed.items() if seed in base]
+        lead = over_pairs(shared).short() if arm != control and len(by_seed) > 1 and shared else ""
+        first = next(iter(by_seed.values())).get("chosen", {})
         often = "; ".join(f'"{prompt}" {count}' for prompt, count in list(first.items())[:3])
-        lines.append((arm, len(own), ends, lead, often))
+        lines.append((arm, len(by_seed), ends, lead, often))
     head = f"arm | seeds | right [range] | ahead of {control or 'no control'} | chosen most, first seed"
     return table_of(head, lines)
 

@@ -176,7 +176,7 @@ def chosen(scale: Scale, data: Path, topics: int) -> tuple[Arm, ...]:
     run = RunConfig(method="prompt-oirl", env=ENV, data=str(data / f"results-{topics}"), eval_episodes=16)
     steps = scale.steps(CHOOSING_STEPS)
     run = replace(run, steps=steps, eval_every=steps)
-    return tuple(Arm(label, replace(run, options=own)) for label, own in CHOOSERS.items())
+    return tuple(Arm(label, replace(run, options=config)) for label, config in CHOOSERS.items())
 
 
 def accuracies(

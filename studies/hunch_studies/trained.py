@@ -118,7 +118,7 @@ BEDS: Final[Mapping[str, Bed]] = {
     "Spelling backwards": Bed("reasoning:spell_backward?min_word_len=3&max_word_len=6", 12, sft=60),
     "Sums": Bed(SUMS, 8, sft=60, least=1.0),
     # An instructed model follows some constraints without SFT, so it learns from its own texts alone.
-    # At 1e-4 nothing was learnt there in two seeds: half of the groups are flat, so less is learnt from.
+    # At 1e-4 nothing was learnt there in two seeds: half of the groups are flat, and teach nothing.
     "Constraints": Bed("hunch/Constraints-v0", 40, learning_rate=5e-4),
     "Reviews": Bed("hunch/Reviews-v0", 32),
     # A larger model, which is right half of the time without SFT: half as many updates, because each takes

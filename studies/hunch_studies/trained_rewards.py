@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from math import comb, log
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from scipy.optimize import minimize
@@ -37,8 +37,6 @@ from hunch.runs.files import write_atomically
 from hunch.runs.loading import load_agent
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import Part, Scale, finished_runs, kept, runs_of
-
-Row: TypeAlias = dict[str, Any]
 
 PAIRS: Final = 600
 """Pairs of texts to which a reward model is fitted."""
@@ -62,7 +60,9 @@ HARDLY_SHRUNK: Final = "by comparisons, head hardly shrunk"
 SHUFFLED: Final = "by shuffled comparisons"
 WORDS: Final = "by comparisons, words alone"
 FOLDS: Final = 10
+"""Parts of the requests; each is scored by what was learnt from the others."""
 NORMS: Final = (1e-3, 1e-2, 1e-1)
+"""Weights of the squared norm of the words' rewards, of which one is chosen."""
 MODELS: Final = (FITTED, HARDLY_SHRUNK, SHUFFLED)
 """The arms with a reward model."""
 
@@ -162,8 +162,9 @@ def words_reward(differences: FloatArray, prefers_first: FloatArray, l2: float) 
         gradient = -(sides * expit(-margins)) @ differences / len(sides) + l2 * weights
         return float(value), gradient
 
-    found: FloatArray = minimize(loss, np.zeros(differences.shape[1]), jac=True, method="L-BFGS-B").x
-    return found
+    start = np.zeros(differences.shape[1])
+    weights: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return weights
 
 
 def by_words(
@@ -201,9 +202,11 @@ def by_words(
     for fold in range(FOLDS):
         here = np.flatnonzero(row % FOLDS != fold)[:pairs]
         fitted, checked = np.split(here, [round(0.9 * len(here))])
-        found = [words_reward(differences[fitted], preferred[fitted], l2) for l2 in NORMS]
-        agree = [((differences[checked] @ own > 0) == preferred[checked]).mean() for own in found]
-        best = found[int(np.argmax(agree))]
+        candidates = [words_reward(differences[fitted], preferred[fitted], l2) for l2 in NORMS]  # (words,)
+        agree = [
+            ((differences[checked] @ weights > 0) == preferred[checked]).mean() for weights in candidates
+        ]
+        best = candidates[int(np.argmax(agree))]
         rewards[fold::FOLDS] = counts[fold::FOLDS] @ best
         left_out = row % FOLDS == fold
         right[left_out] = (differences[left_out] @ best > 0) == preferred[left_out]
@@ -213,11 +216,11 @@ def by_words(
 def _counted(texts: Sequence[Sequence[str]]) -> FloatArray:
     """Return how often each word is in each text, shape (requests, texts, words)."""
     split = [[words(text) for text in of_request] for of_request in texts]
-    place = {word: i for i, word in enumerate(sorted({w for row in split for own in row for w in own}))}
+    place = {word: i for i, word in enumerate(sorted({w for row in split for text in row for w in text}))}
     counts = np.zeros((len(split), len(split[0]), len(place)))
     for request, row in enumerate(split):
-        for text, own in enumerate(row):
-            np.add.at(counts[request, text], [place[word] for word in own], 1.0)
+        for number, text in enumerate(row):
+            np.add.at(counts[request, number], [place[word] for word in text], 1.0)
     return counts
 
 
@@ -336,12 +339,12 @@ def _ahead(
     n: int, rewards: Mapping[str, FloatArray], others: Mapping[str, FloatArray], gold: FloatArray
 ) -> str:
     """Return the lead in gold of the best of n by some rewards over that by others, paired by seed."""
-    found = [
+    leads = [
         best_of(n, rewards[seed], gold) - best_of(n, other, gold)
         for seed, other in others.items()
         if seed in rewards
     ]
-    return over_pairs(found).short() if found else ""
+    return over_pairs(leads).short() if leads else ""
 
 
 def correlation(learned: FloatArray, gold: FloatArray) -> float:

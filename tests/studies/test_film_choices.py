@@ -49,7 +49,7 @@ def test_the_best_of_the_records_is_one_prompt_for_all_and_seeds_have_their_own_
     [folder] = (path for path in out.iterdir() if path.name.startswith("choices"))
     places = {run.name: choices_of(run) for run in folder.glob("best-fixed-prompt/seed-*")}
     assert len(places) == 2
-    assert all(len(own) == 300 and len(set(own)) == 1 for own in places.values())
+    assert all(len(chosen) == 300 and len(set(chosen)) == 1 for chosen in places.values())
     for seed in range(2):
         [file] = (out / "data").rglob(f"results-{seed}")
         steps = [step for episode in dataset.as_episodes(dataset.load(file)) for step in episode]
@@ -61,7 +61,7 @@ def test_the_best_of_the_records_is_one_prompt_for_all_and_seeds_have_their_own_
     records = sorted((out / "data").rglob("results-*"))
     assert len(records) == 2
     first, second = (
-        [path.read_bytes() for path in sorted(own.rglob("*")) if path.is_file()] for own in records
+        [path.read_bytes() for path in sorted(of_seed.rglob("*")) if path.is_file()] for of_seed in records
     )
     assert first != second
 

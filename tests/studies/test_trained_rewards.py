@@ -69,11 +69,11 @@ def test_rewards_are_collected_from_finished_runs(tmp_path, monkeypatch):
 def test_words_learn_a_reward_of_words_and_nothing_where_words_do_not_tell():
     rng = np.random.default_rng(0)
     drawn = rng.choice(["good", "bad", "hotel", "we", "the"], size=(40, 16, 8))
-    texts = [[" ".join(own) for own in row] for row in drawn]
+    texts = [[" ".join(text) for text in row] for row in drawn]
     gold = (drawn == "good").sum(2) - (drawn == "bad").sum(2) + 0.0
-    told = by_words(texts, gold, seed=0, pairs=200)
-    assert correlation(np.array(told["learned"]), gold) > 0.9
-    assert told["accuracy"] > 0.8
+    learned = by_words(texts, gold, seed=0, pairs=200)
+    assert correlation(np.array(learned["learned"]), gold) > 0.9
+    assert learned["accuracy"] > 0.8
     chance = rng.normal(size=gold.shape)
     nothing = by_words(texts, chance, seed=0, pairs=200)
     assert abs(correlation(np.array(nothing["learned"]), chance)) < 0.2

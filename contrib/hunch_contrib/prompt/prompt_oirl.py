@@ -160,7 +160,7 @@ def mean_results(results: Sequence[tuple[str, float]]) -> dict[str, float]:
     by_prompt: dict[str, list[float]] = defaultdict(list)
     for prompt, result in results:
         by_prompt[prompt].append(result)
-    return {prompt: float(np.mean(own)) for prompt, own in by_prompt.items()}
+    return {prompt: float(np.mean(values)) for prompt, values in by_prompt.items()}
 
 
 METHOD = Method(
