@@ -23,7 +23,7 @@ from hunch.runs.checkpoints import read_checkpoint
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
-from hunch.runs.loading import load_agent
+from hunch.runs.loading import load_agent, refill
 from hunch.runs.record import collect, parse_mix
 
 LAKE = "hunch/FrozenLake-v0"
@@ -238,6 +238,12 @@ def test_methods_without_role_or_k(baseline):
     assert evaluate_run(Trial(run=baseline, options={"alpha": 1.0}, episodes=2)).evidence is None
 
 
+@pytest.mark.parametrize("name", ["best-of-n", "rain"])
+def test_of_a_frozen_model_it_is_not_said_that_it_was_trained(name):
+    with pytest.raises(UsageError, match=f"run of {name} keeps the model that it was made with, so uniform "):
+        refill(RunConfig(method=name, env="hunch/Recipes-v0"), "uniform", {})
+
+
 def test_a_model_that_was_trained_cannot_be_replaced(tmp_path):
     pytest.importorskip("transformers")
     method = methods.find("grpo")
@@ -245,7 +251,7 @@ def test_a_model_that_was_trained_cannot_be_replaced(tmp_path):
     spec = "scratch?width=16&layers=1&heads=2&vocabulary=64"
     config = RunConfig(method="grpo", env="hunch/Recipes-v0", lm=spec, steps=4, envs=4, options=options)
     assert execute(config, tmp_path / "run").complete
-    with pytest.raises(UsageError, match="model of a run of grpo is part of what was trained, so uniform "):
+    with pytest.raises(UsageError, match="run of grpo keeps the model that it was made with, so uniform "):
         evaluate_run(Trial(run=tmp_path / "run", lm="uniform"))
 
 

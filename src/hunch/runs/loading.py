@@ -141,7 +141,7 @@ def refill(config: RunConfig, lm: str, options: Mapping[str, Any]) -> RunConfig:
     if lm and "lm" not in method.models:
         if method.takes_lm:  # a setting of the method, whose agent loads it
             raise UsageError(
-                f"The model of a run of {method.name} is part of what was trained, so {lm} cannot take its "
+                f"A run of {method.name} keeps the model that it was made with, so {lm} cannot take its "
                 "place."
             )
         raise UsageError(f"{method.name} uses no language model, so there is no role for {lm}.")
