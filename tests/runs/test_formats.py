@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hunch
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.methods.tune.grpo import GRPOConfig
@@ -200,8 +200,8 @@ def test_an_extended_run_is_still_itself(tmp_path):
     assert isinstance(load_trained(tmp_path), Skills)
 
 
-def test_a_run_is_not_taken_up_with_other_contents_of_a_file(tmp_path):
-    """Rewards would change in the middle; an agent may be loaded all the same."""
+def test_a_run_that_goes_on_with_other_contents_of_a_file_says_so(tmp_path, recwarn):
+    """Rewards change in the middle."""
     pytest.importorskip("transformers")
     file = tmp_path / "questions.jsonl"
     file.write_text('{"prompt": "the mug is", "answer": "red"}\n')
@@ -215,16 +215,19 @@ def test_a_run_is_not_taken_up_with_other_contents_of_a_file(tmp_path):
 
     learn(4)
     file.write_text('{"prompt": "the mug is", "answer": "blue"}\n')
-    with pytest.raises(UsageError, match=r"another run \(contents\.env_options\.file:"):
+    with pytest.warns(HunchWarning, match=r"another content of the file that env\.file names"):
         learn(8)
-    assert load_agent(tmp_path / "run")[0] is not None
+    recwarn.clear()
+    learn(12)  # with what it was told of
 
     # A checkpoint of an earlier version does not say what was in the file.
     path = tmp_path / "run" / CHECKPOINT
     state = read_checkpoint(tmp_path / "run")
     del state["identity"]["contents"]
     write_checkpoint(path, state)
-    learn(8)
+    file.write_text('{"prompt": "the mug is", "answer": "green"}\n')
+    learn(16)
+    assert not [str(one.message) for one in recwarn if "another content" in str(one.message)]
 
 
 def test_files_that_a_run_fills_and_files_that_appear_do_not_stop_it(tmp_path, monkeypatch):
@@ -256,5 +259,5 @@ def test_only_files_that_were_there_are_compared(tmp_path):
     (tmp_path / "first").unlink()  # whoever needs it says so
     require_identity(tmp_path, state, identity("first", "later"))
     (tmp_path / "first").write_text("three")
-    with pytest.raises(UsageError, match=r"contents\.env_options\.first"):
+    with pytest.warns(HunchWarning, match=r"the file that env\.first names"):
         require_identity(tmp_path, state, identity("first", "later"))

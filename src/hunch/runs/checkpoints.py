@@ -153,21 +153,30 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
 
     Raises:
         UsageError: if the checkpoint is of another run; the message names what differs.
+
+    Warns:
+        HunchWarning: if a file that an option names has other contents than it had.
     """
     stored = current_identity(state["identity"])
-    compared = dict(identity)
+    compared = {name: value for name, value in identity.items() if name != "contents"}
     there = {name: stored.get(name) for name in compared}
-    if "contents" in compared:
-        # Earlier versions stored no hashes of files, and a file may have appeared since the run began.
-        hashes, earlier = compared["contents"], there["contents"] or {}
-        known = hashes.keys() & earlier.keys()
-        compared["contents"] = {name: hashes[name] for name in known}
-        there["contents"] = {name: earlier[name] for name in known}
     if there != compared:
         what = differences(leaves(there), leaves(compared))
         raise UsageError(
             f"{folder} holds the checkpoint of another run ({what}): restore its own, or choose another "
             "folder."
+        )
+
+    # No error, because the file may be one that the environment writes itself. Earlier versions stored no
+    # hashes, and a file may have appeared since the run began.
+    now, before = identity.get("contents", {}), stored.get("contents", {})
+    if changed := [name for name in now if name in before and now[name] != before[name]]:
+        options = ", ".join(name.replace("env_options.", "env.").removeprefix("options.") for name in changed)
+        warnings.warn(
+            f"{folder} goes on with another content of the file that {options} names: what it learnt so far "
+            "may not fit what it learns now.",
+            HunchWarning,
+            stacklevel=2,
         )
 
 
