@@ -626,7 +626,7 @@ def test_a_run_that_is_too_short_for_an_update_says_so(steps, is_said, tmp_path,
     lm_given = ["--lm", "scratch?width=16&layers=1&heads=2&vocabulary=64"]
     settings = ["--group", "2", "--envs", "4", "--episodes", "16", "--max-tokens", "4"]
     out = ["--steps", str(steps), "--out", str(tmp_path / "short")]
-    main(["run", "grpo", "--env", "hunch/Recipes-v0", *lm_given, *settings, *out])
+    main(["run", "grpo", "--env", "hunch/Constraints-v0", *lm_given, *settings, *out])
     sentence = "No update was made, so the model is as it was: 8 episodes ended, and an update takes 16."
     assert (sentence in " ".join(capsys.readouterr().out.split())) == is_said
 

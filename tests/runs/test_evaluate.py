@@ -241,7 +241,7 @@ def test_methods_without_role_or_k(baseline):
 @pytest.mark.parametrize("name", ["best-of-n", "rain"])
 def test_of_a_frozen_model_it_is_not_said_that_it_was_trained(name):
     with pytest.raises(UsageError, match=f"run of {name} keeps the model that it was made with, so uniform "):
-        refill(RunConfig(method=name, env="hunch/Recipes-v0"), "uniform", {})
+        refill(RunConfig(method=name, env="hunch/Constraints-v0"), "uniform", {})
 
 
 def test_a_model_that_was_trained_cannot_be_replaced(tmp_path):
@@ -249,7 +249,7 @@ def test_a_model_that_was_trained_cannot_be_replaced(tmp_path):
     method = methods.find("grpo")
     options = method.config_class(group=2, episodes=4, max_tokens=4)
     spec = "scratch?width=16&layers=1&heads=2&vocabulary=64"
-    config = RunConfig(method="grpo", env="hunch/Recipes-v0", lm=spec, steps=4, envs=4, options=options)
+    config = RunConfig(method="grpo", env="hunch/Constraints-v0", lm=spec, steps=4, envs=4, options=options)
     assert execute(config, tmp_path / "run").complete
     with pytest.raises(UsageError, match="run of grpo keeps the model that it was made with, so uniform "):
         evaluate_run(Trial(run=tmp_path / "run", lm="uniform"))

@@ -80,7 +80,7 @@ def check(agent: Agent, env: TextEnvironment, *, steps: int = 60, streams: int =
     _streams(agent, states, played, data)
     _explanation(agent, states[0])
     if data:
-        _data(agent, env, data, seed)
+        _data(agent, env, data, steps, seed)
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _explanation(agent: Agent, state: State) -> None:
     _require("explanation", math.isclose(total, 1.0, abs_tol=1e-6), f"chosen sums to {total:g}")
 
 
-def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], seed: int) -> None:
+def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], steps: int, seed: int) -> None:
     def learnt(episodes: Sequence[Episode]) -> Any:
         agent.begin(world_of(None, env, 5, episodes), seed)
         for _ in range(5):
@@ -247,7 +247,7 @@ def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], seed: int
 
     states = [data[0][0].state]
     before = [_choice(agent.player(n), (), states) for n in range(_TRIES)]
-    agent.begin(world_of(None, env, 5, ()), seed)
+    agent.begin(world_of(None, env, steps, ()), seed)
     _called("data", "load_state_dict", lambda: agent.load_state_dict(once))
     after = [_choice(agent.player(n), (), states) for n in range(_TRIES)]
     lost = f"loaded without the data, players choose {after} and not {before}"
