@@ -25,9 +25,9 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.record import collect, parse_mix
-from hunch_studies.film_prompts import BY_HAND, MODEL, NO_PROMPT, PER_PROMPT, SCORES, judged, options
+from hunch_studies.film_prompts import BY_HAND, MODEL, NO_PROMPT, PER_PROMPT, SCORES, judged, of_arms, options
 from hunch_studies.planners import table as table_of
-from hunch_studies.prompting import CHOOSERS, CHOOSING_STEPS, EDITS, FIXED, chance_oracle, editors
+from hunch_studies.prompting import CHOOSERS, CHOOSING_STEPS, EDITS, FIXED, chance_oracle, editors, with_range
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, model_of, runs_of
 from hunch_studies.worlds.prompting import Prompting
@@ -130,18 +130,13 @@ def edited_row(listed: Sequence[Any], episodes: int, folder: Path, arm: str, see
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return accuracy of each arm, and its lead over the one that reads no snippet, in Markdown."""
-    by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
-    for row in rows:
-        arm, seed = row["key"]
-        by_arm.setdefault(arm, {})[seed] = row
+    by_arm = of_arms(rows)
     control = next((label for label in (FIXED, NO_EDITS) if label in by_arm), "")
     base = {seed: row["accuracy"] for seed, row in by_arm.get(control, {}).items()}
     lines = []
     for arm, by_seed in by_arm.items():
         scores = [row["accuracy"] for row in by_seed.values()]
-        ends = f"{np.mean(scores):.3f}"
-        if len(scores) > 1:
-            ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
+        ends = with_range(np.array(scores))
         shared = [row["accuracy"] - base[seed] for seed, row in by_seed.items() if seed in base]
         lead = over_pairs(shared).short() if arm != control and len(by_seed) > 1 and shared else ""
         first = next(iter(by_seed.values())).get("chosen", {})

@@ -28,7 +28,7 @@ from hunch.runs.stored import read_run
 from hunch_contrib.prompt.rlprompt import RLPromptConfig
 from hunch_studies.film_snippets import QUESTIONS, frequent
 from hunch_studies.planners import table as table_of
-from hunch_studies.prompting import LAYER
+from hunch_studies.prompting import LAYER, with_range
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
 from hunch_studies.worlds.prompting import Prompting, Question
@@ -170,12 +170,18 @@ def measured(model: str, listed: Sequence[Arm], folder: Path, arm: str, seed: in
     return {**judged(model, prompt_of(run, tried=arm.endswith(TRIED))), "luck": luck(run)}
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of the rows, and the leads that were asked for, in Markdown."""
+def of_arms(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[int, Mapping[str, Any]]]:
+    """Return the rows of each arm by seed."""
     by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         arm, seed = row["key"]
         by_arm.setdefault(arm, {})[seed] = row
+    return by_arm
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the rows, and the leads that were asked for, in Markdown."""
+    by_arm = of_arms(rows)
     base = {seed: row["accuracy"] for seed, row in by_arm.get(RANDOM, {}).items()}
     bare = [row["accuracy"] for row in by_arm.get(NO_PROMPT, {}).values()]
     lines = []
@@ -187,9 +193,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         over_bare = (
             over_pairs([score - bare[0] for score in scores]).short() if bare and arm != NO_PROMPT else ""
         )
-        ends = f"{np.mean(scores):.3f}"
-        if len(scores) > 1:
-            ends += f" [{min(scores):.3f}, {max(scores):.3f}]"
+        ends = with_range(np.array(scores))
         great = np.mean([row["great"] for row in own.values()])
         by_luck = [row["luck"] for row in own.values() if row.get("luck") is not None]
         correlation = f"{np.mean(by_luck):.2f}" if by_luck else ""

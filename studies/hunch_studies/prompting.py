@@ -201,8 +201,8 @@ def written_table(listed: Sequence[Arm], seeds: int, data: Path, folder: Path) -
     rows = [
         (
             arm.label,
-            _cell(own),
-            _cell(np.array([100 * np.average(right <= a + 1e-9, weights=orders) for a in own]), 1),
+            with_range(own),
+            with_range(np.array([100 * np.average(right <= a + 1e-9, weights=orders) for a in own]), 1),
         )
         for arm, own in zip(listed, found, strict=True)
     ]
@@ -212,7 +212,7 @@ def written_table(listed: Sequence[Arm], seeds: int, data: Path, folder: Path) -
 def plain_table(listed: Sequence[Arm], seeds: int, episodes: int, folder: Path) -> str:
     """A table of accuracies on held-out questions."""
     found = accuracies(listed, seeds, folder, episodes)
-    rows = [(arm.label, _cell(own)) for arm, own in zip(listed, found, strict=True)]
+    rows = [(arm.label, with_range(own)) for arm, own in zip(listed, found, strict=True)]
     return table_of("arm | accuracy, held out", rows)
 
 
@@ -264,7 +264,8 @@ def chance_oracle(results: FloatArray, draws: int = 4_000) -> float:
     return float((rng.random(drawn.shape) < 1 / (1 + np.exp(-drawn))).any(1).mean())
 
 
-def _cell(values: FloatArray, digits: int = 3) -> str:
+def with_range(values: FloatArray, digits: int = 3) -> str:
+    """Return the mean over seeds, with the smallest and the largest value where there are several."""
     if len(values) == 1:
         return f"{values[0]:.{digits}f}"
     return f"{values.mean():.{digits}f} [{values.min():.{digits}f}, {values.max():.{digits}f}]"
