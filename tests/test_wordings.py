@@ -20,11 +20,11 @@ from hunch.envs.icpi.chain import ChainTexts
 from hunch.lm.base import Model, OptionScores
 from hunch.lm.prompts import Prompt
 from hunch.methods.prior import bc_lm
+from hunch.methods.program.coding import PLAIN_WORDING, CodingAgent
 from hunch.methods.program.eureka import Eureka
 from hunch.methods.program.funsearch import FunSearch
 from hunch.methods.program.gif_mcts import GIFMCTS
 from hunch.methods.program.worldcoder import WorldCoder
-from hunch.methods.program.writing import PLAIN_WORDING, WritingAgent
 from hunch.methods.reward.motif import Preference
 from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 from hunch.roles.prior import language
@@ -135,7 +135,7 @@ PROMPTS = {
             assemble(["one example\n", "another\n"], "the query", 100, len)[0],
         ],
     ),
-    "programs": (WritingAgent.wording, lambda: programs(WritingAgent)),
+    "programs": (CodingAgent.wording, lambda: programs(CodingAgent)),
     "the plain request": (
         PLAIN_WORDING,
         lambda: (

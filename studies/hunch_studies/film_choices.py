@@ -20,14 +20,22 @@ import numpy as np
 from hunch.core import FloatArray, State
 from hunch.rl import dataset
 from hunch.rl.statistics import over_pairs
-from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.record import collect, parse_mix
 from hunch_studies.film_prompts import BY_HAND, MODEL, NO_PROMPT, PER_PROMPT, SCORES, judged, of_arms, options
 from hunch_studies.planners import table as table_of
-from hunch_studies.prompting import CHOOSERS, CHOOSING_STEPS, EDITS, FIXED, chance_oracle, editors, with_range
+from hunch_studies.prompting import (
+    CHOOSERS,
+    CHOOSING_STEPS,
+    EDITS,
+    FIXED,
+    accuracy,
+    chance_oracle,
+    editors,
+    with_range,
+)
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Seeded, Study, kept, model_of, runs_of
 from hunch_studies.worlds.prompting import Prompting
@@ -120,9 +128,7 @@ def edited_row(listed: Sequence[Any], episodes: int, folder: Path, arm: str, see
     """Return ``accuracy`` on snippets drawn from those that are held out."""
     editor = next(one for one in listed if one.label == arm)
     run = runs_of(editor, seed + 1, folder)[seed]
-    trial = Trial(run=run, env_options={"split": "held out"}, episodes=episodes, seed=17)
-    score = evaluate_run(trial, run.parent / "evaluations" / run.name)
-    return {"accuracy": score.success.value}
+    return {"accuracy": accuracy(run, episodes)}
 
 
 # ---- the study -------------------------------------------------------------------------------------------

@@ -183,15 +183,16 @@ def accuracies(
     listed: Sequence[Arm], seeds: int, folder: Path, episodes: int, **options: Any
 ) -> list[FloatArray]:
     """Return the accuracy on held-out questions of each arm's runs."""
-    found = []
-    for arm in listed:
-        runs = runs_of(arm, seeds, folder)
-        asked = {"split": "held out", **options}
-        trials = [Trial(run=run, env_options=asked, episodes=episodes, seed=17) for run in runs]
-        scores = [evaluate_run(own, own.run.parent / "evaluations" / own.run.name) for own in trials]
-        by = "return" if "measure" in options and options["measure"] == "accuracy" else "success"
-        found.append(np.array([s.episode_return if by == "return" else s.success.value for s in scores]))
-    return found
+    runs = [runs_of(arm, seeds, folder) for arm in listed]
+    return [np.array([accuracy(run, episodes, **options) for run in of_arm]) for of_arm in runs]
+
+
+def accuracy(run: Path, episodes: int, **options: Any) -> float:
+    """Return the accuracy of a run on held-out questions; ``options`` change those of its environment."""
+    trial = Trial(run=run, env_options={"split": "held out", **options}, episodes=episodes, seed=17)
+    score = evaluate_run(trial, run.parent / "evaluations" / run.name)
+    # An episode of a prompt for many questions pays its accuracy; another asks one question.
+    return score.episode_return if options.get("measure") == "accuracy" else score.success.value
 
 
 def written_table(listed: Sequence[Arm], seeds: int, data: Path, folder: Path) -> str:

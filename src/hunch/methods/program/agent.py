@@ -21,7 +21,7 @@ from hunch.core import Explanation, Memoryless, Player, State, Transition, Usage
 from hunch.envs.design.code import flaw, split_future, structure
 from hunch.envs.design.problem import Problem, Trial
 from hunch.methods.program.again import SCORES_ITSELF
-from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
+from hunch.methods.program.coding import SPACING, CodingAgent, CodingConfig
 from hunch.ranges import LATER, NonNegativeInt, PositiveInt, Share
 from hunch.rl.rollout import StoppedError
 from hunch.roles.writer.bandit import Bandit
@@ -51,7 +51,7 @@ REWARD: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramConfig(WritingConfig):
+class ProgramConfig(CodingConfig):
     """Settings of methods that search for programs."""
 
     feedback: Feedback = "own"
@@ -89,10 +89,10 @@ class BanditConfig(ProgramConfig):
             )
 
 
-class ProgramAgent(WritingAgent):
+class ProgramAgent(CodingAgent):
     """An agent whose actions are programs; a subclass defines the choice of parents and the prompts.
 
-    Arguments as for :class:`~hunch.methods.program.writing.WritingAgent`.
+    Arguments as for :class:`~hunch.methods.program.coding.CodingAgent`.
     """
 
     config_class: ClassVar[type[Any]] = ProgramConfig

@@ -33,8 +33,8 @@ from hunch.envs.design.program_model import Patient
 from hunch.envs.design.running import box
 from hunch.envs.design.transitions import refuse_contradictions
 from hunch.methods.method import Method
+from hunch.methods.program.coding import SPACING, CodingAgent, CodingConfig
 from hunch.methods.program.gif_mcts import GIFMCTS
-from hunch.methods.program.writing import SPACING, WritingAgent, WritingConfig
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.small_models import Searched, breadth_first
 from hunch.rl.world_model import Prediction, Step, frozen, right, steps_of
@@ -49,7 +49,7 @@ FEW_STEPS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldCoderConfig(WritingConfig):
+class WorldCoderConfig(CodingConfig):
     """Settings of WorldCoder."""
 
     optimism: bool = True
@@ -67,8 +67,8 @@ class WorldCoderConfig(WritingConfig):
     """Number of visited states after which the planner gives up (our choice)."""
 
 
-class WorldCoder(WritingAgent):
-    """The agent of WorldCoder; arguments as for :class:`~hunch.methods.program.writing.WritingAgent`."""
+class WorldCoder(CodingAgent):
+    """The agent of WorldCoder; arguments as for :class:`~hunch.methods.program.coding.CodingAgent`."""
 
     config_class: ClassVar[type[Any]] = WorldCoderConfig
     prompt = staticmethod(GIFMCTS.prompt)

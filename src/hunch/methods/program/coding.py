@@ -33,7 +33,7 @@ SPACING = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class WritingConfig(AskConfig):
+class CodingConfig(AskConfig):
     """Settings of agents that write programs."""
 
     request: Literal["paper", "plain"] = field(default="paper", metadata=LATER)
@@ -45,7 +45,7 @@ class WritingConfig(AskConfig):
     """Maximum tokens per answer of the model, including thoughts (ours)."""
 
 
-class WritingAgent(Agent):
+class CodingAgent(Agent):
     """An agent that writes programs; a subclass defines the prompts and the use of the programs.
 
     Args:
@@ -57,13 +57,13 @@ class WritingAgent(Agent):
         UsageError: if ``writer`` is neither.
     """
 
-    config_class: ClassVar[type[Any]] = WritingConfig
+    config_class: ClassVar[type[Any]] = CodingConfig
     wording: ClassVar[str] = "4873b7fb"
     """Version of the words of :meth:`prompt`. A subclass with another prompt has a version of its own, which
     changes with the prompt: runs with different words are different runs."""
 
     @classmethod
-    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> WritingAgent:
+    def build(cls, config: Any, models: Mapping[str, LanguageModel]) -> CodingAgent:
         """Make the agent; the model ``lm`` writes the programs."""
         return cls(models["lm"], config)
 
