@@ -44,30 +44,66 @@ def test_an_error_changes_the_recipe_and_its_feedback_names_a_clause_of_it():
     assert str(env.broken) == observation
 
 
-def test_each_control_learns_from_other_prompts():
-    begun = {}
+def test_arms_differ_only_in_what_repair_reads():
+    """All learn the same feedback in the same updates, and the same repairs in the other half."""
+    trained, drawn = {}, {}
     for feedback in ("predicted", "none", "shuffled"):
-        begun[feedback] = made(feedback)
-        begun[feedback].begin(World(steps=10, examples=SHOWN), 0)
-    known = {
-        name: [(own.state.observation, own.text) for own in agent.examples] for name, agent in begun.items()
-    }
-    (request, (note, repair)), *_ = SHOWN
-    assert known["predicted"][0] == (f"{request} feedback :", note)
-    assert known["predicted"][6] == (f"{request} feedback : {note} repair :", repair)
-    assert known["none"][0] == (f"{request} repair :", repair)
-    assert len(known["none"]) == 6
-    assert sorted(text for _, text in known["shuffled"]) == sorted(text for _, text in known["predicted"])
-    assert known["shuffled"] != known["predicted"]
-    assert with_feedback(State("a |"), "").observation == "a | repair :"
+        agent = trained[feedback] = made(feedback)
+        agent.begin(World(steps=6, examples=SHOWN), 0)
+        drawn[feedback] = []
+        for _ in range(6):
+            agent.learn()
+            drawn[feedback].append(agent.draw())
+    assert drawn["predicted"] == drawn["none"] == drawn["shuffled"]
+    n = len(SHOWN)
+    assert all(row < n for rows in drawn["none"][:2] for row in rows), "the first examples are of feedback"
+    for agent in trained.values():
+        feedback = [(own.state.observation, own.text) for own in agent.examples[:n]]
+        assert feedback == [(f"{request} feedback :", note) for request, (note, _) in SHOWN]
+        assert [own.text for own in agent.examples[n:]] == [repair for _, (_, repair) in SHOWN]
+    read = {name: [own.state.observation for own in agent.examples[n:]] for name, agent in trained.items()}
+    assert read["none"] == [f"{request} repair :" for request, _ in SHOWN]
+    # The first halves are the same, so the predictions are.
+    notes = trained["predicted"].predicted
+    assert read["predicted"] == _with(notes)
+    assert sorted(trained["shuffled"].predicted) == sorted(notes)
+    assert read["shuffled"] == _with(trained["shuffled"].predicted)
+
+
+def _with(notes):
+    return [
+        with_feedback(State(request), note).observation
+        for (request, _), note in zip(SHOWN, notes, strict=True)
+    ]
+
+
+def test_shuffled_feedback_is_that_on_another_answer_with_one_environment(monkeypatch):
+    agent = made("shuffled")
+    agent.begin(World(steps=6, examples=SHOWN), 0)
+    agent.predicted = [f"note {i}" for i in range(len(SHOWN))]
+    asked = []
+    write = Trainable.write
+
+    def seen(self, prompts, *rest, **options):
+        asked.extend(prompts)
+        return write(self, prompts, *rest, **options)
+
+    monkeypatch.setattr(Trainable, "write", seen)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        agent.write([State(SHOWN[0][0])], rng)
+    assert len({str(prompt) for prompt in asked}) > 1, "drawn anew for each answer"
+    assert all("note" in str(prompt) for prompt in asked), "no feedback is written on the answer itself"
 
 
 def test_the_upper_bound_reads_the_right_feedback_where_the_method_would_write_it():
     agent = made("none")
-    agent.begin(World(steps=10, examples=Repair(demonstrations=6, told=True).examples), 0)
+    agent.begin(World(steps=2, examples=Repair(demonstrations=6, told=True).examples), 0)
+    for _ in range(2):
+        agent.learn()
     (request, (note, repair)), *_ = SHOWN
     asked = with_feedback(State(request), note)
-    assert (agent.examples[0].state.observation, agent.examples[0].text) == (asked.observation, repair)
+    assert (agent.examples[6].state.observation, agent.examples[6].text) == (asked.observation, repair)
     observation, _ = Repair(told=True).reset(seed=0)
     assert " | feedback : " in observation
 
@@ -118,12 +154,14 @@ def test_feedback_is_predicted_for_a_few_demonstrations_at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("feedback", ["predicted", "none", "shuffled"])
-def test_it_writes_feedback_before_the_repair_unless_there_is_none(feedback):
+def test_it_writes_feedback_before_the_repair_unless_it_is_given(feedback):
     agent = made(feedback)
-    agent.begin(World(steps=10, examples=SHOWN), 0)
+    agent.begin(World(steps=2, examples=SHOWN), 0)
+    for _ in range(2):
+        agent.learn()
     before = agent.lm.usage.calls
     assert len(agent.player(0).act([State(SHOWN[0][0])] * 3)) == 3
-    assert agent.lm.usage.calls - before == (3 if feedback == "none" else 6)
+    assert agent.lm.usage.calls - before == (6 if feedback == "predicted" else 3)
 
 
 def test_the_agent_keeps_its_contract():

@@ -11,9 +11,12 @@ Language Feedback", SIGDIAL 2023)::
 
 An update is that of supervised fine-tuning (:mod:`hunch.methods.tune.sft`). So repair learns with the errors
 that the feedback has when it answers. Feedback and repair are one model with two prompts; in the paper
-they are two. Controls: ``feedback=none`` repairs without feedback, ``feedback=shuffled`` uses the feedback on
-other answers. The upper bound is ``feedback=none`` in an environment that states the right feedback.
-Demonstrations consist of two texts each.
+they are two.
+
+Controls learn the same feedback in the same updates, and repair from as many texts; only what repair reads
+differs: nothing (``feedback=none``), or the feedback predicted for another demonstration
+(``feedback=shuffled``). The upper bound is ``feedback=none`` in an environment that states the right
+feedback. Demonstrations consist of two texts each.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ class SYNDICOMConfig(RecordedConfig):
     """Settings of SYNDICOM."""
 
     feedback: Literal["predicted", "none", "shuffled"] = "predicted"
-    """Feedback that the repair reads: predicted, or a control: none, or that on another answer (shuffled)."""
+    """Feedback that repair reads: predicted, or a control: none, or what was predicted for another
+    demonstration (shuffled)."""
 
 
 class SYNDICOM(SFT):
@@ -66,31 +70,23 @@ class SYNDICOM(SFT):
             )
         self.requests = [State(request, world.task) for request in requests]
         self.repairs = [repair for _, (_, repair) in world.examples]
-        self.right = [feedback for _, (feedback, _) in world.examples]  # of the demonstrations
-        notes = self.right
-        if self.config.feedback == "none":
-            notes = [""] * len(notes)
-        elif self.config.feedback == "shuffled":
-            order = np.random.default_rng([seed, 5]).permutation(len(notes))
-            notes = [notes[i] for i in order]
-        self.both = self.examples_of(notes)
+        self.right = [feedback for _, (feedback, _) in world.examples]
+        self.others = np.random.default_rng([seed, 5]).permutation(len(self.right))  # for shuffled feedback
+        self.both = self.examples_of(self.right)
         super().begin(replace(world, data=(), examples=()), seed)
         self.predicted: list[str] = []  # feedback by which repair learns; none before the second half
-        # 1. Only feedback is learnt until there are predictions; its examples come first.
-        self.alone = len(self.requests) if self.config.feedback == "predicted" else 0
+        # 1. Only feedback is learnt in the first half; its examples come first.
+        self.alone = len(self.requests)
 
     def examples_of(self, notes: Sequence[str]) -> list[Example]:
-        """Return the examples of feedback, if any is written, and then those of repair by the notes."""
+        """Return the examples of feedback, and then those of repair by the notes."""
+        feedback = [
+            Example(with_feedback(state, None), right)
+            for state, right in zip(self.requests, self.right, strict=True)
+        ]
         repair = [
             Example(with_feedback(state, note), text)
             for state, note, text in zip(self.requests, notes, self.repairs, strict=True)
-        ]
-        if self.config.feedback == "none":
-            return repair
-        learnt = notes if self.config.feedback == "shuffled" else self.right
-        feedback = [
-            Example(with_feedback(state, None), note)
-            for state, note in zip(self.requests, learnt, strict=True)
         ]
         return feedback + repair
 
@@ -99,15 +95,22 @@ class SYNDICOM(SFT):
         return self.both
 
     def draw(self) -> list[int]:
-        """Draw the examples of one update: of feedback alone before there are predictions."""
+        """Draw the examples of one update: of feedback alone in the first half."""
         most = self.alone or len(self.examples)
         return [int(i) for i in self.rng.integers(most, size=self.config.batch_size)]
 
     def learn(self) -> dict[str, float]:
         """Make one update; half-way through the run, first predict the feedback by which repair learns."""
         if self.alone and self.updates >= self.all_updates / 2:
-            self.learn_from(self.foretold())
+            self.learn_from(self.read_by_repair())
         return super().learn()
+
+    def read_by_repair(self) -> list[str]:
+        """Return the feedback by which repair learns, for each demonstration."""
+        if self.config.feedback == "none":
+            return [""] * len(self.requests)
+        predicted = self.foretold()
+        return [predicted[i] for i in self.others] if self.config.feedback == "shuffled" else predicted
 
     def foretold(self) -> list[str]:
         """Return the likeliest feedback on each demonstration."""
@@ -117,7 +120,7 @@ class SYNDICOM(SFT):
         return [decision.text.strip() for decision in written]
 
     def learn_from(self, predicted: Sequence[str]) -> None:
-        """Let repair learn by predicted feedback from now on."""
+        """Let repair learn by this feedback from now on."""
         self.predicted = list(predicted)
         self.alone = 0
         self.examples = self.both = self.examples_of(self.predicted)
@@ -134,12 +137,13 @@ class SYNDICOM(SFT):
 
     def write(self, states: Sequence[State], rng: np.random.Generator) -> list[Decision]:
         """Write feedback on each answer, and then the repair."""
-        notes = [""] * len(states)
-        if self.config.feedback != "none":
+        if self.config.feedback == "none":
+            notes = [""] * len(states)
+        elif self.config.feedback == "shuffled" and self.predicted:
+            notes = [self.predicted[i] for i in rng.integers(len(self.predicted), size=len(states))]
+        else:
             asked = [with_feedback(state, None) for state in states]
             notes = [decision.text.strip() for decision in super().write(asked, rng)]
-        if self.config.feedback == "shuffled":
-            notes = [notes[i] for i in rng.permutation(len(notes))]
         repairs = [with_feedback(state, note) for state, note in zip(states, notes, strict=True)]
         return super().write(repairs, rng)
 
@@ -163,5 +167,5 @@ METHOD = replace(
     paper="Richardson et al., SYNDICOM: Improving Conversational Commonsense with Error-Injection and "
     "Natural Language Feedback, SIGDIAL 2023",
     environments="free text that shows an answer to repair, with demonstrations of two texts",
-    control="no feedback, and that of other answers",
+    control="no feedback, and that on other answers",
 )
