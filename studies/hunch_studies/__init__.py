@@ -41,6 +41,7 @@ _MODULES = {
     "funsearch-written": "programs_written",
     "genplan": "programs_genplan",
     "genplan-written": "programs_written",
+    "games-written": "programs_written",
     "game24": "game24",
     "eureka": "programs_eureka",
     "text2reward": "programs_text2reward",

@@ -1,7 +1,8 @@
-"""FunSearch and generalised planning with a small real model as the writer.
+"""FunSearch, generalised planning and games as code with a small real model as the writer.
 
 hunch study funsearch-written --lm qwen-coder-1.5b
 hunch study genplan-written --lm qwen-coder-1.5b
+hunch study games-written --lm qwen-coder-1.5b
 python -m hunch_studies.programs_written docs/assets/studies/funsearch-written.jsonl   # the recorded rows
 """
 
@@ -17,10 +18,12 @@ import numpy as np
 
 from hunch.methods.program.code_policy import CodePolicyConfig
 from hunch.methods.program.funsearch import FunSearchConfig
+from hunch.methods.program.gif_mcts import GIFMCTSConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines, write_atomically
 from hunch.seal import sealed_json
+from hunch_studies.games.tabletop.games import Name as Game
 from hunch_studies.planbench_chance import PLANNERS, walk
 from hunch_studies.planners import table as table_of
 from hunch_studies.programs_funsearch import MUTATED, STREAMS
@@ -177,6 +180,54 @@ def _planning_parts(scale: Scale, data: Path) -> list[Part]:
     return parts
 
 
+# ---- games as code ----------------------------------------------------------------------------------------
+
+GAMES: Final[tuple[Game, ...]] = ("tic-tac-toe", "kuhn")
+"""Games without and with hidden cards."""
+RULES_WRITTEN: Final = 8
+"""Programs of a run, each of about 700 tokens: ten minutes of one core."""
+REFINED: Final = "Thompson sampling over programs, with feedback"
+
+
+def game_arms(game: Game, model: str, programs: int) -> tuple[Arm, ...]:
+    """Return the search of the paper, best of n with the same request, and the blank prompt."""
+
+    def arm(label: str, search: Any, **env_options: Any) -> Arm:
+        options = GIFMCTSConfig(**{**ASKED, "max_tokens": 1_200}, request="plain", search=search)
+        env_options = {"game": game, **env_options}
+        config = RunConfig(
+            method="gif-mcts",
+            env="hunch/GameCode-v0",
+            env_options=env_options,
+            lm=model,
+            steps=programs,
+            options=options,
+        )
+        return Arm(label, config)
+
+    return (
+        arm(REFINED, "thompson"),
+        arm(BEST_OF_N, "single"),
+        arm(f"{BEST_OF_N}, {BLANK}", "single", blank=True),
+    )
+
+
+def _game_rows(game: Game, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    bed = Bed("hunch/GameCode-v0", {"game": game}, component="held_out_exact")
+    return _written(*results(bed, listed, seeds, folder), folder)
+
+
+def _game_parts(scale: Scale, data: Path) -> list[Part]:
+    programs = max(2, round(RULES_WRITTEN * scale.share))
+    parts = []
+    for model in scale.lms or (MODEL,):
+        for game in GAMES:
+            title = game.capitalize() if len(scale.lms) < 2 else f"{game.capitalize()}, {model}"
+            listed = game_arms(game, model, programs)
+            parts.append(Part(title, listed, measure=partial(_game_rows, game), apart=True))
+    return parts
+
+
 # ---- rows -------------------------------------------------------------------------------------------------
 
 OTHERS: Final[Mapping[str, str]] = {
@@ -207,7 +258,8 @@ def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -
 
 def _table(by_arm: ByArm, tokens: Mapping[str, Sequence[int]]) -> str:
     """Return the table of arms, in Markdown."""
-    after = [n for n in AFTER if all(n in row["best"] for rows in by_arm.values() for row in rows)]
+    common = set.intersection(*(set(row["best"]) for rows in by_arm.values() for row in rows))
+    after = [n for n in AFTER if n in common] or sorted(common)[-1:]
     others = {arm: name for arm, name in OTHERS.items() if arm in by_arm}
     text = compared(by_arm, tokens, others, after)
     if RANDOM in by_arm:
@@ -255,7 +307,17 @@ STUDIES = {
         lm_for="code-policy",
         seeds=3,
     ),
+    "games-written": Study(
+        "games-written",
+        "Does a small real model write the rules of a game as code, and does feedback help?",
+        "Play with code that Gemini 2.5 Pro wrote beats or ties with the model as the player in nine of ten "
+        "games (Lehrach et al., 2025).",
+        "A run has eight programs. The request is the plain one: a line for each function, and no program.",
+        _game_parts,
+        lm_for="gif-mcts",
+        seeds=1,
+    ),
 }
 
 if __name__ == "__main__":
-    print_table(recorded, "Tables of FunSearch and of generalised planning, written by a real model.")
+    print_table(recorded, "Tables of FunSearch, generalised planning and games, written by a real model.")

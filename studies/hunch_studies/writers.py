@@ -80,8 +80,8 @@ def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
     unseen = None
     if top is not None and bed.unseen:
         unseen = tried(bed.env, bed.unseen, top.program).fitness
-    elif top is not None:  # a world model: its held-out transitions
-        unseen = top.components.get("held_out")
+    elif top is not None:  # such as a world model, with held-out transitions
+        unseen = top.components.get(bed.component)
     return {
         "best": {n: float(so_far[n - 1]) for n in AFTER if n <= len(attempts)},
         "unseen": bed.floor if unseen is None else unseen,

@@ -31,12 +31,14 @@ class Bed:
         options: Options of the environment.
         unseen: Options of the environment in which the winner of a run is evaluated again.
         floor: Fitness that no program is below, for searches that need numbers from 0.
+        component: What counts of the winner's components, where there is no environment with unseen inputs.
     """
 
     env: str
     options: Mapping[str, Any] = field(default_factory=dict)
     unseen: Mapping[str, Any] = field(default_factory=dict)
     floor: float = 0.0
+    component: str = "held_out"
 
 
 def bed_of(base: str) -> Bed:

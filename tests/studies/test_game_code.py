@@ -9,6 +9,7 @@ import hunch
 from hunch import lm
 from hunch.core import UsageError
 from hunch.methods.program.gif_mcts import GIFMCTS
+from hunch.roles.writer.plain import plain_prompt
 from hunch.roles.writer.programs import best
 from hunch_studies.games import coded_game
 from hunch_studies.games.cfr import exploitability, solve, tree_of
@@ -33,6 +34,23 @@ def made(game="kuhn", **options):
 def tried(env, program):
     env.reset(seed=0)
     return env.step(program)[-1]["raw"]
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_the_plain_request_names_every_function_and_shows_no_program(name):
+    asked, blank = (
+        plain_prompt(made(name, blank=blank).unwrapped.problem, (), "") for blank in (False, True)
+    )
+    for function, parameters in FUNCTIONS.items():
+        form = f"{function}({', '.join(parameters)})"
+        for request in (asked, blank):
+            assert f"- {form}: " in request, "what it is for"
+            assert form in request.split("Write the Python functions ")[1]
+    assert "def " not in asked
+    assert GAMES[name].text in asked
+    assert GAMES[name].text not in blank
+    assert "A recorded match" in asked
+    assert "A recorded match" not in blank
 
 
 @pytest.mark.parametrize("deck", ["open", "closed"])

@@ -9,9 +9,11 @@ from hunch_studies.programs_written import (
     BLANK,
     DOMAINS,
     FUNSEARCH_BEDS,
+    GAMES,
     ISLANDS,
     by_chance,
     funsearch_arms,
+    game_arms,
     planning_arms,
     random_priorities,
     recorded,
@@ -30,6 +32,12 @@ def test_arms_differ_in_what_is_compared_alone():
         by_label = {arm.label: arm.config for arm in planning_arms(domain, "model")}
         assert {config.steps for config in by_label.values()} == {5}
         assert by_label[f"{BEST_OF_N}, {BLANK}"].options == by_label[BEST_OF_N].options
+    for game in GAMES:
+        by_label = {arm.label: arm.config for arm in game_arms(game, "model", 8)}
+        assert {config.steps for config in by_label.values()} == {8}
+        blank = by_label[f"{BEST_OF_N}, {BLANK}"]
+        assert blank.options == by_label[BEST_OF_N].options
+        assert blank.env_options == {"game": game, "blank": True}
 
 
 def test_random_priorities_are_those_of_a_seed():

@@ -7,12 +7,14 @@ Models for General Game Playing", 2025.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.envs.design.plain import Plain
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import box
 from hunch.ranges import PositiveInt
@@ -90,6 +92,8 @@ class GameCode(DesignProblem):
         deck: What is recorded of a match: ``open``: all moves and what both players saw; ``closed``: what one
             of the players saw and did, in turn. With ``closed`` a test asks whether the program allows moves
             that explain this.
+        blank: Leave the rules and the match out of the plain request: the control that shows whether a writer
+            reads them. The names and the forms of the functions stay.
         rules: In Python: the true rules of a game of your own, used instead, with a ``title`` and a ``text``.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
@@ -107,6 +111,7 @@ class GameCode(DesignProblem):
         game: Name = "kuhn",
         episodes: PositiveInt = 10,
         deck: Literal["open", "closed"] = "open",
+        blank: bool = False,
         rules: Any = None,
         trials: str = "",
         render_mode: str | None = None,
@@ -131,6 +136,7 @@ class GameCode(DesignProblem):
             parameters=FUNCTIONS["apply_action"],
             also={name: own for name, own in FUNCTIONS.items() if name != "apply_action"},
             start=START,
+            plain=self._plain(blank),
             target=1.0,
             trials=trials,
             render_mode=render_mode,
@@ -215,16 +221,42 @@ class GameCode(DesignProblem):
         }
 
     def _interface(self) -> str:
-        shown, (teller, *others) = self.recorded[0], self.tellers[0]
-        lines = [_line(position, shown[-1].history, teller if not others else None) for position in shown]
         return "\n\n".join(
             [
                 "Interface: the functions below, which depend on their arguments alone. A state is plain "
                 "values (numbers, texts, lists, tuples, dicts).",
                 f"```python\n{START}```",
-                "A recorded match, a line a position:\n" + "\n".join(lines),
+                self._shown(),
             ]
         )
+
+    def _plain(self, blank: bool) -> Plain:
+        """Return the plain request: the rules, each function in a line, and the match; no program to copy."""
+        parts = [
+            "The rules of a game for two players are to be written as functions, which depend on their "
+            "arguments alone. A state is plain values (numbers, texts, lists, tuples, dicts):",
+            "\n".join(f"- {form}: {meaning}" for form, meaning in documented(START).items()),
+        ]
+        if not blank:
+            parts = [f"The game: {self.rules.text}", *parts, self._shown()]
+        return Plain("\n\n".join(parts), FUNCTIONS["apply_action"], "All of them are needed.")
+
+    def _shown(self) -> str:
+        """Return the first recorded match in words."""
+        match, (teller, *others) = self.recorded[0], self.tellers[0]
+        lines = [_line(position, match[-1].history, teller if not others else None) for position in match]
+        return "A recorded match, a line a position:\n" + "\n".join(lines)
+
+
+def documented(program: str) -> dict[str, str]:
+    """Return the docstring of each function of a program, on one line, by the function's form."""
+    functions = [node for node in ast.parse(program).body if isinstance(node, ast.FunctionDef)]
+    return {
+        f"{node.name}({', '.join(argument.arg for argument in node.args.args)})": " ".join(
+            (ast.get_docstring(node) or "").split()
+        )
+        for node in functions
+    }
 
 
 # ---- matches ----------------------------------------------------------------------------------------------

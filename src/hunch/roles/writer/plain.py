@@ -81,7 +81,9 @@ def _wanted(problem: Problem) -> str:
     if problem.plain is None and not problem.function:
         return "the Python program"
     parameters = problem.parameters if problem.plain is None else problem.plain.parameters
-    return f"the Python function {problem.function}({', '.join(parameters)})"
+    wanted = {problem.function: parameters, **problem.also}
+    *forms, last = [f"{name}({', '.join(own)})" for name, own in wanted.items()]
+    return f"the Python functions {', '.join(forms)} and {last}" if forms else f"the Python function {last}"
 
 
 def _code(attempt: Attempt) -> str:
