@@ -11,6 +11,7 @@ import hunch
 from hunch import lm
 from hunch.core import State, Transition, UsageError, World
 from hunch.methods.prior import dqn_prior
+from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
 from hunch.rl.comparison import difference
 from hunch.rl.q_learning import forward
@@ -150,6 +151,24 @@ def test_truncation_still_bootstraps(table):
     s = State("here", "go", ("left",))
     agent.observe([Transition(s, "left", 0.0, s, False, True)])
     assert agent.learner.replay.sample(1, np.random.default_rng(0)).terminated[0] == 0
+
+
+def test_relearning_from_earlier_steps_leaves_the_state_that_awaits_an_action(table):
+    """Steps whose rewards have changed are stored as they were, and the next action is chosen where it is."""
+    agent = begun(DQN(table, **SMALL))
+    a, b, c = (State(place, "go", ("left", "right")) for place in ("here", "there", "yonder"))
+    past = [Transition(a, "left", 0.0, b, False, False), Transition(b, "right", 0.0, c, True, False)]
+    other = State("elsewhere", "go", ("stay",))
+    for t in (*past, Transition(a, "left", 0.0, other, False, False)):
+        agent.act([t.state])
+        agent.observe([t])
+    agent.relearn([replace(t, reward=1.0) for t in past])  # the last one ends an episode
+    rows = agent.learner.replay.rows[:2]
+    numbers = agent.features.number([a, b])
+    assert rows[:, 0].tolist() == numbers
+    assert rows[0, 2] == numbers[1]
+    assert agent.act([other]) == ["stay"]
+    assert agent.proposals.pending[0].state == agent.features.find(other)
 
 
 @pytest.mark.parametrize(("explore", "hard"), [("posterior", False), ("epsilon", True)])

@@ -56,9 +56,12 @@ class DQN(DQNPrior):
 
     def relearn(self, transitions: Sequence[Transition]) -> None:
         """Replace the replay buffer by these steps, whose rewards have changed; Q keeps its weights."""
+        # These steps have been taken: none of them arrives in a state that awaits an action now.
+        self.proposals.pending.clear()
         self.learner.replay.added = 0
         for row in self.rows(transitions):
             self.learner.replay.add(row)
+        self.proposals.pending.clear()
 
 
 METHOD = Method(
