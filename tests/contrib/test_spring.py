@@ -91,7 +91,7 @@ def test_a_prompt_holds_the_answers_of_its_parents_and_no_others():
 
 def test_the_window_holds_the_last_observations_of_an_episode():
     env = craft("make table")
-    for window in (1, 3):
+    for window in (1, 3, 4):
         model = Echo()
         agent = begun(SPRING(model, questions={"choice": DIRECT["choice"]}, window=window))
         agent.begin(World(), 0)

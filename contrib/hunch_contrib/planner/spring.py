@@ -226,7 +226,8 @@ class SPRING(Agent):
         """Keep the last observations of each episode for the next prompt."""
         for t in transitions:
             past = [*self.seen.get(t.stream, ()), (t.state.observation, t.action)]
-            self.seen[t.stream] = [] if t.done else past[len(past) - self.config.window + 1 :]
+            surplus = max(0, len(past) - (self.config.window - 1))  # the next observation is in the window
+            self.seen[t.stream] = [] if t.done else past[surplus:]
 
     def learn(self) -> dict[str, float]:
         """Return the share of answers since the last call that named no action; nothing is learnt."""
