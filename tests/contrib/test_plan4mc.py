@@ -185,6 +185,17 @@ def test_what_cannot_be_planned_is_said(graph, problem):
         plan(graph, "bake", {}, ())
 
 
+def test_what_a_thing_nearby_uses_up_is_obtained_again():
+    graph = small(
+        chop=Entry(obtains=(("wood", 1),)),
+        build=Entry(consumes=(("wood", 2),), brings=("a table",)),
+        carve=Entry(requires=(("wood", 1),), nearby=("a table",), obtains=(("toy", 1),)),
+    )
+    steps = plan(graph, "carve", {}, ())
+    assert steps == ["chop", "chop", "build", "chop", "carve"]
+    run_evaluations(graph, steps, {}, ())
+
+
 def test_what_takes_another_thing_nearby_comes_first(graph):
     steps = plan(graph, "make iron pickaxe", {"wood": 9, "coal": 1, "iron": 1}, ())
     assert steps.index("make furnace") > steps.index("find rocks")

@@ -78,10 +78,16 @@ class Search:
         for thing, n in entry.consumes:
             self._get(thing, n)
             self.held[thing] -= n
-        while short := self._short(entry):
-            self._get(*short)
-        while away := [thing for thing in entry.nearby if thing not in self.near]:
-            self._come(self._first(away))
+        while True:
+            short = self._short(entry)
+            away = [thing for thing in entry.nearby if thing not in self.near]
+            # Each of these may use up, or leave behind, what was there before, so all is checked again.
+            if short is not None:
+                self._get(*short)
+            elif away:
+                self._come(self._first(away))
+            else:
+                break
         self.open.pop()
         self.steps.append(skill)
         self._take(entry)
