@@ -286,4 +286,15 @@ def test_a_run_that_is_killed_in_the_middle_of_a_plan_goes_on(tmp_path):
     assert "find trees: Entry(" in (tmp_path / "whole" / "skill_graph.txt").read_text()
 
 
+def test_a_run_that_goes_on_does_not_ask_for_its_graph_again(tmp_path):
+    place = {"streams": hunch.Streams(options={**WORLD, "target": "any"}), "out": tmp_path / "run"}
+    asked = []
+    for steps in (20, 40):
+        result = hunch.train("plan4mc", CRAFT, steps, lm=RULE, **place)
+        asked.append(result.usage["calls"])
+    assert asked[0] > 0
+    assert asked[1] == asked[0]
+    assert hunch.load(tmp_path / "run").agent.graph == result.agent.graph
+
+
 # ---- wrong graphs -----------------------------------------------------------------------------------------

@@ -278,6 +278,17 @@ class Plan4MC(Planner):
         """The settings of every planner, and the skill graph if it was given."""
         return {**super().settings, **({"graph": repr(self.known)} if self.known else {})}
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of every planner, and the skill graph as far as it is known."""
+        return {**super().state_dict(), "graph": None if self.graph is None else self.graph.plain()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`; the model is not asked for the graph again."""
+        graph = state.get("graph")  # checkpoints of earlier versions have none
+        if graph is not None:
+            self.graph = SkillGraph.of(graph)
+        super().load_state_dict(state)
+
     def files(self) -> dict[str, str]:
         """Return the skill graph as the text of the file ``skill_graph.txt``."""
         if self.graph is None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hunch.lm import require
 from hunch.lm.answers.lines import spoken
@@ -100,6 +100,15 @@ class SkillGraph:
         """Return the skill whose name occurs in a task (the longest if several do), or None."""
         named = [name for name in self.entries if name in task]
         return max(named, key=len, default=None)
+
+    def plain(self) -> dict[str, dict[str, Any]]:
+        """Return the graph as plain values, for a checkpoint."""
+        return {name: asdict(entry) for name, entry in self.entries.items()}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Mapping[str, Any]]) -> SkillGraph:
+        """Return the graph from the result of :meth:`plain`."""
+        return cls({name: Entry(**values) for name, values in plain.items()})
 
 
 WORDING: Final = "6c8bfb4c"
