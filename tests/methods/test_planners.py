@@ -239,6 +239,23 @@ def test_each_score_takes_its_own_best():
     }
 
 
+def test_a_skill_that_cannot_work_is_no_tie_where_all_scores_are_tiny():
+    skills = [fixed("a", 0.0), fixed("b", 0.9), fixed("c", 0.9)]
+    state = State("here", "go", ("wait",))
+    for seed in range(10):
+        agent = SayCan(Told(a=1 - 1.1e-13, b=1e-13, c=1e-14), skills)
+        agent.begin(World(), seed)
+        (choice,) = agent.choose([state], np.random.default_rng(0))
+        assert choice.skill.name == "b"
+
+
+@pytest.mark.parametrize("can", [float("nan"), -0.5, 3.0])
+def test_a_skill_whose_value_is_no_probability_is_named(can):
+    agent = begun(SayCan(UniformPrior("L0"), [fixed("a", 0.5), fixed("b", can)]))
+    with pytest.raises(HunchError, match="The skill 'b' works with a probability from 0 to 1, not"):
+        agent.choose([State("here", "go", ("wait",))], np.random.default_rng(0))
+
+
 def test_affordances_asked_once_stay():
     calls = []
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, FloatArray, State, UsageError, weakest
+from hunch.core import EvidenceLevel, FloatArray, HunchError, State, UsageError, weakest
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
 from hunch.lm.decision import DecisionQuestion
@@ -58,6 +58,8 @@ Explanation:"""
 """The request for an explanation; the skills are one per line."""
 THOUGHT: Final = 48
 """Maximum tokens of an explanation (ours)."""
+ROUNDING: Final = 1e-12
+"""Share by which scores may differ that count as equal."""
 DONE: Final = DecisionQuestion("yes_no", "Is the task done?")
 """The question to a decision model beside the choice of a skill, with ``done_at``."""
 
@@ -244,14 +246,22 @@ class SayCan(Planner):
         return np.array([self._works(skill, state) for skill in menu.values()])
 
     def _works(self, skill: Skill, state: State) -> float:
-        """Return the probability that a skill works in a state."""
-        return float(call_skill(skill, skill.can, [state])[0])
+        """Return the probability that a skill works in a state.
+
+        Raises:
+            HunchError: if the skill gives no probability, as a raw value of a state may be none.
+        """
+        can = float(call_skill(skill, skill.can, [state])[0])
+        if not 0 <= can <= 1 + ROUNDING:  # nan is refused, too
+            raise HunchError(f"The skill {skill.name!r} works with a probability from 0 to 1, not {can}.")
+        return can
 
     def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
         """Return the best option with ties at random, or one drawn in proportion."""
         if self.config.pick == "draw":
             return int(rng.choice(len(score), p=score / score.sum()))
-        return int(rng.choice(np.flatnonzero(score >= score.max() - 1e-12)))
+        # Equal up to rounding. The scores may all be tiny, so the tolerance is a share of the largest.
+        return int(rng.choice(np.flatnonzero(score >= score.max() * (1 - ROUNDING))))
 
     def start(self, state: State, skill: Skill) -> None:
         """Begin a skill; the values of all are kept if they are computed once per episode."""
