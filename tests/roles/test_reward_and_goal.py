@@ -295,6 +295,16 @@ def test_similarity_rewards_and_reaches_the_same_goals(threshold):
     assert [bool(r) for r in rewards] == [bool(goals) for goals in reached] == [True, threshold == 0.5, False]
 
 
+def test_the_threshold_of_one_is_reached_by_the_same_text():
+    texts = ("collect wood", "make wood pickaxe", "place table near tree", "eat the red cow now")
+    source = Similarity(lm.load("bag-of-words"), 1.0, of_task=False)
+    for text in texts:
+        s = State("here", "", ("a",), goals=(*texts, "collect stone"))
+        t = Transition(s, "a", 0.0, s, False, False, event=text)
+        assert source.reached([t]) == [[text]]
+        assert source.rewards([t]) == [pytest.approx(1.0)]
+
+
 def test_a_source_may_set_its_evidence():
     class Judge(hunch.roles.RewardSource):
         def __init__(self):

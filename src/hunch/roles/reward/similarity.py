@@ -6,7 +6,7 @@ Source: Du et al., "Guiding Pretraining in Reinforcement Learning with Large Lan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from hunch.core import EvidenceLevel, FloatArray, Transition
 from hunch.lm.base import LanguageModel
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.reward.rewarded import RewardSource
+
+ROUNDING: Final = 1e-9
+"""How far below the threshold a cosine may be: that of a text with itself may be 0.9999999999999998."""
 
 
 class Similarity(RewardSource):
@@ -49,14 +52,18 @@ class Similarity(RewardSource):
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the largest cosine of each step, or 0 below the threshold."""
         best = [max(cosines, default=0.0) for cosines in self._cosines(transitions)]
-        return [float(cosine) if cosine >= self.threshold else 0.0 for cosine in best]
+        return [float(cosine) if self._reaches(cosine) else 0.0 for cosine in best]
 
     def reached(self, transitions: Sequence[Transition]) -> list[list[str]]:
         """Return the goals of each state that the step reached."""
         return [
-            [goal for goal, cosine in zip(self._goals(t), cosines, strict=False) if cosine >= self.threshold]
+            [goal for goal, cosine in zip(self._goals(t), cosines, strict=False) if self._reaches(cosine)]
             for t, cosines in zip(transitions, self._cosines(transitions), strict=True)
         ]
+
+    def _reaches(self, cosine: float) -> bool:
+        """Return whether a cosine reaches the threshold, up to rounding."""
+        return cosine >= self.threshold - ROUNDING
 
     def _cosines(self, transitions: Sequence[Transition]) -> list[FloatArray]:
         """Return the cosine of each step's event with every goal; empty without an event."""
