@@ -144,6 +144,7 @@ def shaped(events, source=Named, **shaping):
 
 def test_a_reward_fades_with_the_times_its_event_came_in_the_episode():
     assert shaped(["2", "2", ("2", "end"), "2"], beta=3) == [2.0, 2 / 8, 2 / 27, 2.0]
+    assert shaped(["2", "2", ("2", "end"), "2"], beta=5_000) == [2.0, 0.0, 0.0, 2.0]  # 2^5000 is no float
     assert shaped(["2", "2", ("3", "end"), "2"], once=True) == [2.0, 0.0, 3.0, 2.0]
 
 

@@ -215,8 +215,12 @@ class Rewarded(Wrapper):
                 n = counts[t.event] = counts.get(t.event, 0) + 1
             if t.done:
                 self.counts.pop(t.stream)
+            try:
+                divisor = float(n) ** self.shaping.beta
+            except OverflowError:  # beyond 1e308
+                divisor = np.inf
             repeated = self.shaping.once and n > 1
-            shaped.append(0.0 if repeated else float(reward / n**self.shaping.beta))
+            shaped.append(0.0 if repeated else float(reward / divisor))
         return shaped
 
     def _current_threshold(self) -> float:
