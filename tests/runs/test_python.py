@@ -437,6 +437,7 @@ def lake_in_words(env=None, **options):
         ),
         (lambda: hunch.train("dqn", LAKE, streams=4), "streams is a hunch.Streams, not 4"),
         (lambda: hunch.train("dqn", LAKE, watch=print), "watch is a hunch.Watch"),
+        (lambda: hunch.train("dqn", LAKE, stop=print), "no argument stop any more: use watch=hunch.Watch("),
         (lambda: hunch.train("zero-shot", LAKE, lm=["uniform"]), "a language model or its spec"),
         (
             lambda: hunch.train("dqn-prior", LAKE, lm="uniform", prior="text"),
@@ -470,6 +471,12 @@ def test_misuse_is_one_clear_sentence(call, sentence):
         call()
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_option_of_a_method_may_have_the_name_of_a_former_argument():
+    """The stop of a planner is the action that ends its plan."""
+    result = hunch.train("saycan", LAKE, 20, lm="uniform", stop="Go Up")
+    assert result.agent.config.stop == "Go Up"
 
 
 def test_a_refused_run_leaves_nothing_behind(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -88,7 +88,7 @@ def train(
             environment breaks its contract.
         HunchError: if the agent fails, the folder cannot be written, or its checkpoint is damaged.
     """
-    _refuse_former(options)
+    _refuse_former(agent, options)
     _require_group("streams", streams, Streams)
     _require_group("evaluation", evaluation, Evaluation)
     _require_group("saving", saving, Saving)
@@ -203,10 +203,13 @@ FORMER = {
 """Former arguments of :func:`train`, with what replaces each."""
 
 
-def _refuse_former(options: Mapping[str, Any]) -> None:
-    """Refuse the former name of an argument, and say the new one."""
+def _refuse_former(agent: str | Agent | Trained, options: Mapping[str, Any]) -> None:
+    """Refuse the former name of an argument, and say the new one; a method's option may have that name."""
     for name in options:
-        if name in FORMER:
+        if name not in FORMER:
+            continue
+        entries = fields(methods.find(agent).config_class) if isinstance(agent, str) else ()
+        if name not in {entry.name for entry in entries}:
             raise UsageError(f"hunch.train has no argument {name} any more: use {FORMER[name]}.")
 
 
