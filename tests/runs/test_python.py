@@ -436,6 +436,11 @@ def lake_in_words(env=None, **options):
             "write hunch.Evaluation([hunch.make(ID)], every=...)",
         ),
         (lambda: hunch.train("dqn", LAKE, streams=4), "streams is a hunch.Streams, not 4"),
+        (
+            lambda: hunch.train("q-learning", LAKE, learning_rate=3.0),
+            "learning_rate must be at most 1, not 3.0",
+        ),
+        (lambda: hunch.train("tabular-q", LAKE, learning_rate=3.0), "learning_rate must be at most 1"),
         (lambda: hunch.train("dqn", LAKE, watch=print), "watch is a hunch.Watch"),
         (lambda: hunch.train("dqn", LAKE, stop=print), "no argument stop any more: use watch=hunch.Watch("),
         (lambda: hunch.train("zero-shot", LAKE, lm=["uniform"]), "a language model or its spec"),

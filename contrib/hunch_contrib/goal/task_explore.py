@@ -33,7 +33,7 @@ from hunch.lm import load
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import ENCODER, Method
 from hunch.methods.settings import configure
-from hunch.ranges import LATER, NonNegativeInt, PositiveFloat, PositiveInt, Share, stated
+from hunch.ranges import LATER, NonNegativeInt, PositiveInt, PositiveShare, Share, stated
 from hunch.rl.tabular import QTable
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.similarity import cosines
@@ -64,7 +64,7 @@ class TaskExploreConfig:
     """Encoder of the names of objects, given by its spec."""
     gamma: Share = 0.97
     """Discount per step (our choice)."""
-    learning_rate: PositiveFloat = 0.2
+    learning_rate: PositiveShare = 0.2
     """Learning rate of Q (our choice)."""
     epsilon: Share = 0.2
     """Share of random actions in training (our choice)."""

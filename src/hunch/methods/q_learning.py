@@ -27,7 +27,7 @@ import numpy as np
 from hunch.core import Agent, Explanation, FloatArray, Memoryless, State, Transition, World
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
-from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveFloat, Share
+from hunch.ranges import Decay, NonNegativeFloat, NonNegativeInt, PositiveShare, Share
 from hunch.rl.tabular import QTable
 
 Step: TypeAlias = tuple[tuple[Any, ...], str, float, tuple[Any, ...], tuple[str, ...], tuple[float, ...]]
@@ -40,8 +40,8 @@ class QLearningConfig:
 
     gamma: Share = 0.97
     """Discount per step (our choice)."""
-    learning_rate: PositiveFloat = 0.2
-    """Learning rate of Q (our choice)."""
+    learning_rate: PositiveShare = 0.2
+    """Learning rate of Q, at most 1: the share by which Q moves towards its target (our choice)."""
     initial: float = 0.0
     """Initial value of Q (our choice)."""
     epsilon: Decay = (1.0, 0.05, 5_000)

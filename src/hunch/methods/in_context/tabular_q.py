@@ -16,7 +16,7 @@ from hunch.core import FloatArray, State, Transition, World
 from hunch.envs.icpi.texts import Texts
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
-from hunch.ranges import PositiveFloat
+from hunch.ranges import PositiveShare
 from hunch.rl.tabular import QTable
 from hunch.roles.world_model.experience import Episode, return_of
 
@@ -25,7 +25,7 @@ from hunch.roles.world_model.experience import Episode, return_of
 class TabularQConfig(ScheduleConfig):
     """Settings of tabular Q-learning."""
 
-    learning_rate: PositiveFloat = 1.0
+    learning_rate: PositiveShare = 1.0
     """Learning rate of Q (released code). With 1, each update replaces the old value."""
     initial: float = 1.0
     """Initial value of Q (released code)."""
