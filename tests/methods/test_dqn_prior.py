@@ -9,7 +9,7 @@ from tests.begun import begun
 
 import hunch
 from hunch import lm
-from hunch.core import State, Transition, UsageError, World
+from hunch.core import HunchError, State, Transition, UsageError, World
 from hunch.methods.prior import dqn_prior
 from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import DQNPrior, DQNPriorConfig, posterior
@@ -169,6 +169,11 @@ def test_relearning_from_earlier_steps_leaves_the_state_that_awaits_an_action(ta
     assert rows[0, 2] == numbers[1]
     assert agent.act([other]) == ["stay"]
     assert agent.proposals.pending[0].state == agent.features.find(other)
+
+
+def test_a_q_that_is_not_finite_any_more_is_said(table, lake):
+    with pytest.raises(HunchError, match="Lower learning_rate"):
+        hunch.train(DQNPrior(UniformPrior(), table, learning_rate=1e6, **SMALL), lake, 200)
 
 
 @pytest.mark.parametrize(("explore", "hard"), [("posterior", False), ("epsilon", True)])

@@ -16,14 +16,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hunch.core import FloatArray, IntArray, Saved
+from hunch.core import FloatArray, HunchError, IntArray, Saved
+
+_INFINITE: Final = (
+    "Q is not finite any more: the learning rate is too high for rewards of this size. Lower learning_rate, "
+    "set max_norm, or scale the rewards."
+)
 
 
 class Features(Protocol):
@@ -212,10 +217,15 @@ class QLearner(Saved):
         Args:
             batch: n transitions.
             candidates: Returns the sets C(s) and C(s') of the batch.
+
+        Raises:
+            HunchError: if the loss is not finite; Q is then left unchanged.
         """
         # 1. The loss of Q(s, a).
         q = forward(self.network, self.features, batch.state, batch.action[:, None])  # (n,)
         loss = self.loss(q, batch, candidates)
+        if not torch.isfinite(loss):
+            raise HunchError(_INFINITE)
 
         # 2. Q <- Q - Adam(gradient of the loss).
         self.optimiser.zero_grad()
@@ -263,10 +273,16 @@ class QLearner(Saved):
     def values(
         self, features: Features, states: Sequence[int], candidates: Sequence[IntArray]
     ) -> list[FloatArray]:
-        """Return Q(s, a) of each state's candidates, in order; the states are numbered by ``features``."""
+        """Return Q(s, a) of each state's candidates, in order; the states are numbered by ``features``.
+
+        Raises:
+            HunchError: if one is not finite.
+        """
         if not states:
             return []
         q = forward(self.network, features, np.array(states), candidates).numpy().astype(np.float64)
+        if not np.isfinite(q).all():
+            raise HunchError(_INFINITE)
         ends = np.cumsum([len(indices) for indices in candidates])
         return np.split(q, ends[:-1])
 
