@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from hunch_contrib.planner.planner_actor_reporter import Scripted, WordReporter
+from hunch.core import UsageError
+from hunch.roles.prior.base import UniformPrior
+from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter, Scripted, WordReporter
 
 GOOD, BAD = "The vase is red, plain, warm.", "The vase is blue, plain, cold."
 
@@ -13,6 +15,13 @@ def test_a_scripted_reporter_lies_as_often_as_asked():
     assert Scripted("warm").probability(BAD) == 0
     assert Scripted("warm", lies=0.25).probability(GOOD) == 0.75
     assert Scripted("warm").probability("It is warmer.") == 0  # a word, and no part of one
+
+
+def test_a_truth_that_no_event_can_hold_is_refused():
+    assert Scripted("Warm").probability(GOOD) == 1
+    for truth in ("", "is warm"):
+        with pytest.raises(UsageError, match="truth has to be one word"):
+            PlannerActorReporter(UniformPrior("L0"), reporter="scripted", truth=truth)
 
 
 def test_before_it_learns_it_tosses_a_coin():

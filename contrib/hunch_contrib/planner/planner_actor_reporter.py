@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from hunch.core import Saved, State, Transition, World
+from hunch.core import Saved, State, Transition, UsageError, World
 from hunch.lm.backends.bag_of_words import words
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
@@ -47,10 +47,16 @@ class Scripted:
     Args:
         word: Word that makes the first message true, if it occurs in the event.
         lies: Share of wrong reports, from 0 to 1.
+
+    Raises:
+        UsageError: if the word is none, or several: it would occur in no event.
     """
 
     def __init__(self, word: str, lies: float = 0.0) -> None:
-        self.word = word
+        read = words(word)
+        if len(read) != 1:
+            raise UsageError(f"The setting truth has to be one word, not {word!r}.")
+        self.word = read[0]
         self.lies = lies
 
     def probability(self, event: str) -> float:
@@ -154,6 +160,8 @@ class PlannerActorReporter(InnerMonologue):
     ) -> None:
         self.learns = True
         super().__init__(prior, skills, config, explainer, **options)
+        if self.config.reporter == "scripted":
+            Scripted(self.config.truth)  # refuses a truth that could never be one
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all plans, and what the reporter has learnt."""
