@@ -6,8 +6,9 @@ from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
-from hunch.core import State, UsageError, World
+from hunch.core import State, Transition, UsageError, World
 from hunch.envs.craft_mentor import MentorModel, suited
+from hunch.lm.base import Model
 from hunch_contrib.goal.rl_adapter import (
     SUMMARIES,
     Mentor,
@@ -53,6 +54,28 @@ def test_the_learner_sees_the_sub_goals_and_is_rewarded_for_them_only_by_a_setti
     assert len({t.state.goals for t in kept[::100]}) == 4, "new ones in every episode"
     extra = sum(t.reward for t in kept) - sum(e.episode_return for e in result.episodes)
     assert (extra > 0) == (weight > 0), "words such as 'collect' are shared"
+
+
+class Wood(Model):
+    """Always suggests wood."""
+
+    verbs = frozenset({"generate"})
+    name, revision = "wood", "1"
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        return [["collect wood"]] * len(prompts)
+
+
+def test_the_task_is_no_sub_goal_where_all_sub_goals_are_reached():
+    config = RLAdapterConfig(mentor=MentorConfig(adapter="none"), learner="table", weight=1.0, extrinsic=0.0)
+    agent = begun(RLAdapter(Wood(), config, WORDS))
+    state = State("here", "collect iron", ("collect wood", "collect iron"))
+    for action in ("collect wood", "collect iron"):
+        agent.act([state])
+        agent.observe([Transition(state, action, 0.0, state, False, False, event=action)])
+    metrics = agent.learn()
+    assert metrics["reached"] == 1
+    assert metrics["intrinsic"] == pytest.approx(0.5)  # the mean of both steps
 
 
 def test_comprehension_is_the_published_formula():

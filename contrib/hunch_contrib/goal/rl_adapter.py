@@ -127,7 +127,8 @@ class Mentor(GoalSource):
     ) -> None:
         self.lm, self.config = lm, config
         self._asking = Asking(lm, config, tokens=64, stop=(), role="goal")
-        self.table, self.achievement = TextTable(encoder), Similarity(encoder, threshold)
+        self.table = TextTable(encoder)
+        self.achievement = Similarity(encoder, threshold, of_task=False)  # the task is no sub-goal
         self.models: dict[str, Any] = {"lm": lm, "encoder": encoder}
         self.adapter = self._adapter(0)
 
