@@ -264,6 +264,36 @@ def test_a_linear_policy_acts_in_either_kind_of_actions(base):
     assert len(scored[0]["action"]) == 40  # eight candidates of five steps, priced in one call
 
 
+class Sled(gym.Env):
+    """A sled that moves on by one at each step, and is observed in one array that changes."""
+
+    observation_space = gym.spaces.Box(0.0, 99.0, (1,))
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = np.zeros(1)
+        return self.position, {}
+
+    def step(self, action):
+        self.position += 1.0
+        return self.position, 0.0, self.position[0] == 4, False, {}
+
+
+def test_a_reward_sees_the_steps_of_an_environment_that_returns_the_same_array_each_time():
+    steps, _, _ = inner.play(Sled(), lambda observation: np.zeros(1), 0)
+    assert steps["observation"].tolist() == [[0.0], [1.0], [2.0], [3.0]]
+    assert steps["next_observation"].tolist() == [[1.0], [2.0], [3.0], [4.0]]
+
+    priced = []
+    price = lambda steps: priced.append(steps) or np.zeros(1)  # noqa: E731
+    env = inner._Priced(Sled(), price)
+    env.reset(seed=0)
+    env.step(np.zeros(1))
+    env.step(np.zeros(1))
+    assert [steps["observation"].tolist() for steps in priced] == [[[0.0]], [[1.0]]]
+
+
 @pytest.mark.parametrize("steps", [10, 49])
 def test_q_learning_takes_few_steps_as_well(steps):
     env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base="FrozenLake-v1", steps=steps, trials="")

@@ -42,8 +42,8 @@ KNOWN = {
     ),
     "policy": ("defaults-1", [(20.0, [20.0, 20.0], {"steps": 20.0}, False), (None, [], {}, True)]),
     "world model": ("imports-1", [(0.5741, [], {"held_out": 0.3544, "held_out_exact": 0.0}, False)]),
-    "reward, in a table": ("one-step-1", [(0.1, [], {"final": 0.1, "max": 0.2}, False)]),
-    "reward, by cross-entropy": ("one-step-1", [(9.5, [], {"final": 9.5, "max": 9.6}, False)]),
+    "reward, in a table": ("copies-1", [(0.1, [], {"final": 0.1, "max": 0.2}, False)]),
+    "reward, by cross-entropy": ("copies-1", [(9.5, [], {"final": 9.5, "max": 9.6}, False)]),
 }
 
 

@@ -363,6 +363,32 @@ def test_the_reward_of_a_program_of_one_step(parameters):
     assert info["components"] == {"reward": reward}
 
 
+class Sled(gymnasium.Env):
+    """A sled that moves on by one at each step, and is observed in one array that changes."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 99.0, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = np.zeros(1)
+        return self.position, {}
+
+    def step(self, action):
+        self.position += 1.0
+        return self.position, 0.0, False, False, {}
+
+
+def test_a_program_sees_the_observation_before_a_step_where_the_array_is_the_same():
+    moved = "next_observation[:, 0] - observation[:, 0]"
+    env = ProgramReward(
+        Sled(), f"def reward(observation, action, next_observation):\n    return {moved}, {{}}"
+    )
+    env.reset(seed=0)
+    assert [env.step(0)[1] for _ in range(3)] == [1.0, 1.0, 1.0]
+    env.close()
+
+
 class Corners(GoalSource):
     """Suggests the cell below and that to the right, and knows when they are reached."""
 

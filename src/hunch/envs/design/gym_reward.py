@@ -53,7 +53,7 @@ class GymRewardDesign(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "one-step-1"
+    version = "copies-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
     seeded = True
 

@@ -62,9 +62,10 @@ def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, floa
         raise OutsideError(f"the environment raised {type(error).__name__} in reset(): {error}") from error
     rows: list[tuple[Any, Any, Any]] = []
     total, over = 0.0, False
+    here = np.array(observation)  # a copy: an environment may return the same array at every step
     while not over:
         action = policy(observation)
-        before = observation
+        before = here
         try:
             observation, reward, terminated, truncated, info = env.step(action)
         except (Exception, SystemExit) as error:
@@ -72,7 +73,8 @@ def play(env: gym.Env[Any, Any], policy: Policy, seed: int) -> tuple[Steps, floa
         rewarded = number(reward, finite=False)
         if rewarded is None:
             raise OutsideError(f"the environment gave {str(reward)[:60]} as a reward, which is no number")
-        rows.append((before, action, observation))
+        here = np.array(observation)
+        rows.append((before, action, here))
         total += rewarded
         over = terminated or truncated
     columns = zip(*rows, strict=True)
@@ -218,15 +220,16 @@ class _Priced(gym.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Begin an episode."""
-        self.here, info = self.env.reset(seed=seed, options=options)
-        return self.here, info
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.here = np.array(observation)
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Take a step; the reward is the program's."""
         observation, _, terminated, truncated, info = self.env.step(action)
         row = zip(STEP, (self.here, action, observation), strict=True)
         reward = float(self.price({name: np.array(value)[None] for name, value in row})[0])
-        self.here = observation
+        self.here = np.array(observation)
         return observation, reward, terminated, truncated, info
 
 

@@ -229,14 +229,15 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode."""
-        self.observation, info = self.env.reset(seed=seed, options=options)
-        return self.observation, info
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.observation = np.array(observation)  # a copy: an environment may return the same array again
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take a step; the reward is the weighted sum of the environment's and the program's."""
         before = self.observation
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self.observation = observation
+        self.observation = np.array(observation)
         values: Mapping[str, Any] = dict(zip(STEP, (before, action, observation), strict=True))
         steps = {name: np.asarray(value)[None] for name, value in values.items()}
         total, components = self.program(steps)
