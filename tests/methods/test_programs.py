@@ -223,6 +223,19 @@ def test_when_all_fail_the_run_says_why_and_can_be_taken_up(tmp_path):
         assert [line["number"] for line in lines] == list(range(tried)), "it goes on with new programs"
 
 
+def test_a_run_that_was_interrupted_gives_up_after_as_many_failures_as_one_that_was_not(tmp_path):
+    def broken(program):
+        raise ZeroDivisionError
+
+    calls = iter(range(9))
+    stop = hunch.Watch(stop=lambda: next(calls) >= 3)
+    hunch.train(made(CodePolicy, give_up=6), problem(broken), 50, out=tmp_path, watch=stop)
+    assert len(read_lines(tmp_path / "programs.jsonl")) == 4
+    with pytest.raises(HunchError, match="last 6 programs all failed"):
+        hunch.train(made(CodePolicy, give_up=6), problem(broken), 50, out=tmp_path)
+    assert len(read_lines(tmp_path / "programs.jsonl")) == 6
+
+
 def test_a_line_of_a_program_reaches_the_terminal_without_control_characters(tmp_path):
     line = "def f(x): return '\x1b[31m' + "
     with pytest.raises(HunchError, match="3 times SyntaxError") as error:

@@ -264,9 +264,12 @@ class ProgramAgent(CodingAgent):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the attempts, from which the search is rebuilt."""
+        # A run that gave up tries as many programs again when it is taken up; a killed one counts on.
+        gave_up = 0 < self.config.give_up <= self.failing
         return {
             "attempts": self.records(),
             "counters": [self.requested, self.drawn, self.seen],
+            "failing": 0 if gave_up else self.failing,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -279,7 +282,7 @@ class ProgramAgent(CodingAgent):
             if attempt.program.strip():
                 self.known.setdefault(self._structure(attempt.program), attempt.number)
         self.requested, self.drawn, self.seen = state["counters"]
-        self.failing = 0
+        self.failing = state.get("failing", 0)  # absent in checkpoints of before
 
     def _rng(self, number: int, use: int) -> np.random.Generator:
         """Return a separate random generator per attempt, so that none has to be saved."""
