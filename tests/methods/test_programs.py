@@ -195,6 +195,12 @@ def test_a_best_text_that_is_no_python_is_kept_as_a_text(tmp_path):
     assert not (tmp_path / "best.py").exists()
 
 
+def test_a_best_text_with_half_a_character_is_kept(tmp_path):
+    env = DesignProblem(lambda text: float(text.count("a")), task="many a's")
+    hunch.train(CodePolicy(Always("an a and \ud83d")), env, 1, out=tmp_path)
+    assert (tmp_path / "best.txt").read_text() == "an a and ?"
+
+
 def test_a_stopped_search_goes_on_as_if_it_had_not_been(tmp_path):
     for out, stops in (("whole", ()), ("parts", (3, 7))):
         for stop in (*stops, 1000):

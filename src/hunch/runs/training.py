@@ -168,7 +168,7 @@ class Training:
         files = self.agent.files()
         for name, text in files.items():
             if self.kept.get(name) != text:
-                write_atomically(self.folder.path / name, text.encode())
+                write_atomically(self.folder.path / name, text.encode(errors="replace"))
         self.kept = files
 
     # ---- the disk -------------------------------------------------------------------------------------
