@@ -264,6 +264,15 @@ def test_a_linear_policy_acts_in_either_kind_of_actions(base):
     assert len(scored[0]["action"]) == 40  # eight candidates of five steps, priced in one call
 
 
+def test_a_component_with_the_name_of_the_metric_does_not_hide_it():
+    env = hunch.make("hunch/RewardDesign-Gymnasium-v0", base="FrozenLake-v1", steps=100, trials="")
+    name = "return of the environment's own reward"
+    program = f"def reward(observation, action, next_observation):\n    return 7.0, {{{name!r}: 7.0}}"
+    feedback = tried(env, program).feedback
+    assert f"\n{name} (a component): 7, 7," in feedback
+    assert f"\n{name}: 7" not in feedback
+
+
 class Sled(gym.Env):
     """A sled that moves on by one at each step, and is observed in one array that changes."""
 

@@ -164,7 +164,9 @@ def table(
     """
     rows = {name: list(values) for name, values in metrics.items()}
     for name in components[0]:
-        rows[name] = [components[i].get(name, 0.0) for i in points]
+        # A program may name a component like the metric, which must not hide the metric.
+        shown = f"{name} (a component)" if name in metrics else name
+        rows[shown] = [components[i].get(name, 0.0) for i in points]
     lines = [f"Mean values at {len(points)} points of the training, then the largest, mean and least:"]
     for name, values in rows.items():
         row = ", ".join(f"{value:.3g}" for value in values)
