@@ -135,6 +135,16 @@ def test_the_list_that_is_asked_for_is_an_action_in_a_table_too() -> None:
     assert "is no array of shape (2, 3)" in str(env.trial)
 
 
+class Car(Table):
+    action_space = gym.spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 50.0]), dtype=np.float64)
+
+
+def test_each_number_of_an_action_has_its_own_limits_where_they_differ() -> None:
+    gym.register("tests/Car-v0", Car)
+    request = plain_prompt(PolicyCode(base="tests/Car-v0", episodes=1).problem, (), "")
+    assert "It returns a list of 2 numbers, the action: [0] from -1 to 1, [1] from 0 to 50." in request
+
+
 TOGETHER = "def reward(observation, action, next_observation):\n    return {}, {{}}\n"
 ALONE = "def reward(observation, action):\n    return {}\n"
 

@@ -244,4 +244,8 @@ def _action(space: gym.Space[Any], sections: Mapping[str, str], brief: bool) -> 
     low, high = float(np.min(space.low)), float(np.max(space.high))
     size = int(np.prod(space.shape))
     what = "a list of one number" if size == 1 else f"a list of {size} numbers"
+    if np.any(space.low != low) or np.any(space.high != high):
+        limits = zip(space.low.ravel().tolist(), space.high.ravel().tolist(), strict=True)
+        each = ", ".join(f"[{i}] from {least:.3g} to {most:.3g}" for i, (least, most) in enumerate(limits))
+        return f"It returns {what}, the action: {each}."
     return f"It returns {what}, each from {low:.3g} to {high:.3g}: the action."
