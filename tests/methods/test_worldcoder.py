@@ -63,6 +63,21 @@ def test_optimism_leads_to_the_goal_and_data_alone_do_not():
     assert not any(NO_WAY in line["feedback"] for line in plain.records())
 
 
+@pytest.mark.parametrize("piece", ["transition", "reward"])
+def test_a_program_that_was_loaded_and_cannot_be_loaded_again_predicts_nothing(piece):
+    """So with one that raises at random where it is loaded, or whose loading takes nearly too long."""
+    agent, _ = trained(60)
+    state = agent.state_dict()
+    saved = state["transition"] if piece == "transition" else state["rewards"][0][1]
+    saved["current"]["program"] = f"raise OSError\n{saved['current']['program']}"
+    state["ways"] = []
+    again = begun(WorldCoder(lm.load(SHY), epsilon=0.0))
+    again.load_state_dict(state)
+    observation, info = hunch.make("hunch/FrozenLake-v0").reset(seed=0)
+    assert again.act([State.read(observation, info)])[0] in info["actions"]
+    assert not again._finds_a_path(again.rewards[plain_task()].current.program, plain_task())
+
+
 def plain_task():
     return hunch.make("hunch/FrozenLake-v0").unwrapped.task
 

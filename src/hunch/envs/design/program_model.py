@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from hunch.core import UsageError
+from hunch.envs.design.running import box
 from hunch.numbers import number
 from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
@@ -26,18 +27,42 @@ class Patient:
     busy.
 
     Args:
-        program: The program, in a sandbox.
+        program: The program, in a sandbox; None if it could not be loaded, so that all calls fail.
 
     Attributes:
         failures: Number of failed calls so far.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program | None) -> None:
         self.program, self.failures, self.dead = program, 0, False
+
+    @classmethod
+    def load(cls, source: str, function: str) -> Self:
+        """Load a function of a program, which may fail here even where it was loaded before.
+
+        Args:
+            source: The program.
+            function: Name of the function.
+        """
+        try:
+            return cls(box().load(source, function))
+        except ProgramError:
+            return cls(None)
+
+    def close(self) -> None:
+        """End the program's process."""
+        if self.program is not None:
+            self.program.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def map(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call the program with each tuple of arguments, in one batch."""
-        if not self.dead:
+        if self.program is not None and not self.dead:
             try:
                 return self.program.map(calls)
             except ProgramTimeout:

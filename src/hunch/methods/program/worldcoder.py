@@ -30,7 +30,6 @@ import numpy as np
 from hunch.core import Explanation, Player, State, Transition, World
 from hunch.envs.design.problem import Problem
 from hunch.envs.design.program_model import Patient
-from hunch.envs.design.running import box
 from hunch.envs.design.transitions import refuse_contradictions
 from hunch.methods.method import Method
 from hunch.methods.program.coding import SPACING, CodingAgent, CodingConfig
@@ -137,7 +136,7 @@ class WorldCoder(CodingAgent):
     def _loaded_function(self, program: str, function: str) -> Patient:
         """Return a function of a program, which is loaded once until the programs change."""
         if (program, function) not in self._loaded:
-            self._loaded[program, function] = Patient(box().load(program, function))
+            self._loaded[program, function] = Patient.load(program, function)
         return self._loaded[program, function]
 
     # ---- steps ----------------------------------------------------------------------------------------
@@ -183,7 +182,7 @@ class WorldCoder(CodingAgent):
         self.paths.clear()
         while self._loaded:
             _, function = self._loaded.popitem()
-            function.program.close()
+            function.close()
         self.transition = self.transition or Piece(self._problem("transition", mission))
         if mission not in self.rewards:
             self.rewards[mission] = Piece(self._problem("reward", mission))
@@ -261,10 +260,10 @@ class WorldCoder(CodingAgent):
         if current is None or current.fitness is None:
             return False
         with (
-            box().load(current.program, "transition") as transition,
-            box().load(reward_program, "reward") as reward,
+            Patient.load(current.program, "transition") as transition,
+            Patient.load(reward_program, "reward") as reward,
         ):
-            model = CodedModel(Patient(transition), Patient(reward))
+            model = CodedModel(transition, reward)
             paths = [self._path(model, start, []).path for start in self.seen.starts.get(mission, [])]
         return None not in paths
 
