@@ -11,8 +11,14 @@ from pathlib import Path
 from rich.console import Console
 
 from hunch.cli.arms import _render
-from hunch.report.table import Row, _median_reached, verdict, write
+from hunch.envs import DesignProblem
+from hunch.methods.prior.zero_shot import ZeroShotConfig
+from hunch.methods.program.funsearch import FunSearchConfig
+from hunch.report.curves import searches
+from hunch.report.table import Row, _median_reached, rows, verdict, write
 from hunch.rl.statistics import over_seeds
+from hunch.runs.compare import Arm, Outcome, jobs
+from hunch.runs.execute import RunConfig, execute
 
 
 def row(label: str, model: str, evidence: str, *scores: float) -> Row:
@@ -132,6 +138,37 @@ def test_a_search_for_programs_is_judged_by_its_best_programs() -> None:
         "bandit (L3) over mutator: cannot be shown here (no run of either ever succeeded), "
         "lead 0.00 [0.00, 0.00]"
     ]
+
+
+def letters() -> DesignProblem:
+    start = "def f(x):\n    return x\n"
+    return DesignProblem(
+        lambda program: float(len(program)),
+        task="Write a long function.",
+        function="f",
+        parameters=("x",),
+        start=start,
+    )
+
+
+def test_the_score_is_the_best_program_where_a_function_makes_the_problem(tmp_path: Path) -> None:
+    config = RunConfig(
+        method="funsearch",
+        env=f"{__name__}:letters",
+        lm="scripted:mutator",
+        steps=2,
+        options=FunSearchConfig(),
+    )
+    (job,) = jobs([Arm("funsearch", config)], seeds=1, out=tmp_path)
+    (row,) = rows([Outcome(job, execute(job.config, job.folder))])
+    assert row.measure == "best program"
+    assert row.score.value > 1
+
+
+def test_a_search_is_known_by_its_method_where_the_problem_cannot_be_imported() -> None:
+    written = RunConfig(method="funsearch", env="nowhere_at_all:problem", options=FunSearchConfig())
+    assert searches(Arm("funsearch", written))
+    assert not searches(Arm("alone", replace(written, method="zero-shot", options=ZeroShotConfig())))
 
 
 def test_a_run_without_a_program_that_runs_has_no_score() -> None:

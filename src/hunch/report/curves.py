@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hunch import methods
 from hunch.core import FloatArray, HunchError
 from hunch.envs.design.problem import is_design_problem
 from hunch.extras import library
@@ -228,8 +229,14 @@ def unit(arms: Iterable[Arm]) -> str:
 
 
 def searches(arm: Arm) -> bool:
-    """Return whether an arm searches for programs, so that its best one is its score."""
-    return "env" not in arm.config.objects and is_design_problem(arm.config.env)
+    """Return whether an arm searches for programs, so that its best one is its score.
+
+    A design problem of a user may be made by a function, or lie in a module that a report may not import. So
+    the method decides, too: one that writes programs is refused everywhere else.
+    """
+    config = arm.config
+    writes = "agent" not in config.objects and methods.find(config.method).acts == "program"
+    return writes or ("env" not in config.objects and is_design_problem(config.env))
 
 
 def score_of(arms: Mapping[Arm, Sequence[Points]]) -> str:
