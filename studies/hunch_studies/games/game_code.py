@@ -226,7 +226,7 @@ class GameCode(DesignProblem):
                 "Interface: the functions below, which depend on their arguments alone. A state is plain "
                 "values (numbers, texts, lists, tuples, dicts).",
                 f"```python\n{START}```",
-                self._shown(),
+                self._first_match(),
             ]
         )
 
@@ -238,10 +238,10 @@ class GameCode(DesignProblem):
             "\n".join(f"- {form}: {meaning}" for form, meaning in documented(START).items()),
         ]
         if not blank:
-            parts = [f"The game: {self.rules.text}", *parts, self._shown()]
+            parts = [f"The game: {self.rules.text}", *parts, self._first_match()]
         return Plain("\n\n".join(parts), FUNCTIONS["apply_action"], "All of them are needed.")
 
-    def _shown(self) -> str:
+    def _first_match(self) -> str:
         """Return the first recorded match in words."""
         match, (teller, *others) = self.recorded[0], self.tellers[0]
         lines = [_line(position, match[-1].history, teller if not others else None) for position in match]
