@@ -78,6 +78,40 @@ def test_a_program_that_was_loaded_and_cannot_be_loaded_again_predicts_nothing(p
     assert not again._finds_a_path(again.rewards[plain_task()].current.program, plain_task())
 
 
+SLOW = """
+import time
+
+def transition(state, action):
+    row, column = state
+    if row + column > 1:  # no state that was seen
+        time.sleep(0.05)
+    return (row + 1, column) if action in ("Go Down", "Go Up") else (row, column + 1)
+
+def reward(state, action, next_state):
+    return 0.0, False
+"""
+
+
+def test_a_plan_in_a_slow_program_ends():
+    def load(function, total):
+        return Patient.load(SLOW, function, total)
+
+    agent, _ = trained(12, most=40)
+    with load("transition", 0.2) as moves, load("reward", 0.2) as earns:
+        visited = []
+        assert agent._path(CodedModel(moves, earns), (0, 0), visited).path is None
+        assert len(visited) < 30
+        assert moves.dead
+
+
+def test_each_plan_has_its_own_time():
+    with Patient.load(SLOW, "transition", 0.2) as moves:
+        for _ in range(8):
+            moves.renew()
+            assert moves.map([((2, 2), "Go Down")]) == [(3, 2)]
+        assert not moves.dead
+
+
 def plain_task():
     return hunch.make("hunch/FrozenLake-v0").unwrapped.task
 

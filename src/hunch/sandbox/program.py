@@ -83,6 +83,10 @@ class Program:
             raise UsageError("map needs a list of tuples, each with the arguments of one call.")
         return self._run(calls) if len(calls) else []
 
+    def renew(self) -> None:
+        """Begin to count the time of all calls together, which ``total`` limits, anew."""
+        self._spent = 0.0
+
     def close(self) -> None:
         """End the program's process. May be called twice."""
         with self._turn:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from hunch.core import UsageError
-from hunch.envs.design.running import box
+from hunch.envs.design.running import TOTAL, box
 from hunch.numbers import number
 from hunch.rl.world_model import Prediction, frozen
 from hunch.sandbox import ArgumentError, Program, ProgramError, ProgramTimeout
@@ -37,17 +37,24 @@ class Patient:
         self.program, self.failures, self.dead = program, 0, False
 
     @classmethod
-    def load(cls, source: str, function: str) -> Self:
+    def load(cls, source: str, function: str, total: float = TOTAL) -> Self:
         """Load a function of a program, which may fail here even where it was loaded before.
 
         Args:
             source: The program.
             function: Name of the function.
+            total: Time limit in seconds for all calls until :meth:`renew`, for a program that is slow and
+                never hangs.
         """
         try:
-            return cls(box().load(source, function))
+            return cls(box().load(source, function, total=total))
         except ProgramError:
             return cls(None)
+
+    def renew(self) -> None:
+        """Begin to count the time of all calls anew."""
+        if self.program is not None:
+            self.program.renew()
 
     def close(self) -> None:
         """End the program's process."""

@@ -117,7 +117,11 @@ class WorldCoder(CodingAgent):
     def _plan(self, state: State, visited: list[Any]) -> Searched:
         """Search the shortest path to a reward in the current model; without a model there is none."""
         model = self._model(state.task)
-        return Searched(None, False) if model is None else self._path(model, frozen(state.raw), visited)
+        if model is None:
+            return Searched(None, False)
+        model.transition.renew()  # each plan may take as long as a trial
+        model.reward.renew()
+        return self._path(model, frozen(state.raw), visited)
 
     def _model(self, mission: str) -> CodedModel | None:
         """Return the current programs, if both can be run."""
