@@ -37,6 +37,7 @@ from hunch.envs.icpi.texts import Texts
 from hunch.lm.base import LanguageModel
 from hunch.methods.in_context.episodic import EpisodicAgent, ScheduleConfig
 from hunch.methods.method import Method
+from hunch.methods.settings import configure
 from hunch.ranges import PositiveInt
 from hunch.rl.search import RolloutPolicy, roll_out
 from hunch.roles.policy.in_context import InContextPolicy
@@ -64,7 +65,7 @@ class ICPIConfig(PlanConfig, PromptConfig):
     """Model for the policy of the rollouts. Default: the model of --lm, which is the world model."""
 
 
-class Planner(EpisodicAgent):
+class PolicyIteration(EpisodicAgent):
     """Policy iteration by rollouts of a world model with a policy, both based on the same episodes.
 
     Args:
@@ -128,7 +129,7 @@ class Planner(EpisodicAgent):
         return np.split(q, ends[:-1])
 
 
-class ICPI(Planner):
+class ICPI(PolicyIteration):
     """The agent of ICPI.
 
     Args:
@@ -152,15 +153,16 @@ class ICPI(Planner):
         texts: Texts | None = None,
         **options: Any,
     ) -> None:
-        EpisodicAgent.__init__(self, config, texts=texts, **options)
+        settings = configure(type(self), config, options)
         self.models = {"lm": lm}
-        self.completer = Completer(lm, self.config)  # as the world model
+        self.completer = Completer(lm, settings)  # as the world model
         self.actor = self.completer  # as the policy
         if policy_lm is not None:
             self.models = {"lm": lm, "policy_lm": policy_lm}
-            self.actor = Completer(policy_lm, self.config)
-        self.world_model = partial(InContextWorldModel, self.completer)
-        self.policy = partial(InContextPolicy, self.actor)
+            self.actor = Completer(policy_lm, settings)
+        world = partial(InContextWorldModel, self.completer)
+        policy = partial(InContextPolicy, self.actor)
+        super().__init__(world, policy, settings, texts=texts)
 
     @property
     def wording(self) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hunch.methods.in_context.icpi import BROOKS, PlanConfig, Planner
+from hunch.methods.in_context.icpi import BROOKS, PlanConfig, PolicyIteration
 from hunch.methods.method import Method
 from hunch.roles.policy.in_context import LookUpPolicy
 from hunch.roles.world_model.text import LookUpWorldModel
 
 
-class Matching(Planner):
+class Matching(PolicyIteration):
     """The agent of the Matching Model.
 
     Args:
