@@ -10,6 +10,7 @@ import pytest
 
 import hunch
 from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.envs import Outcome, TextEnv
 from hunch.methods.prior.dqn import DQN
 from hunch.methods.prior.dqn_prior import DQNConfig
 from hunch.methods.tune.grpo import GRPOConfig
@@ -172,6 +173,32 @@ def test_the_checkpoint_of_another_run_is_refused_everywhere(what, tmp_path):
         with pytest.raises(UsageError, match="holds the checkpoint of another run") as refused:
             call()
         assert f"{name}:" in str(refused.value)
+
+
+class Bell(TextEnv):
+    """Ring a bell, whose name stands in a file."""
+
+    def __init__(self, file: str = "", max_steps: int = 2) -> None:
+        super().__init__(max_steps)
+        self.name = Path(file).read_text()
+
+    def _begin(self, options):
+        self.task = "ring the bell"
+        return Outcome(f"Here is the {self.name}.", ("ring", "wait"))
+
+    def _move(self, action):
+        return Outcome("It rang.", ("ring", "wait"), terminated=True, success=action == "ring")
+
+
+def test_first_states_that_changed_are_named_in_words(tmp_path):
+    file = tmp_path / "bell.txt"
+    file.write_text("small bell")
+    config = RunConfig(method="q-learning", env=f"{__name__}:Bell", env_options={"file": str(file)}, steps=20)
+    execute(config, tmp_path / "run")
+    file.write_text("large bell")
+    with pytest.raises(UsageError, match="the environment begins with other states") as refused:
+        execute(replace(config, steps=40), tmp_path / "run")
+    assert "asked" not in str(refused.value)
 
 
 def test_a_saved_agent_of_another_run_is_refused(tmp_path):

@@ -162,6 +162,9 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
     there = {name: stored.get(name) for name in compared}
     if there != compared:
         what = differences(leaves(there), leaves(compared))
+        if [name for name in compared if there[name] != compared[name]] == ["beginning"]:
+            # A digest of the first states. The settings are the same, so something behind them is not.
+            what = "the environment begins with other states: its code, or a file that it reads, has changed"
         raise UsageError(
             f"{folder} holds the checkpoint of another run ({what}): restore its own, or choose another "
             "folder."
