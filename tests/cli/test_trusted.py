@@ -138,6 +138,18 @@ def test_a_module_that_is_named_is_imported(stranger):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_module_that_does_not_exist_admits_no_other(stranger):
+    """Nor does one that lies elsewhere: naming a module trusts the folder that it lies in."""
+    folder = stranger()
+    done = call(folder, "evaluate", ".", "--episodes", "1", "--module", "evlmod")
+    assert done.returncode == 2
+    assert "--module evlmod: no such module is installed, and there is no file evlmod.py" in done.stderr
+    done = call(folder, "evaluate", ".", "--episodes", "1", "--module", "numpy")
+    assert done.returncode == 2
+    assert "needs the module evilmod, which is not on the import path. evilmod lies in" in done.stderr
+    assert not (folder / "ran").exists()
+
+
 def test_only_values_that_name_modules_count(tmp_path, monkeypatch):
     """A file that is called like a kind of model makes no folder trusted."""
     monkeypatch.chdir(tmp_path)

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from hunch import admitted
@@ -40,7 +41,7 @@ def admit(arguments: Sequence[str], *, own_process: bool) -> list[str]:
         The arguments without ``--module NAME``, ``--program COMMAND`` and ``--server HOST``.
 
     Raises:
-        UsageError: if one of the three has no value.
+        UsageError: if one of the three has no value, or there is no such module.
     """
     rest, modules = _split(arguments, "--module")
     rest, programs = _split(rest, "--program")
@@ -56,7 +57,12 @@ def admit(arguments: Sequence[str], *, own_process: bool) -> list[str]:
         return rest
     if own_process:
         _leave_here()
-    named = [*modules, *(head for head in _heads(rest) if _lies_here(head))]
+    if missing := [name for name in modules if not (_lies_here(name) or _is_installed(name))]:
+        raise UsageError(
+            f"--module {missing[0]}: no such module is installed, and there is no file {missing[0]}.py in "
+            "the current folder."
+        )
+    named = [name for name in (*modules, *_heads(rest)) if _lies_here(name)]
     if named and not any(map(_is_here, sys.path)):
         sys.path.append(here)
     return rest
@@ -134,6 +140,12 @@ def _lies_here(module: str) -> bool:
     """Return whether a module, or the package around it, is a file or folder of the current folder."""
     top = module.partition(".")[0]
     return top.isidentifier() and (Path(f"{top}.py").is_file() or Path(top).is_dir())
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be imported; of a module in a package, the package decides."""
+    top = module.partition(".")[0]
+    return top in sys.modules or (top.isidentifier() and find_spec(top) is not None)
 
 
 def _is_here(entry: str) -> bool:

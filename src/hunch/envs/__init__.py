@@ -271,8 +271,12 @@ def _spec(id: str) -> EnvSpec:
             if isinstance(error, ModuleNotFoundError) and error.name in (module, top):
                 # Where the file is here, the command adds what to do.
                 is_here = Path(f"{top}.py").is_file() or Path(top).is_dir()
-                where = "" if is_here else f", and there is no file {top}.py in the current folder"
-                said = f"{id} needs the module {error.name}, which cannot be found{where}."
+                where = (
+                    "is not on the import path"
+                    if is_here
+                    else f"cannot be found, and there is no file {top}.py in the current folder"
+                )
+                said = f"{id} needs the module {error.name}, which {where}."
                 raise UsageError(said) from error
             problem = f"{type(error).__name__}: {error}"
             raise UsageError(
