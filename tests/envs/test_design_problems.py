@@ -408,6 +408,15 @@ def test_observations_that_cannot_be_shown_are_refused_before_a_program_is_writt
 def test_actions_that_no_policy_can_give_are_named():
     with pytest.raises(UsageError, match=r"which are of MultiDiscrete\(\[2 3\]\): it gives one whole number"):
         policy_of(NUMBER, gym.spaces.MultiDiscrete([2, 3]))
+    with pytest.raises(UsageError, match="which are texts: it gives one whole number"):
+        policy_of(NUMBER, gym.spaces.Text(3))
+
+
+@pytest.mark.parametrize("problem", ["hunch/PolicyCode-v0", "hunch/RewardDesign-Gymnasium-v0"])
+@pytest.mark.parametrize("base", [f"{__name__}:gym", "my/Own-v0", "CartPole-v99"])
+def test_a_base_that_is_not_registered_is_refused_with_what_to_name(problem, base):
+    with pytest.raises(UsageError, match="registered with Gymnasium, by its id, or by MODULE:ID"):
+        hunch.make(problem, base=base)
 
 
 def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():

@@ -11,7 +11,7 @@ import numpy as np
 from hunch.core import FloatArray, UsageError
 from hunch.envs.design import inner
 from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
-from hunch.envs.design.limit import limit_of, limited
+from hunch.envs.design.limit import limit_of, made
 from hunch.envs.design.plain import plain_gym_reward, text_of
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
@@ -96,10 +96,7 @@ class GymRewardDesign(DesignProblem):
         env.close()
 
     def _made(self) -> gym.Env[Any, Any]:
-        try:
-            return limited(gym.make(self.base))
-        except gym.error.Error as error:
-            raise UsageError(f"There is no environment {self.base!r} for a reward: {error}") from None
+        return made(self.base, "a reward")
 
     def identity(self) -> str:
         """Return the version of training and evaluation, environment and training settings."""

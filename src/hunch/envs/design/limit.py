@@ -6,9 +6,33 @@ from typing import Any, Final
 
 import gymnasium as gym
 
+from hunch.core import UsageError
+
 LIMIT: Final = 2_000
 """Steps after which an episode ends in an environment that is registered without a limit of steps (ours).
 Without it, a policy that stands still would be played for ever."""
+
+
+def made(base: str, purpose: str, **options: Any) -> gym.Env[Any, Any]:
+    """Make the environment of Gymnasium in which programs are tried, with a limit of steps.
+
+    Args:
+        base: Its id.
+        purpose: What for, in a message.
+        options: Options of :func:`gymnasium.make`.
+
+    Raises:
+        UsageError: if there is none, or it cannot be made.
+    """
+    try:
+        return limited(gym.make(base, **options))
+    except gym.error.UnregisteredEnv as error:
+        raise UsageError(
+            f"There is no environment {base!r} for {purpose} ({str(error).rstrip('.')}): name one that is "
+            "registered with Gymnasium, by its id, or by MODULE:ID if MODULE registers it."
+        ) from None
+    except gym.error.Error as error:
+        raise UsageError(f"There is no environment {base!r} for {purpose}: {error}") from None
 
 
 def limited(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:

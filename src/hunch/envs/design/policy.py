@@ -11,7 +11,7 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
-from hunch.envs.design.limit import limit_of, limited
+from hunch.envs.design.limit import limit_of, made
 from hunch.envs.design.plain import plain_policy, sections_of, text_of
 from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
 from hunch.envs.design.running import TOTAL, box
@@ -80,14 +80,13 @@ class PolicyCode(DesignProblem):
         env.close()
 
     def _made(self) -> gym.Env[Any, Any]:
-        try:
-            env = limited(gym.make(self.base, **self.limit))  # type: ignore[arg-type]
-        except gym.error.Error as error:
-            raise UsageError(f"There is no environment {self.base!r} for a policy: {error}") from None
-        if not isinstance(env.action_space, (gym.spaces.Discrete, gym.spaces.Box)):
+        env = made(self.base, "a policy", **self.limit)
+        space = env.action_space
+        if not isinstance(space, (gym.spaces.Discrete, gym.spaces.Box)):
+            kind = "texts" if isinstance(space, gym.spaces.Text) else f"of {space}"
             raise UsageError(
-                f"A policy cannot give the actions of {self.base}, which are of {env.action_space}: it gives "
-                "one whole number (Discrete) or a vector (Box)."
+                f"A policy cannot give the actions of {self.base}, which are {kind}: it gives one whole "
+                "number (Discrete) or a vector (Box)."
             )
         if not _is_shown(env.observation_space):
             raise UsageError(
