@@ -42,8 +42,7 @@ ENDING: Final = ("SIGTERM", "SIGHUP")
 
 def prepare() -> None:
     """Prepare the process, if it is that of the command or one that the command starts."""
-    is_child = any("multiprocessing" in argument for argument in sys.orig_argv[1:5])
-    if IS_COMMAND or is_child:
+    if IS_COMMAND or _is_child():
         sys.excepthook = _shown
         little_memory.require_room()
     if IS_COMMAND:
@@ -53,6 +52,11 @@ def prepare() -> None:
             number = getattr(signal, name, None)  # Windows has no SIGHUP
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # not after nohup
                 signal.signal(number, _stop)
+
+
+def _is_child() -> bool:
+    """Return whether this process is one that the command, or another program, starts."""
+    return any("multiprocessing" in argument for argument in sys.orig_argv[1:5])
 
 
 def end() -> None:
@@ -87,7 +91,8 @@ def _shown(kind: type[BaseException], error: BaseException, trace: TracebackType
     if little_memory.is_lack_of_memory(error):
         sys.stderr.write(f"hunch: {little_memory.sentence(error)}\n")
     elif isinstance(error, KeyboardInterrupt):
-        sys.stderr.write(f"hunch: {STOPPED}\n")
+        if not _is_child():  # Ctrl-C reaches every process; the one that started this one says so
+            sys.stderr.write(f"hunch: {STOPPED}\n")
     elif isinstance(error.__cause__, KeyboardInterrupt):
         # Python 3.11 turns what is raised while a class gets its attributes into a RuntimeError.
         _shown(KeyboardInterrupt, error.__cause__, trace)

@@ -272,6 +272,17 @@ def test_a_signal_while_a_class_is_made_is_a_sentence():
     )
 
 
+def test_a_process_that_the_command_starts_says_nothing_of_a_signal():
+    """Ctrl-C reaches all processes of a terminal; a comparison said twice that it stopped."""
+    program = (
+        "from hunch import beginning\n"
+        "beginning.prepare()\n"
+        "raise KeyboardInterrupt  # while the fork server of multiprocessing loads modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
 EARLY = """
 import os, signal, sys
 
