@@ -182,6 +182,30 @@ def test_a_program_with_a_future_import_is_tried_again(tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"fitness {result.episodes[0].episode_return:g} in hunch/")
 
 
+OF_MINE = """
+import hunch
+
+
+def bins():
+    return hunch.make("hunch/Heuristic-BinPacking-v0", items=10, instances=2)
+"""
+
+
+def test_a_problem_in_a_file_of_mine_is_tried_again_in_the_folder_of_the_file(tmp_path, monkeypatch):
+    (tmp_path / "bins_of_mine.py").write_text(OF_MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = tmp_path / "run"
+    hunch.train(CodePolicy(Always(LATE)), "bins_of_mine:bins", 1, out=run)
+    for folder, words in (
+        (tmp_path, "fitness -"),
+        (run, "If bins_of_mine is a file of yours, run this in its"),
+    ):
+        done = subprocess.run(
+            [sys.executable, str(run / "best.py")], cwd=folder, capture_output=True, text=True
+        )
+        assert words in done.stdout + done.stderr
+
+
 def test_a_problem_made_in_python_cannot_be_made_again_and_a_sentence_says_so(tmp_path):
     hunch.train(made(CodePolicy), problem(), 2, out=tmp_path)
     with pytest.raises(SystemExit, match=r"best\.py cannot be tried again: the problem .* made in Python"):

@@ -46,6 +46,19 @@ def try_again(file: str) -> None:
         problem.reset(seed=run["seed"])
         _, fitness, _, _, info = problem.step("\n".join([*ahead, program]))
     except (OSError, ValueError, LookupError, TypeError, HunchError) as error:
-        raise SystemExit(f"{path.name} cannot be tried again: {error}".rstrip(".") + ".") from None
+        where = ""
+        if module := _missing(error):
+            where = f" If {module} is a file of yours, run this in its folder: python PATH/TO/{path.name}."
+        raise SystemExit(f"{path.name} cannot be tried again: {error}".rstrip(".") + "." + where) from None
     print(f"fitness {float(fitness):g} in {run['env']}, tried again with seed {run['seed']}")
     print(info["raw"].error or info.get("event", ""))
+
+
+def _missing(error: BaseException) -> str:
+    """Return the module that could not be imported, if that is why; otherwise ""."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ModuleNotFoundError) and cause.name:  # Gymnasium's own has no name
+            return cause.name
+        cause = cause.__cause__
+    return ""
