@@ -256,6 +256,13 @@ def test_a_skill_whose_value_is_no_probability_is_named(can):
         agent.choose([State("here", "go", ("wait",))], np.random.default_rng(0))
 
 
+def test_a_probability_that_rounding_puts_beyond_its_range_is_taken():
+    above = np.nextafter(np.float32(1), np.float32(2))
+    agent = begun(SayCan(UniformPrior("L0"), [fixed("a", np.float32(-1e-9)), fixed("b", above)]))
+    (choice,) = agent.choose([State("here", "go", ("wait",))], np.random.default_rng(0))
+    assert choice.scores["can"].tolist() == [0.0, 1.0]
+
+
 def test_affordances_asked_once_stay():
     calls = []
 

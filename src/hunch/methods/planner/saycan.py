@@ -60,6 +60,8 @@ THOUGHT: Final = 48
 """Maximum tokens of an explanation (ours)."""
 ROUNDING: Final = 1e-12
 """Share by which scores may differ that count as equal."""
+BEYOND: Final = 1e-6
+"""How far from 0 to 1 a probability may lie, which is rounding in 32 bits."""
 DONE: Final = DecisionQuestion("yes_no", "Is the task done?")
 """The question to a decision model beside the choice of a skill, with ``done_at``."""
 
@@ -252,9 +254,9 @@ class SayCan(Planner):
             HunchError: if the skill gives no probability, as a raw value of a state may be none.
         """
         can = float(call_skill(skill, skill.can, [state])[0])
-        if not 0 <= can <= 1 + ROUNDING:  # nan is refused, too
+        if not -BEYOND <= can <= 1 + BEYOND:  # nan is refused, too
             raise HunchError(f"The skill {skill.name!r} works with a probability from 0 to 1, not {can}.")
-        return can
+        return min(max(can, 0.0), 1.0)
 
     def _pick(self, score: FloatArray, rng: np.random.Generator) -> int:
         """Return the best option with ties at random, or one drawn in proportion."""
