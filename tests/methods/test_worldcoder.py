@@ -112,6 +112,14 @@ def test_each_plan_has_its_own_time():
         assert not moves.dead
 
 
+def test_plans_take_no_time_from_the_test_of_new_steps():
+    agent, _ = trained(60)
+    steps = list(agent.seen.steps[plain_task()].values())
+    model = agent._model(plain_task())
+    model.transition.program._spent = model.reward.program._spent = np.inf  # by a long plan
+    assert not agent._surprised(plain_task(), steps)
+
+
 def plain_task():
     return hunch.make("hunch/FrozenLake-v0").unwrapped.task
 

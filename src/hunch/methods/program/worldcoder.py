@@ -119,12 +119,10 @@ class WorldCoder(CodingAgent):
         model = self._model(state.task)
         if model is None:
             return Searched(None, False)
-        model.transition.renew()  # each plan may take as long as a trial
-        model.reward.renew()
         return self._path(model, frozen(state.raw), visited)
 
     def _model(self, mission: str) -> CodedModel | None:
-        """Return the current programs, if both can be run."""
+        """Return the current programs, if both can be run, with the time of a trial for their calls."""
         reward = self.rewards.get(mission)
         if self.transition is None or self.transition.current is None:
             return None
@@ -132,10 +130,13 @@ class WorldCoder(CodingAgent):
             return None
         if self.transition.current.fitness is None or reward.current.fitness is None:
             return None
-        return CodedModel(
+        model = CodedModel(
             self._loaded_function(self.transition.current.program, "transition"),
             self._loaded_function(reward.current.program, "reward"),
         )
+        model.transition.renew()  # each use of it, such as a plan, may take as long as a trial
+        model.reward.renew()
+        return model
 
     def _loaded_function(self, program: str, function: str) -> Patient:
         """Return a function of a program, which is loaded once until the programs change."""
