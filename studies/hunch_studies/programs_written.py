@@ -258,7 +258,8 @@ def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -
 
 def _table(by_arm: ByArm, tokens: Mapping[str, Sequence[int]]) -> str:
     """Return the table of arms, in Markdown."""
-    common = set.intersection(*(set(row["best"]) for rows in by_arm.values() for row in rows))
+    numbers = [set(row["best"]) for rows in by_arm.values() for row in rows]
+    common = set.intersection(*numbers) if numbers else set()  # arms may have no seed in common yet
     after = [n for n in AFTER if n in common] or sorted(common)[-1:]
     others = {arm: name for arm, name in OTHERS.items() if arm in by_arm}
     text = compared(by_arm, tokens, others, after)

@@ -69,6 +69,15 @@ def test_recorded_rows_have_leads_paired_by_seed(tmp_path):
     assert first.split("|")[3].strip() == "50%"
 
 
+def test_arms_without_a_seed_in_common_have_a_table_without_numbers(tmp_path):
+    shared = {"part": "kuhn", "best": {8: 0.5}, "unseen": 0.1, "failed": 0.5, "copies": 0.0, "tokens": 10}
+    rows = [{**shared, "arm": arm, "seed": seed} for seed, arm in enumerate((ISLANDS, BEST_OF_N))]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    *_, first, second = recorded(file).splitlines()
+    assert [line.split("|")[2].strip() for line in (first, second)] == ["-", "-"]
+
+
 @pytest.mark.parametrize("n", [4, 6])
 def test_a_set_of_random_priorities_is_a_cap_set_no_larger_than_known(n):
     assert random_priorities(n, 2, 0)["unseen"] <= {4: 20, 6: 112}[n]
