@@ -77,6 +77,16 @@ def _with(notes):
     ]
 
 
+def test_no_repair_is_learnt_by_its_own_feedback_where_feedback_is_shuffled():
+    agent = made("shuffled")
+    for seed in range(4):
+        agent.begin(World(steps=6, examples=SHOWN), seed)
+        agent.foretold = lambda: [f"note {i}" for i in range(len(SHOWN))]
+        read = agent.read_by_repair()
+        assert sorted(read) == sorted(agent.foretold())
+        assert all(note != own for note, own in zip(read, agent.foretold(), strict=True))
+
+
 def test_shuffled_feedback_is_that_on_another_answer_with_one_environment(monkeypatch):
     agent = made("shuffled")
     agent.begin(World(steps=6, examples=SHOWN), 0)

@@ -71,7 +71,10 @@ class SYNDICOM(SFT):
         self.requests = [State(request, world.task) for request in requests]
         self.repairs = [repair for _, (_, repair) in world.examples]
         self.right = [feedback for _, (feedback, _) in world.examples]
-        self.others = np.random.default_rng([seed, 5]).permutation(len(self.right))  # for shuffled feedback
+        # For shuffled feedback, the demonstration after each one in a random circle: never itself.
+        circle = np.random.default_rng([seed, 5]).permutation(len(self.right))
+        self.others = np.zeros_like(circle)
+        self.others[circle] = np.roll(circle, 1)
         self.both = self.examples_of(self.right)
         super().begin(replace(world, data=(), examples=()), seed)
         self.predicted: list[str] = []  # feedback by which repair learns; none before the second half
