@@ -49,7 +49,7 @@ class Scripted:
         lies: Share of wrong reports, from 0 to 1.
 
     Raises:
-        UsageError: if the word is none, or several: it would occur in no event.
+        UsageError: if it is not exactly one word, since then no event could hold it.
     """
 
     def __init__(self, word: str, lies: float = 0.0) -> None:

@@ -282,7 +282,7 @@ class ProgramAgent(CodingAgent):
             if attempt.program.strip():
                 self.known.setdefault(self._structure(attempt.program), attempt.number)
         self.requested, self.drawn, self.seen = state["counters"]
-        self.failing = state.get("failing", 0)  # absent in checkpoints of before
+        self.failing = state.get("failing", 0)  # checkpoints of earlier versions have none
 
     def _rng(self, number: int, use: int) -> np.random.Generator:
         """Return a separate random generator per attempt, so that none has to be saved."""

@@ -82,7 +82,7 @@ def _wanted(problem: Problem) -> str:
         return "the Python program"
     parameters = problem.parameters if problem.plain is None else problem.plain.parameters
     wanted = {problem.function: parameters, **problem.also}
-    *forms, last = [f"{name}({', '.join(own)})" for name, own in wanted.items()]
+    *forms, last = [f"{name}({', '.join(names)})" for name, names in wanted.items()]
     return f"the Python functions {', '.join(forms)} and {last}" if forms else f"the Python function {last}"
 
 
