@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from hunch.core import FloatArray, HunchError, IntArray, Saved
 
 _INFINITE: Final = (
-    "Q is not finite any more: the learning rate is too high for rewards of this size. Lower learning_rate, "
-    "set max_norm, or scale the rewards."
+    "Q is not finite any more. If all rewards and the encoder's vectors are finite, the learning rate is too "
+    "high for rewards of this size: lower learning_rate, set max_norm, or scale the rewards."
 )
 
 
