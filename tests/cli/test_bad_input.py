@@ -243,6 +243,7 @@ BAD = [
     (("compare", *RUN[2:4]), "Name the methods to compare"),
     (("serve", "hunch/FrozenLake-v0", "--port", "99999999"), "port must be from 0 to 65535"),
     (("envs", "frozen lake"), "There is no environment 'frozen lake'; did you mean"),
+    (("envs", "my/Desk-v0"), "If a module of yours registers it, name the module, too: MODULE:my/Desk-v0."),
     (("train", "dqn"), "There is no command called 'train'; did you mean 'hunch run METHOD'?"),
     (("eval", "runs/x"), "There is no command called 'eval'; did you mean 'hunch evaluate'?"),
     (("plot", "runs/x"), "There is no command called 'plot'; did you mean 'hunch report'?"),

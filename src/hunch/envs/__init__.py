@@ -304,6 +304,8 @@ def _spec(id: str) -> EnvSpec:
             said = f"{name} is a file: write {name}:NAME, a function or class in {name}.py."
             raise UsageError(said) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
+        if "/" in name and not name.startswith("hunch/"):
+            hint = f"{hint.rstrip('.')}. If a module of yours registers it, name the module, too: MODULE:{name}."
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 
 
