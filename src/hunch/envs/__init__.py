@@ -305,7 +305,8 @@ def _spec(id: str) -> EnvSpec:
             raise UsageError(said) from None
         hint = suggest(name, gymnasium.registry.keys(), listed=names(), where="hunch envs")
         if "/" in name and not name.startswith("hunch/"):
-            hint = f"{hint.rstrip('.')}. If a module of yours registers it, name the module, too: MODULE:{name}."
+            hint = hint.rstrip(".")
+            hint += f". If a module of yours registers it, name the module, too: MODULE:{name}."
         raise UsageError(f"There is no environment {name!r}; {hint}") from None
 
 
