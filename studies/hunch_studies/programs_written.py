@@ -9,7 +9,7 @@ python -m hunch_studies.programs_written docs/assets/studies/funsearch-written.j
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -104,13 +104,7 @@ def random_priorities(n: int, draws: int, seed: int) -> dict[str, Any]:
 
 def _funsearch_parts(scale: Scale, data: Path) -> list[Part]:
     programs = max(2 * STREAMS, round(PROGRAMS * scale.share))
-    parts = []
-    for model in scale.lms or (MODEL,):
-        for name, bed in FUNSEARCH_BEDS.items():
-            title = name if len(scale.lms) < 2 else f"{name}, {model}"
-            listed = funsearch_arms(bed, model, programs)
-            parts.append(Part(title, listed, measure=partial(_funsearch_rows, bed), apart=True))
-    return parts
+    return _each(scale, FUNSEARCH_BEDS, partial(funsearch_arms, programs=programs), _funsearch_rows)
 
 
 # ---- generalised planning ---------------------------------------------------------------------------------
@@ -170,14 +164,9 @@ def _chance_table(folder: Path) -> str:
 
 
 def _planning_parts(scale: Scale, data: Path) -> list[Part]:
-    parts = []
-    for model in scale.lms or (MODEL,):
-        for domain in DOMAINS:
-            title = domain.capitalize() if len(scale.lms) < 2 else f"{domain.capitalize()}, {model}"
-            listed = planning_arms(domain, model)
-            parts.append(Part(title, listed, measure=partial(_planning_rows, domain), apart=True))
-    parts.append(Part("Planners by chance", (), beside=_chance_table))
-    return parts
+    by_title = {domain.capitalize(): domain for domain in DOMAINS}
+    parts = _each(scale, by_title, planning_arms, _planning_rows)
+    return [*parts, Part("Planners by chance", (), beside=_chance_table)]
 
 
 # ---- games as code ----------------------------------------------------------------------------------------
@@ -185,7 +174,7 @@ def _planning_parts(scale: Scale, data: Path) -> list[Part]:
 GAMES: Final[tuple[Game, ...]] = ("tic-tac-toe", "kuhn")
 """Games without and with hidden cards."""
 RULES_WRITTEN: Final = 8
-"""Programs of a run, each of about 700 tokens: ten minutes of one core."""
+"""Programs of a run, each of about 700 tokens: twenty minutes of one core, beside other work."""
 REFINED: Final = "Thompson sampling over programs, with feedback"
 
 
@@ -219,12 +208,33 @@ def _game_rows(game: Game, listed: Sequence[Arm], seeds: int, folder: Path) -> s
 
 def _game_parts(scale: Scale, data: Path) -> list[Part]:
     programs = max(2, round(RULES_WRITTEN * scale.share))
+    by_title = {game.capitalize(): game for game in GAMES}
+    return _each(scale, by_title, partial(game_arms, programs=programs), _game_rows)
+
+
+# ---- parts ------------------------------------------------------------------------------------------------
+
+
+def _each(
+    scale: Scale,
+    problems: Mapping[str, Any],
+    arms_of: Callable[[Any, str], tuple[Arm, ...]],
+    rows_of: Callable[[Any, Sequence[Arm], int, Path], str],
+) -> list[Part]:
+    """Return a part for each model and problem.
+
+    Args:
+        scale: Its models, or the usual one.
+        problems: What the arms are made for, by the title of the part.
+        arms_of: Returns the arms of a problem and a model.
+        rows_of: Keeps the rows of a problem's runs, and returns their table.
+    """
     parts = []
     for model in scale.lms or (MODEL,):
-        for game in GAMES:
-            title = game.capitalize() if len(scale.lms) < 2 else f"{game.capitalize()}, {model}"
-            listed = game_arms(game, model, programs)
-            parts.append(Part(title, listed, measure=partial(_game_rows, game), apart=True))
+        for name, problem in problems.items():
+            title = name if len(scale.lms) < 2 else f"{name}, {model}"
+            measure = partial(rows_of, problem)
+            parts.append(Part(title, arms_of(problem, model), measure=measure, apart=True))
     return parts
 
 
