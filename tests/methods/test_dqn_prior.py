@@ -172,7 +172,7 @@ def test_relearning_from_earlier_steps_leaves_the_state_that_awaits_an_action(ta
 
 
 def test_a_q_that_is_not_finite_any_more_is_said(table, lake):
-    with pytest.raises(HunchError, match="Lower learning_rate"):
+    with pytest.raises(HunchError, match="lower learning_rate"):
         hunch.train(DQNPrior(UniformPrior(), table, learning_rate=1e6, **SMALL), lake, 200)
 
 
