@@ -39,8 +39,9 @@ WRITING: Final = Sampling(max_tokens=120, temperature=1.0, stop=())
 """How new prompts are written: a few sentences."""
 VALIDATION: Final = 32
 """Questions on which a prompt is scored that is better on those that it was written for."""
-SHOWN: Final = 4
-"""Questions that the second model sees."""
+SHOWN: Final = 16
+"""Questions that the second model sees, as many as the other searches score a prompt on. GEPA's default, 3, would
+ask the writer about 200 times in a search."""
 COMPONENT: Final = "prompt"
 """GEPA's name for what is revised."""
 
