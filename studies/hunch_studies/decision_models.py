@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hunch.audition.prior import BEDS, aimless
+from hunch.audition.prior import BEDS
 from hunch.audition.question import moments
 from hunch.core import FloatArray, State
 from hunch.envs import make
@@ -30,6 +30,7 @@ from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.calibration import calibration_error, error_by_chance, reliability
 from hunch.rl.statistics import Estimate, over_pairs, over_seeds
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.language import CHOICE, situation
 from hunch.runs.compare import Arm

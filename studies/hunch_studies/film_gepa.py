@@ -40,8 +40,8 @@ WRITING: Final = Sampling(max_tokens=120, temperature=1.0, stop=())
 VALIDATION: Final = 32
 """Questions on which a prompt is scored that is better on those that it was written for."""
 SHOWN: Final = 16
-"""Questions that the second model sees, as many as the other searches score a prompt on. GEPA's default, 3, would
-ask the writer about 200 times in a search."""
+"""Questions that the second model sees, as many as the other searches score a prompt on. With few, as by
+GEPA's default of 3, the writer would be asked about 200 times in a search."""
 COMPONENT: Final = "prompt"
 """GEPA's name for what is revised."""
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 import hunch
-from hunch.audition.prior import aimless
 from hunch.core import Agent, FloatArray, Player, State, Transition, World
 from hunch.envs import make
 from hunch.extras import library
@@ -25,6 +24,7 @@ from hunch.methods.policy.agent import PolicyAgent
 from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_episodes, over_pairs, over_seeds
 from hunch.roles.prior.base import DistributionPrior, UniformPrior
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.prior.language import MappedPrior
 from hunch.runs.checkpoints import BEST, read_checkpoint

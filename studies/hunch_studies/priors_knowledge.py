@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hunch.audition.prior import BEDS, aimless
+from hunch.audition.prior import BEDS
 from hunch.core import FloatArray, HunchError, State
 from hunch.envs import make
 from hunch.lm import load
@@ -26,6 +26,7 @@ from hunch.methods.prior.zero_shot import ZeroShot
 from hunch.rl.episodes import evaluate, play
 from hunch.rl.statistics import Estimate, over_pairs
 from hunch.roles.encoder.features import TextTable
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.roles.prior.similarity import SimilarityPrior
 from hunch.runs.compare import Arm, Job, compare

@@ -18,7 +18,7 @@ from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
 from hunch.audition.planner import SKILLS
-from hunch.audition.prior import PRIOR, aimless, states
+from hunch.audition.prior import PRIOR, states
 from hunch.audition.question import Bed, Manner, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
 from hunch.audition.text_judge import PRINCIPLE
@@ -31,6 +31,7 @@ from hunch.lm.base import Model, OptionScores
 from hunch.lm.budget import Budget
 from hunch.lm.speech import ONE_LINE
 from hunch.rl.episodes import play
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.language import prompt
 
 LAKE = Bed("hunch/FrozenLake-v0")

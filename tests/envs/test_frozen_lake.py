@@ -1,8 +1,9 @@
 import pytest
 
-from hunch.audition.prior import PRIOR, aimless
+from hunch.audition.prior import PRIOR
 from hunch.core import State
 from hunch.envs.frozen_lake import FrozenLake
+from hunch.roles.prior.blank import aimless
 
 SHORTEST = ("Go Down", "Go Down", "Go Right", "Go Right", "Go Down", "Go Right")
 

@@ -125,6 +125,16 @@ def test_turns_limit_the_history_and_a_prompt_file_replaces_the_words(talker, tm
     assert "> " in words
 
 
+def test_with_the_blank_prompt_a_model_that_writes_does_not_read_the_task(talker, tmp_path):
+    talker.answer = opener
+    command = ["run", "zero-shot", "--env", ID, "--steps", "4", "--lm", spec(talker), "--eval-episodes", "1"]
+    main([*command, "--prior.blank", "--out", str(tmp_path / "run")])
+    asked = [body["messages"] for path, body in talker.asked if "chat" in path]
+    played = [messages for messages in asked if "You stand before door" in messages[-1]["content"]]
+    assert max(map(len, played)) == 8, "a conversation with three earlier turns"
+    assert not conversations(talker)
+
+
 @pytest.mark.parametrize(("thinks", "rooms"), [(False, [256, 2048]), (True, [2048])])
 def test_a_model_that_does_not_think_is_asked_with_little_room_first(talker, thinks, rooms):
     """And again if its answer was cut; one that thinks gets all the room at once."""

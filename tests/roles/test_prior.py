@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 from hunch import lm
 from hunch.core import State, UsageError
+from hunch.envs import make
 from hunch.lm.base import Model
 from hunch.lm.scoring.choose import project
 from hunch.lm.settings import AskConfig
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
 from hunch.roles.prior.base import DistributionPrior, UniformPrior, draw
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig, build_prior, settings_of
 from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior, staleness
@@ -277,6 +279,46 @@ def test_a_prior_made_by_hand_can_be_built_again(kind, temperature):
             other.weights.tolist(),
         )
     assert _prior(prior, PriorConfig(), model) == settings_of(prior)
+
+
+@pytest.mark.parametrize(
+    ("spec", "way"),
+    [
+        ("words", "similarity"),
+        ("scripted:overlap", "label"),
+        ("scripted:overlap", "likelihood"),
+        ("scripted:overlap", "likelihood-unlisted"),
+        ("scripted:overlap", "text"),
+    ],
+)
+def test_with_the_blank_prompt_the_model_reads_what_the_audition_leaves(spec, way):
+    """The first observation of Household states the task, and is in the history of later states."""
+    env = make("hunch/Household-Pick-v0", games=1)
+    observation, info = env.reset(seed=0)
+    observation, *_, info = env.step(info["actions"][0])
+    state = State.read(observation, info)
+    model = lm.load(spec)
+    usual, control = (build_prior(PriorConfig(way=way, blank=on), model) for on in (False, True))
+
+    def proposed(prior, read):
+        [proposal] = prior.propose([read], 50, np.random.default_rng(0))
+        return proposal.named(len(state.options)).tolist()
+
+    left = aimless(state, r"Your task is to: .*\n?")
+    assert state.task not in left.text()
+    assert proposed(control, state) == proposed(usual, left)
+    assert proposed(control, state) != proposed(usual, state)
+    assert settings_of(control).blank
+    assert not settings_of(usual).blank
+    assert _prior(control, PriorConfig(), model) == settings_of(control)
+
+
+def test_the_blank_prompt_keeps_rules_that_do_not_name_the_task():
+    state = State(
+        "Logs are brown.\nFind a log!\nYou see a tree.", "Find a log!", ("go",), goals=("see a tree",)
+    )
+    assert aimless(state).text() == "Logs are brown."
+    assert aimless(State("A tree.\n", actions=("go",))).observation == "A tree.\n"
 
 
 class Rounded(DistributionPrior):

@@ -10,7 +10,6 @@ probability 0.7. This is measured where one action is right: several right ones 
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,11 +17,12 @@ import numpy as np
 
 from hunch.audition import frontier
 from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments, too_long
-from hunch.core import FloatArray, State, UsageError
+from hunch.core import FloatArray, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import Metered
 from hunch.lm.ways import VERBS, WAYS
 from hunch.roles.prior.base import ROUNDING, DistributionPrior, Proposal
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 K = 5
@@ -90,22 +90,6 @@ def _proposed(lm: LanguageModel, drawn: States, seed: int, manner: Manner) -> li
 
 def _shortened(lm: LanguageModel) -> int:
     return lm.usage.shortened if isinstance(lm, Metered) else 0
-
-
-def aimless(state: State, manual: str) -> State:
-    """Return a state without task, goals and manual: only what is there, what was done and what is possible.
-
-    Args:
-        state: The state.
-        manual: Pattern of the task and the rules in observations; see :class:`Bed`.
-    """
-    history = tuple((without(observation, manual), action) for observation, action in state.history)
-    return replace(state, task="", goals=(), observation=without(state.observation, manual), history=history)
-
-
-def without(observation: str, manual: str) -> str:
-    """Return an observation without the parts that a pattern describes."""
-    return re.sub(manual, "", observation) if manual else observation
 
 
 def _stated(key: tuple[LanguageModel, Manner], drawn: States) -> tuple[FloatArray | None, FloatArray | None]:

@@ -197,6 +197,8 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
             way = choose_way(config, lm, "planner")
         note_way(lm, "planner", way, automatic=True)
         if way == "similarity":
-            return ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
+            prior = ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
+            prior.blank = config.blank
+            return prior
         config = replace(config, way=way)
     return build_prior(config, lm, role="planner")

@@ -10,7 +10,7 @@ TextArena, an environment of OpenEnv, the user's prompts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, NonNegativeInt
 from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 
@@ -108,6 +109,9 @@ class ZeroShot(Agent):
 
     def _write(self, states: Sequence[State]) -> list[str]:
         turns = [self._turns(state) for state in states]
+        if self.config.prior.blank:
+            read = [aimless(replace(s, history=tuple(past))) for s, past in zip(states, turns, strict=True)]
+            states, turns = read, [list(state.history) for state in read]
         actions = self.speaker.write(states, turns, int(self.rng.integers(2**31)))
         self.fallbacks += [float(not action) for action in actions]
         return actions

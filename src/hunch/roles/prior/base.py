@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, IntArray, State, UsageError
+from hunch.roles.prior.blank import aimless
 
 ROUNDING: Final = 1e-5
 """Tolerance of the sum of weights or probabilities."""
@@ -92,7 +93,12 @@ class DistributionPrior:
     """A prior with an explicit p(a|s); a proposal consists of k draws from this distribution.
 
     A subclass computes the distributions; those of the latest :data:`KNOWN` states are kept.
+
+    Attributes:
+        blank: The model reads neither task nor goals; see :func:`hunch.roles.prior.blank.aimless`.
     """
+
+    blank: bool = False
 
     def __init__(self, evidence: EvidenceLevel | None) -> None:
         self.evidence = evidence
@@ -102,6 +108,10 @@ class DistributionPrior:
         """Return p(a|s) of each state, shape (number of its actions,)."""
         raise NotImplementedError
 
+    def read(self, state: State) -> State:
+        """Return what the model reads of a state."""
+        return aimless(state) if self.blank else state
+
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         """Return p(a|s) over ``state.actions`` for each state; the model gets one request per state.
 
@@ -110,7 +120,7 @@ class DistributionPrior:
         """
         new = [state for state in dict.fromkeys(states) if state not in self._known]
         if new:
-            computed = self._compute(new)
+            computed = self._compute([self.read(state) for state in new])
             if len(computed) != len(new):
                 raise UsageError(f"The prior gives {len(computed)} distributions for {len(new)} states.")
             for state, p in zip(new, computed, strict=True):

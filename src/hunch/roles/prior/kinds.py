@@ -21,7 +21,7 @@ Source: Yan et al., "Efficient Reinforcement Learning with Large Language Model 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Final, Literal
 
 from hunch.core import UsageError
@@ -75,6 +75,9 @@ class PriorConfig(AskConfig):
     rotations: PositiveInt = field(default=1, metadata=LATER)
     """With label: number of orders of the list of actions to average over, each of them a request. Small
     models choose by the place in the list; as many orders as actions put each at each place (ours)."""
+    blank: bool = field(default=False, metadata=LATER)
+    """The blank prompt, a control: the model reads neither the task, nor goals, nor lines of observations
+    that repeat them. Rules that do not name the task stay (ours)."""
 
     @classmethod
     def current(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +119,16 @@ def build_prior(
     Raises:
         UsageError: if the model does not support this way of asking; the message names those that it has.
     """
+    prior = _asked(config, lm, table, role)
+    if config.blank:
+        prior.blank = True
+    return prior
+
+
+def _asked(
+    config: PriorConfig, lm: LanguageModel, table: TextTable | None, role: str
+) -> DistributionPrior | MappedPrior:
+    """Return the prior of the way that is set, or of the model's best."""
     way = choose_way(config, lm, role)
     temperature = config.temperature
     if temperature is None:
@@ -153,6 +166,12 @@ def settings_of(prior: ActionPrior) -> PriorConfig | None:
 
     A subclass may do something else, so its settings say nothing, and the result is None.
     """
+    config = _stated(prior)
+    return config and replace(config, blank=getattr(prior, "blank", False))
+
+
+def _stated(prior: ActionPrior) -> PriorConfig | None:
+    """Return the settings of a prior but for its blank prompt; None for priors of others."""
     if type(prior) is UniformPrior:
         return PriorConfig(way="uniform")
     if type(prior) is NoveltyPrior:

@@ -19,6 +19,7 @@ from hunch.lm.ways import require_way
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
 from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal
+from hunch.roles.prior.blank import aimless
 
 ASKS: Final = AskConfig(temperature=1.0)
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
@@ -150,7 +151,7 @@ class DecisionPrior(DistributionPrior):
         A question that the model refuses has equal probabilities, and counts as a fallback.
         """
         self.probabilities(states)
-        return [self._answers[state] for state in states]
+        return [self._answers[self.read(state)] for state in states]
 
 
 class LikelihoodPrior(DistributionPrior):
@@ -281,9 +282,14 @@ class MappedPrior:
         structured: Let the model's server restrict each answer to one of the actions.
         role: The role that the prior fills.
 
+    Attributes:
+        blank: The model reads neither task nor goals; see :func:`hunch.roles.prior.blank.aimless`.
+
     Raises:
         UsageError: if the model cannot generate, or does not support a setting.
     """
+
+    blank: bool = False
 
     def __init__(
         self,
@@ -322,7 +328,8 @@ class MappedPrior:
 
     def prompt(self, state: State) -> Prompt:
         """Return the prompt for a state."""
-        return self._asking.prompt(prompt(state, self.listed), **about(state))
+        read = aimless(state) if self.blank else state
+        return self._asking.prompt(prompt(read, self.listed), **about(read))
 
     def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
         """Return k answers for each state, with one call, or one call per list of actions if structured."""
