@@ -69,6 +69,7 @@ _MODULES = {
     "audition": "audition",
     "ladder": "ladder",
     "ladder-lake": "ladder_lake",
+    "ladder-pick": "ladder_pick",
     "frontiers": "frontiers",
     "task-explore": "task_explore",
     "rl-adapter": "rl_adapter",
