@@ -78,7 +78,11 @@ def stranger(run, tmp_path):
     return make
 
 
-@pytest.mark.parametrize("start", [COMMAND, MODULE], ids=["hunch", "python -m hunch"])
+@pytest.mark.parametrize(
+    "start",
+    [COMMAND, pytest.param(MODULE, marks=pytest.mark.thorough)],
+    ids=["hunch", "python -m hunch"],
+)
 @pytest.mark.parametrize(
     "line",
     [

@@ -129,7 +129,7 @@ def test_a_method_trains_on_a_server(served):
         env.close()
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("end", [pytest.param(signal.SIGKILL, marks=pytest.mark.thorough), signal.SIGSTOP])
 def test_a_client_that_vanishes_leaves_nothing(end, monkeypatch):
     """Killed, or silent with its connection open, as on a network that is gone."""
     monkeypatch.setattr(ext, "PING", 0.5)

@@ -191,7 +191,7 @@ def test_a_silent_session_is_closed(served):
         assert 2.0 < time.monotonic() - start < 10.0
 
 
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_ctrl_c_ends_a_server_whose_steps_hang(signals):
     code = "from hunch.cli.main import main; main()"
     arguments = ["serve", HANGING, "--port", "0", "--seconds", "600"]

@@ -116,7 +116,7 @@ shelf.get("toy", say=lambda line: print(line, flush=True))
 """
 
 
-@pytest.mark.parametrize("after", [0, 1, 2, 3])
+@pytest.mark.parametrize("after", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2, 3))])
 def test_a_kill_loses_nothing(toy: Shelved, after: int) -> None:
     command = [sys.executable, "-c", KILLED, str(toy.size), toy.sha256, *toy.packages]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

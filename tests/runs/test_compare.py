@@ -162,7 +162,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("blow", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)])
 def test_a_killed_comparison_goes_on(whole, tmp_path, blow):
     """Nothing is doubled, nothing is missing, and no worker outlives the comparison."""
     killed = tmp_path / "killed"

@@ -80,7 +80,10 @@ class Growth(hunch.Callback):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["dqn", "dqn-prior", "ppo", "zero-shot"])
+@pytest.mark.parametrize(
+    "method",
+    ["dqn-prior", *(pytest.param(m, marks=pytest.mark.thorough) for m in ("dqn", "ppo", "zero-shot"))],
+)
 def test_memory_grows_by_the_episodes_only_once_buffers_are_full(monkeypatch, method, tmp_path):
     monkeypatch.setattr(dqn_prior, "FORGET_EVERY", 100)
     if method != "dqn":  # its uniform prior keeps no states, whatever the limit

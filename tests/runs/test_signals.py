@@ -23,6 +23,11 @@ COMMAND = str(Path(sys.executable).with_name("hunch"))
 LAKE = "hunch/FrozenLake-v0"
 LONG = ("--steps", "3000", "--envs", "2")
 STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+ONE_OF_THE_STOPS = [
+    signal.SIGTERM,
+    *(pytest.param(number, marks=pytest.mark.thorough) for number in STOPS if number != signal.SIGTERM),
+]
+"""All three in the thorough tests, and one in the suite."""
 
 
 def ready():
@@ -81,7 +86,7 @@ class Slow:
 """A board that takes its time."""
 
 
-@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize("number", ONE_OF_THE_STOPS)
 def test_a_run_is_saved_and_goes_on(number, tmp_path):
     process = started(tmp_path, *run_line("run"))
     wait_until(lambda: read_lines(tmp_path / "run" / "metrics.jsonl"))
@@ -160,13 +165,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGTERM,
-        *(pytest.param(number, marks=pytest.mark.thorough) for number in STOPS if number != signal.SIGTERM),
-    ],
-)
+@pytest.mark.parametrize("number", ONE_OF_THE_STOPS)
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_long_commands_say_how_to_go_on(name, number, tmp_path):
     hunch.train("q-learning", LAKE, 20, out=tmp_path / "run")
@@ -304,7 +303,7 @@ def test_a_signal_at_the_very_first_moment_is_a_sentence(tmp_path):
     assert errors == "hunch: stopped; the same command begins again.\n"
 
 
-@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize("number", ONE_OF_THE_STOPS)
 def test_a_server_of_an_environment_ends_with_a_sentence(number, tmp_path):
     pytest.importorskip("openenv", reason="needs the extra 'openenv'")
     process = started(tmp_path, "serve", LAKE, "--port", "0")

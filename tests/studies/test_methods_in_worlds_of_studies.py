@@ -9,7 +9,7 @@ from hunch import methods
 ROOM = ("hunch/BabyAI-GoToRedBallNoDists-v0", {"history": 0, "picture": True, "tile": 8}, 36)
 PLACES = {
     "alpha-proof": ("hunch/Proof-v0", {"pool": "textbook", "theorems": 4, "whole": True}, 9),
-    "syndicom": ("hunch/Repair-v0", {}, 6),  # its demonstrations have two texts
+    "syndicom": ("hunch/Repair-v0", {"demonstrations": 60}, 6),  # its demonstrations have two texts
     "task-explore": ("hunch/HomeGrid-v0", {}, 24),
     "rl-vlm-f": ROOM,
     "vlm-rm": ROOM,
