@@ -2,6 +2,7 @@
 
     hunch study ladder-pick --workers 1                # SmolLM2: llama.cpp serves one model at a time
     hunch study ladder-pick --workers 1 --lm qwen-coder-0.5b
+    hunch study ladder-pick --workers 1 --lm "hf:FILE.gguf?chat=true&dtype=bfloat16&batch=8"
 
 The pairs of the ladder name this loop: does a model that the audition calls ahead, or not, come out so when
 Q-learning chooses among its proposals? A model is asked once for each new state, in the way that the pairs
@@ -17,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from hunch.lm.shelf import SHELF
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
@@ -42,6 +44,13 @@ WAYS: Final[dict[str, PriorWay]] = {
 BLANK: Final = "blank prompt"
 
 
+def rung_of(spec: str) -> str:
+    """Return the name of a model: that of the shelf where it is a file of the shelf, however it is loaded."""
+    source = spec.partition("?")[0]
+    files = {shelved.file: name for name, shelved in SHELF.items()}
+    return files.get(Path(source).name, source)
+
+
 def arms(scale: Scale) -> tuple[Arm, ...]:
     """Return DQN-Prior with even draws, words, MiniLM, and with each model and its blank prompt."""
 
@@ -61,7 +70,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         Arm("minilm", filled("minilm", PriorConfig())),
     ]
     for spec in scale.lms or (MODEL,):
-        rung = spec.partition("?")[0]
+        rung = rung_of(spec)
         asked = PriorConfig(way=WAYS.get(rung, "auto"))
         listed.append(Arm(rung, filled(spec, asked)))
         listed.append(Arm(f"{rung}, {BLANK}", filled(spec, replace(asked, blank=True))))
