@@ -37,7 +37,13 @@ FREE = (
 # These are tested in test_design_problems, test_transition_file, test_prompting, test_requests,
 # methods/test_tune and the tests of the studies.
 # They need an extra and have tests of their own.
-EXTRA = ("hunch/Crafter-v0", "hunch/Bargaining-v0", "hunch/TinyHanabi-v0", "hunch/MiniGrid-v0")
+EXTRA = (
+    "hunch/Crafter-v0",
+    "hunch/Bargaining-v0",
+    "hunch/TinyHanabi-v0",
+    "hunch/MiniGrid-v0",
+    "hunch/TextWorldExpress-v0",
+)
 LISTED = [id for id in hunch.envs.names() if not id.startswith((*FREE, *EXTRA))]
 every_env = pytest.mark.parametrize("id", LISTED)
 ONE_MOVE = ("hunch/MatrixGame-v0", "hunch/Ultimatum-v0")  # tests/envs/test_games

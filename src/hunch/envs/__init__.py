@@ -39,7 +39,7 @@ OF_STUDIES = (
     *("Logistics", "Miconic", "MiniCatch", "MiniGrid", "MiniInvaders", "Overcooked-Salad"),
     *("Overcooked-Tomato", "Pendulum", "PlanCode", "PointMass", "Prompting", "Proof", "Recipes", "Repair"),
     *("RewardDesign", "SaySelect", "SecretProperty", "SecretSkill", "Sokoban", "Strips", "TextCraft"),
-    *("TinyHanabi", "Tug"),
+    *("TextWorldExpress", "TinyHanabi", "Tug"),
 )
 _FOREIGN = {
     "mcp": "hunch.envs.mcp:MCP",
