@@ -75,9 +75,8 @@ def test_a_seed_is_a_game_and_another_command_leaves_the_solution():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"game": "chess"}, "game must be one of cookingworld"),
-        ({"split": "held-out"}, "split must be one of train, dev, test"),
-        ({"params": "numLocations=many"}, "refuses 'coin' with the settings 'numLocations=many'"),
+        ({"game": "chess"}, "game .*must be one of cookingworld"),
+        ({"split": "held-out"}, "split .*must be one of train, dev, test"),
         ({"params": "doors=1"}, "refuses 'coin' with the settings 'doors=1'"),
     ],
 )

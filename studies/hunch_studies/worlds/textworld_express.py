@@ -192,7 +192,7 @@ def _started() -> Any:
     port, java = launch_gateway(
         classpath=constants.JAR_PATH, die_on_exit=True, cwd=constants.BASEPATH, return_proc=True
     )
-    return JavaGateway(gateway_parameters=GatewayParameters(auto_field=True, port=port), java_process=java)
+    return JavaGateway(gateway_parameters=GatewayParameters(port=port), java_process=java)
 
 
 def _end(java: Any) -> None:
