@@ -7,6 +7,7 @@ The engine (Jansen and Côté, "TextWorldExpress: Simulating Text Games at One M
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import weakref
@@ -189,6 +190,8 @@ def _started() -> Any:
         )
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+    # It would log a traceback for each object that is forgotten after the process of Java ended.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     port, java = launch_gateway(
         classpath=constants.JAR_PATH, die_on_exit=True, cwd=constants.BASEPATH, return_proc=True
     )
