@@ -68,6 +68,7 @@ _MODULES = {
     "decision-models": "decision_models",
     "audition": "audition",
     "ladder": "ladder",
+    "beside-published": "beside_published",
     "ladder-lake": "ladder_lake",
     "ladder-pick": "ladder_pick",
     "frontiers": "frontiers",

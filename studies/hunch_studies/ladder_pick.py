@@ -18,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hunch.lm.shelf import SHELF
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
@@ -29,7 +28,7 @@ from hunch.runs.stored import finished
 from hunch_studies.frontiers import late
 from hunch_studies.ladder import WORDS
 from hunch_studies.planners import table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, model_of
 
 ENV: Final = "hunch/Household-Pick-v0"
 STEPS: Final = 2_000
@@ -42,13 +41,6 @@ WAYS: Final[dict[str, PriorWay]] = {
 }
 """How the pairs say that a model is asked; another model in its best way."""
 BLANK: Final = "blank prompt"
-
-
-def rung_of(spec: str) -> str:
-    """Return the name of a model: that of the shelf where it is a file of the shelf, however it is loaded."""
-    source = spec.partition("?")[0]
-    files = {shelved.file: name for name, shelved in SHELF.items()}
-    return files.get(Path(source).name, source)
 
 
 def arms(scale: Scale) -> tuple[Arm, ...]:
@@ -70,7 +62,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         Arm("minilm", filled("minilm", PriorConfig())),
     ]
     for spec in scale.lms or (MODEL,):
-        rung = rung_of(spec)
+        rung = model_of(spec)
         asked = PriorConfig(way=WAYS.get(rung, "auto"))
         listed.append(Arm(rung, filled(spec, asked)))
         listed.append(Arm(f"{rung}, {BLANK}", filled(spec, replace(asked, blank=True))))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from hunch.core import HunchError, UsageError
+from hunch.lm.shelf import SHELF
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
@@ -82,8 +83,13 @@ Key: TypeAlias = tuple[Any, ...]
 
 
 def model_of(spec: str) -> str:
-    """Return the name of a model in a table: of its spec, or of the one whose answers a file holds."""
-    return spec.rpartition("model=")[2].partition("?")[0]
+    """Return the name of a model in a table: of its spec, or of the one whose answers a file holds.
+
+    A file of the shelf has the shelf's name, however it is loaded.
+    """
+    source = spec.rpartition("model=")[2].partition("?")[0]
+    files = {shelved.file: name for name, shelved in SHELF.items()}
+    return files.get(Path(source).name, source)
 
 
 def kept(
