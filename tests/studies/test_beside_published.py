@@ -1,0 +1,56 @@
+"""Games beside published tables: the players, their episodes, and the leads."""
+
+import pytest
+
+from hunch_studies.beside_published import BLANK, RANDOM, WORDS, played, players, table
+
+pytest.importorskip("minigrid")
+SPECS = {RANDOM: "uniform", WORDS: "words", "first": "scripted:first"}
+
+
+def row(label, scores, game="GoToObj"):
+    return {"key": ["BabyAI", game, label, len(scores)], "scores": scores, "steps": [3], "unread": 0.5}
+
+
+def test_a_model_plays_in_both_ways_with_and_without_the_task():
+    labels = [player.label for player in players(SPECS)]
+    assert labels[:2] == [RANDOM, WORDS]
+    assert set(labels[2:]) == {
+        f"first, {way}{blank}" for way in ("text", "structured") for blank in ("", f", {BLANK}")
+    }
+
+
+def test_the_same_episodes_come_again_and_scores_are_successes():
+    first, again = (played(SPECS, "BabyAI", "GoToObj", RANDOM, 4) for _ in range(2))
+    assert first == again
+    assert set(first["scores"]) <= {0.0, 1.0}
+    assert all(1 <= steps <= 30 for steps in first["steps"])
+    assert first["unread"] == 0
+
+
+def test_the_blank_prompt_does_not_change_who_reads_no_task_and_it_does_change_words():
+    told, blank = (played(SPECS, "BabyAI", "GoToLocal", f"first, text{end}", 3) for end in ("", f", {BLANK}"))
+    assert told == blank, "it names the first command whatever it reads"
+    assert played(SPECS, "BabyAI", "GoToLocal", WORDS, 6) != played(SPECS, "BabyAI", "GoToLocal", RANDOM, 6)
+
+
+def test_leads_are_paired_by_episode_and_players_without_all_games_are_left_out():
+    rows = [
+        row(RANDOM, [0.0, 0.0, 1.0]),
+        row(WORDS, [0.0, 1.0, 1.0]),
+        row("m, text", [1.0, 1.0, 1.0]),
+        row(f"m, text, {BLANK}", [1.0, 0.0, 1.0]),
+        row(RANDOM, [0.0, 0.0, 0.0], "PickupLoc"),
+        row(WORDS, [0.0, 0.0, 0.0], "PickupLoc"),
+        row("m, text", [0.0, 1.0, 0.0], "PickupLoc"),
+        row(f"m, text, {BLANK}", [0.0, 0.0, 0.0], "PickupLoc"),
+        row("m, structured", [1.0, 1.0, 1.0]),
+    ]
+    lines = {line.split(" | ")[0].strip("| "): line.split(" | ") for line in table(rows).splitlines()}
+    assert "m, structured" not in lines, "its other game has not been played"
+    model = lines["m, text"]
+    assert model[1].startswith("0.67")
+    assert [cell.split()[0] for cell in model[3:6]] == ["0.50", "0.33", "0.33"]
+    assert [cell.strip(" |") for cell in model[6:]] == ["1.00", "0.33"]
+    assert lines[WORDS][3].startswith("0.17")
+    assert not lines[f"m, text, {BLANK}"][3].strip(), "a control has no leads"
