@@ -102,3 +102,10 @@ def test_a_process_of_java_that_ended_is_a_sentence_and_the_next_game_starts_ano
     with pytest.raises(HunchError, match="process of Java ended"):
         env.step(0)
     assert made().reset(seed=0)[0]
+
+
+def test_a_command_that_the_engine_names_twice_is_one_action():
+    env = made(game="simonsays", split="test")
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        assert len(set(info["actions"])) == len(info["actions"])

@@ -101,7 +101,7 @@ class TextWorldExpress(TextEnv):
         won = bool(seen["tasksuccess"])
         ended = won or bool(seen["taskfailure"])
         text = str(seen["observation"]).strip()
-        commands = tuple(sorted(seen["validActions"]))
+        commands = tuple(sorted(set(seen["validActions"])))  # the engine names some twice
         return Outcome(text, commands, gained, terminated=ended, success=won, event=text)
 
     def _extras(self) -> dict[str, Any]:
