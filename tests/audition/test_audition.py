@@ -647,6 +647,18 @@ def test_a_player_has_no_blank_prompt_and_a_sentence_says_so():
     assert line.heard.why == "a model that plays is asked with its task; the role prior has a blank prompt"
 
 
+def test_the_blank_prompt_is_named_as_a_control_and_recommends_no_method():
+    usual, control = (
+        hunch.audition("scripted:judge", ["judge"], questions=20, blank=blank) for blank in (False, True)
+    )
+    assert "This is a control" in str(control)
+    assert plain(control)["blank"]
+    assert "hunch" not in "".join(brief(control))
+    assert "may pay" in advice(usual, "scripted:judge") or "it pays" in advice(usual, "scripted:judge")
+    assert "pay" not in advice(control, "scripted:judge")
+    assert "control" not in str(usual)
+
+
 def test_the_last_sentence_forgets_no_role_that_may_pay():
     """The policy does not pay here, and what a prior is worth was not measured in such a corridor."""
     found = hunch.audition("scripted:overlap", ["policy", "prior"], env=Corridor(4), questions=8)

@@ -108,6 +108,7 @@ class Audition:
         seed: Seed of the questions.
         usage: Usage of each model, by its spec.
         stopped: Why the audition ended early; empty if it did not.
+        blank: True if the models were asked with the blank prompt.
     """
 
     lines: tuple[Line, ...]
@@ -115,6 +116,7 @@ class Audition:
     seed: int
     usage: Mapping[str, Mapping[str, float]]
     stopped: str = ""
+    blank: bool = False
 
     def best(self, model: str) -> Line | None:
         """Return a model's line with the largest lower bound of the gain; None if the model never pays."""
@@ -171,8 +173,20 @@ def _interval(interval: Interval | None) -> str:
     return f"[{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
 
 
+CONTROL: Final = (
+    "asked with the blank prompt, without objective, task and manual. This is a control: where the ability "
+    "is no higher without --blank, the model does not use what the task says."
+)
+"""What the scores of an audition with the blank prompt are for."""
+
+
 def advice(audition: Audition, model: str) -> str:
-    """Return the best role of a model in a sentence, with the command that runs it."""
+    """Return the best role of a model in a sentence, with the command that runs it.
+
+    After the blank prompt it says instead what the scores are for, as no method is to be run so.
+    """
+    if audition.blank:
+        return f"{model}: {CONTROL}"
     best = audition.best(model)
     if best is None or best.frontier is None or best.gain is None:
         return " ".join([f"{model}: no role in which it surely pays.", *_undecided(audition, model)])
@@ -304,7 +318,7 @@ def _brief(audition: Audition, model: str, role: str) -> tuple[str, ...]:
     cost = sum(heard.usage.get("cost", 0.0) for heard in asked.values())
     spent = f"{cost:.4f}" if cost else f"{seconds:,.0f} s"
     ability = f"{line.heard.ability:.2f}" if line.heard.has_score else ""
-    following = _next(line, deciding_role(lines_of_role, audition.worth))
+    following = "" if audition.blank else _next(line, deciding_role(lines_of_role, audition.worth))
     return role, line.verdict, line.heard.way, ability, spent, following
 
 

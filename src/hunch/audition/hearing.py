@@ -151,7 +151,7 @@ def audition(
             more = most is not None and questions <= most and not stopped
             due = [place for place in due if more and _undecided(lines[place[0].name], worth)]
     judged = [line for role, _, _ in placed for line in lines[role.name]]
-    return Audition(tuple(judged), worth, seed, ledger.by_name(), stopped)
+    return Audition(tuple(judged), worth, seed, ledger.by_name(), stopped, blank)
 
 
 class Pace:
