@@ -506,8 +506,8 @@ def rungs_of(options: LadderOptions) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in options.rung or tuple(RUNGS):
-        name, equals, spec = text.partition("=")
-        if not equals and name not in RUNGS:
+        name, _, spec = text.partition("=")
+        if not spec and name not in RUNGS:
             raise UsageError(f"There is no rung {name!r}; name its model, as in --rung {name}=SPEC.")
         if not name or not set(name) <= NAMES or "--" in f"-{name}-":
             raise UsageError(f"A rung is named by letters, digits, dots and hyphens, not {name!r}.")

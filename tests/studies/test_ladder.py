@@ -190,7 +190,16 @@ def test_folders_of_a_machine_do_not_reach_a_recording():
 
 @pytest.mark.parametrize(
     "rung",
-    ["unknown", "a/b=minilm", "=minilm", "a--b=minilm", "a-=minilm", "words=minilm", "stand-ins=minilm"],
+    [
+        "unknown",
+        "mine=",
+        "a/b=minilm",
+        "=minilm",
+        "a--b=minilm",
+        "a-=minilm",
+        "words=minilm",
+        "stand-ins=minilm",
+    ],
 )
 def test_a_wrong_rung_is_refused_in_one_sentence_before_anything_is_asked(rung, tmp_path):
     with pytest.raises(UsageError):
