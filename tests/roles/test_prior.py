@@ -321,6 +321,26 @@ def test_the_blank_prompt_keeps_rules_that_do_not_name_the_task():
     assert aimless(State("A tree.\n", actions=("go",))).observation == "A tree.\n"
 
 
+@pytest.mark.parametrize(
+    ("task", "observation", "left"),
+    [
+        ("Find a log.", "Your task is to find a log!\nA tree.", "A tree."),
+        (
+            "Fetch wood.\n\nThen build a bed.",
+            "Welcome.\nFetch wood.\n\nThen build a bed.\nA tree.",
+            "Welcome.\nA tree.",
+        ),
+        ("Fetch wood.\n}", "A tree.\n}", "A tree.\n}"),
+        (".", "A tree.", "A tree."),
+    ],
+    ids=["as a sentence", "of several lines", "one of its lines", "no words"],
+)
+def test_the_blank_prompt_finds_the_task_where_an_observation_repeats_it(task, observation, left):
+    state = State(observation, task, ("go",), history=((observation, "go"),))
+    assert aimless(state).observation == left
+    assert aimless(state).history == ((left, "go"),)
+
+
 class Rounded(DistributionPrior):
     """Gives numbers of 32 bits, as networks do."""
 

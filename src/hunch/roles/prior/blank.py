@@ -32,7 +32,25 @@ def aimless(state: State, manual: str | None = None) -> State:
 
 
 def without_lines(text: str, wanted: tuple[str, ...]) -> str:
-    """Return a text without the lines that contain one of these texts; as it is if none does."""
+    """Return a text without the lines that contain one of these texts; as it is if none does.
+
+    Capital letters and the mark at the end of a sentence do not matter, as texts repeat a task in a sentence
+    of their own. Of a text of several lines the same lines are sought, one below the other.
+    """
     lines = text.splitlines(keepends=True)
-    kept = [line for line in lines if not any(words in line for words in wanted)]
-    return text if len(kept) == len(lines) else "".join(kept)
+    plain = [_plain(line) for line in lines]
+    cut: set[int] = set()
+    for words in wanted:
+        sought = [_plain(line) for line in words.splitlines()]
+        if not any(sought):
+            continue
+        for first in range(len(plain) - len(sought) + 1):
+            block = plain[first : first + len(sought)]
+            if all(part in line for part, line in zip(sought, block, strict=True)):
+                cut |= {*range(first, first + len(sought))}
+    return "".join(line for place, line in enumerate(lines) if place not in cut) if cut else text
+
+
+def _plain(line: str) -> str:
+    """Return a line in small letters, without white space around it and marks at its end."""
+    return line.strip().rstrip(".!?").casefold()
