@@ -6,7 +6,7 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import State, Transition, UsageError, World
-from hunch.roles.prior.base import UniformPrior
+from hunch.roles.prior.base import DistributionPrior, UniformPrior
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch_contrib.prior.instruct_q import InstructQ
 from hunch_contrib.prior.likelihood_value import LikelihoodValue
@@ -45,6 +45,23 @@ def test_the_instruction_stands_in_the_place_of_the_task():
     agent.begin(World(streams=1), 0)
     agent.act([State("Your partner says 3.", "collect balls", ("select 3", "quit"))])
     assert asked == [INSTRUCTION]
+
+
+def test_with_the_blank_prompt_neither_the_instruction_nor_the_task_is_read():
+    """Observations repeat the task, and not the instruction that the prior reads in its place."""
+    asked = []
+
+    class Listens(DistributionPrior):
+        def _compute(self, states):
+            asked.extend(states)
+            return [np.full(2, 0.5) for _ in states]
+
+    blank = Listens("L0")
+    blank.blank = True
+    agent = InstructQ(blank, instruction=INSTRUCTION)
+    agent.begin(World(streams=1), 0)
+    agent.act([State("Collect balls!\nYour partner says 3.", "collect balls", ("select 3", "quit"))])
+    assert [(state.observation, state.task) for state in asked] == [("Your partner says 3.", "")]
 
 
 def test_either_factor_alone():

@@ -9,6 +9,7 @@ import numpy as np
 
 from hunch.core import FloatArray, State
 from hunch.roles.prior.base import ActionPrior, DistributionPrior
+from hunch.roles.prior.blank import aimless
 
 
 class Instructed:
@@ -33,11 +34,19 @@ class Instructed:
     def __call__(self, states: Sequence[State]) -> list[tuple[float, ...]]:
         """Return log p(a|s) of each state's actions."""
         new = [state for state in dict.fromkeys(states) if state not in self._known]
-        instructed = [replace(state, task=self.instruction or state.task) for state in new]
-        for state, p in zip(new, self._probabilities(instructed), strict=True):
+        read = [self._instructed(state) for state in new]
+        for state, p in zip(new, self._probabilities(read), strict=True):
             mixed = (1 - self.floor) * p + self.floor / len(p)  # (actions,)
             self._known[state] = tuple(np.log(mixed + 1e-300).tolist())
         return [self._known[state] for state in states]
+
+    def _instructed(self, state: State) -> State:
+        """Return a state with the instruction in place of the task."""
+        if not self.instruction:
+            return state
+        # A prior with the blank prompt would look for the instruction in observations, which repeat the task.
+        read = aimless(state) if getattr(self.prior, "blank", False) else state
+        return replace(read, task=self.instruction)
 
     def _probabilities(self, states: Sequence[State]) -> list[FloatArray]:
         if isinstance(self.prior, DistributionPrior):
