@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hunch
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Sampling
@@ -301,6 +302,16 @@ def test_folders_that_hold_no_model(folders: dict[str, Path], tmp_path: Path) ->
     (folder / "model.safetensors").write_bytes(b"short")
     with pytest.raises(HunchError, match="holds no model that can be loaded"):
         lm.load(f"hf:{folder}", cache=None)
+
+
+def test_the_folder_of_a_run_without_a_model_is_called_that(tmp_path: Path) -> None:
+    """Its config.json can be read: it is the run's."""
+    hunch.train("q-learning", "hunch/FrozenLake-v0", steps=20, out=tmp_path / "run")
+    with pytest.raises(UsageError, match="is that of a run of q-learning, which has saved no model"):
+        lm.load(f"hf:{tmp_path / 'run'}", cache=None)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(HunchError, match=r"its config\.json cannot be read"):
+        lm.load(f"hf:{tmp_path}", cache=None)
 
 
 def test_from_the_hubs_own_cache(

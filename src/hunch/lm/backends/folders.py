@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,15 @@ def find(name: str) -> Path:
         return (folder / MODEL if (folder / MODEL / "config.json").is_file() else folder).resolve()
     require_name(name)
     return fetch(name)
+
+
+def method_of_run(folder: Path) -> str:
+    """Return the method of the run whose folder this is; empty if it is no run's."""
+    try:
+        run = json.loads((folder / "config.json").read_text(encoding="utf-8"))["run"]
+        return str(run["method"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def require_name(name: str) -> None:

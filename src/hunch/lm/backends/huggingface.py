@@ -149,6 +149,11 @@ def kind_of(folder: Path) -> Literal["causal", "seeing", "paired", "encoder", "e
                 f"The folder {folder} holds no model of transformers: it has no config.json. Name the folder "
                 "that does; a GGUF file is gguf:FILE."
             ) from error
+        if method := folders.method_of_run(folder):
+            raise UsageError(
+                f"The folder {folder} is that of a run of {method}, which has saved no model: it did not "
+                "end, or its method trains none."
+            ) from error
         raise HunchError(f"The folder {folder} holds no model: its config.json cannot be read.") from error
     if config.is_encoder_decoder:
         return "encoder-decoder"
