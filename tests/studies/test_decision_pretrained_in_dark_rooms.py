@@ -7,6 +7,7 @@ from tests.studies.dark_rooms import lives, room
 import hunch
 from hunch.core import State, Transition, UsageError, World
 from hunch.rl.dataset import as_episodes
+from hunch.rl.lifetimes import histories
 from hunch_contrib.in_context.decision_pretrained import DecisionPretrained, PosteriorPlayer
 
 pytest.importorskip("torch")
@@ -115,3 +116,23 @@ def test_data_that_cannot_be_read_are_refused(data):
     unknown = DecisionPretrained(**SMALL)
     with pytest.raises(UsageError, match="knows its best action"):
         unknown.begin(World(data=as_episodes(data)), 0)
+
+
+def test_shuffled_labels_are_never_those_of_another_lifetime_in_the_same_task(data):
+    agent = DecisionPretrained(**SMALL, labels="shuffled")
+    agent.begin(World(data=as_episodes(data), copy=lambda: room()), 0)
+    goals = [history[0][0].state.raw[1] for history in histories(as_episodes(data))]
+    assert any(goals.count(goal) > 1 for goal in goals)
+    number_of = {id(task): number for number, task in enumerate(agent.tasks)}
+    for goal, others in zip(goals, agent.others, strict=True):
+        assert goal not in [goals[number_of[id(other)]] for other in others]
+
+
+def test_lifetimes_of_one_task_have_no_labels_to_shuffle(data):
+    episodes = as_episodes(data)
+    goals = {history[0].lifetime: str(history[0][0].state.raw[1]) for history in histories(episodes)}
+    of_one_task = [episode for episode in episodes if goals[episode.lifetime] == goals[0]]
+    assert len({episode.lifetime for episode in of_one_task}) > 1
+    agent = DecisionPretrained(**SMALL, labels="shuffled")
+    with pytest.raises(UsageError, match="There is one task"):
+        agent.begin(World(data=of_one_task, copy=lambda: room()), 0)

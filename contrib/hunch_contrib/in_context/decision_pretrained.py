@@ -110,8 +110,11 @@ class DecisionPretrained(InContext):
         self.seed = seed
         self._make(Vocabulary.of(world.data))
         self.tasks: list[Task] = self._read(histories(world.data), world)
-        if self.config.labels == "shuffled" and len(self.tasks) == 1:
-            raise UsageError("There is one task, so that no other one has labels to shuffle with.")
+        self.others: list[list[Task]] = []  # for each lifetime, those in other tasks
+        if self.config.labels == "shuffled":
+            self.others = [[other for other in self.tasks if task.differs(other)] for task in self.tasks]
+            if not all(self.others):
+                raise UsageError("There is one task, so that no other one has labels to shuffle with.")
         super().begin(world, seed)
 
     def _make(self, vocabulary: Vocabulary) -> None:
@@ -185,21 +188,21 @@ class DecisionPretrained(InContext):
         c = self.config
         queries, contexts, labels = [], [], []
         for _ in range(c.batch_size):
-            task = self.tasks[int(self.rng.integers(len(self.tasks)))]
+            number = int(self.rng.integers(len(self.tasks)))
+            task = self.tasks[number]
             rows = self.rng.permutation(len(task.best))[: c.transitions]
             query = int(self.rng.integers(len(task.best)))
             label = task.best[query]
             if c.labels == "shuffled":  # what is best at such a state in another task
-                label = self._elsewhere(task, task.rows.before[query])
+                label = self._elsewhere(self.others[number], task.rows.before[query])
             queries.append(task.rows.before[query])
             contexts.append([part[rows] for part in task.rows])
             labels.append(label)
         batch = Rows(*(np.stack(parts) for parts in zip(*contexts, strict=True)))
         return np.stack(queries), batch._replace(rewards=batch.rewards.astype(np.float32)), np.array(labels)
 
-    def _elsewhere(self, own: Task, observation: IntArray) -> int:
+    def _elsewhere(self, others: Sequence[Task], observation: IntArray) -> int:
         """Return the best action at an observation in another task; if it never occurs, that of any state."""
-        others = [task for task in self.tasks if task is not own]
         task = others[int(self.rng.integers(len(others)))]
         [same] = np.nonzero((task.rows.before == observation).all(1))
         row = self.rng.choice(same) if len(same) else self.rng.integers(len(task.best))
@@ -234,6 +237,18 @@ class Task(NamedTuple):
 
     rows: Rows
     best: IntArray
+
+    @property
+    def best_by_observation(self) -> dict[bytes, int]:
+        """The best action at each observation that occurs."""
+        return {row.tobytes(): int(best) for row, best in zip(self.rows.before, self.best, strict=True)}
+
+    def differs(self, other: Task) -> bool:
+        """Return whether another action is best somewhere; several lifetimes may be of the same task."""
+        here = self.best_by_observation
+        there = other.best_by_observation
+        shared = here.keys() & there.keys()
+        return not shared or any(here[observation] != there[observation] for observation in shared)
 
 
 class PosteriorPlayer(Drawing):
