@@ -77,6 +77,18 @@ def test_rewards_have_the_order_of_a_right_judge(steps: list[Transition]) -> Non
     assert spearman(rewards, distances(few)) > 0.6
 
 
+def test_rewards_after_a_resume_are_the_same_to_the_last_bit(steps: list[Transition]) -> None:
+    by_picture = list({t.next_state.pictures[0].digest: t for t in steps}.values())
+    few, later = by_picture[:24], by_picture[24:60]
+    source = judge("scripted:onlooker", every=len(few), pairs=50)
+    source.rewards(few)
+    source.learn()
+    paid = [source.rewards([t])[0] for t in later]  # one picture at a time, as one environment shows them
+    resumed = judge("scripted:onlooker", every=len(few), pairs=50)
+    resumed.load_state_dict(source.state_dict())
+    assert resumed.rewards(later) == paid
+
+
 def test_a_verdict_without_a_description_is_the_same(steps: list[Transition]) -> None:
     data = [t.next_state.pictures[0].data for t in steps[:20]]
     model = lm.load("scripted:onlooker", cache=None)

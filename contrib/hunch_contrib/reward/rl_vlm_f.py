@@ -245,14 +245,21 @@ class PicturePreference(RewardSource):
         return list(self.rounds)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return pictures, verdicts and networks."""
-        return {**super().state_dict(), "networks": self.fitted.state_dict() if self.fitted else []}
+        """Return pictures, verdicts and networks, and what these give the pictures.
+
+        Computed again, all pictures at once, their rewards would differ in the last bits.
+        """
+        networks = self.fitted.state_dict() if self.fitted else []
+        return {**super().state_dict(), "networks": networks, "values": dict(self.values)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.fitted = self._new(state["networks"]) if state["networks"] else None
-        self._value()
+        if "values" in state:
+            self.values = dict(state["values"])
+        else:  # a checkpoint of before
+            self._value()
 
 
 @lru_cache(maxsize=10_000)
