@@ -288,6 +288,16 @@ def test_eureka_shows_a_whole_batch_the_best_of_the_last():
     assert [n for _, _, n in writer.shown] == [4, 4, 4, 4], "one call for a batch"
 
 
+def test_the_best_of_all_batches_is_the_parent_from_the_next_batch_on():
+    search, rng = made(Eureka, Recorder(), population=3, keep="best").search(), np.random.default_rng(0)
+    for number, fitness in enumerate([0.1, 0.3, 0.2]):
+        assert search.ask(1, rng)[0].parents == (), "the batch is not complete"
+        search.tell([attempt(number, fitness)], rng)
+    assert search.ask(1, rng)[0].parents[0].number == 1
+    search.tell([attempt(3, 0.2), attempt(4, None), attempt(5, 0.25)], rng)
+    assert search.ask(1, rng)[0].parents[0].number == 1, "the last batch has no better one"
+
+
 def test_a_batch_that_failed_is_asked_for_again():
     search, rng = Greedy(2), np.random.default_rng(0)
     search.tell([attempt(0, None), attempt(1, None)], rng)

@@ -22,7 +22,7 @@ from hunch.methods.method import Method
 from hunch.methods.program.agent import REWARD, ProgramAgent, ProgramConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.writer.programs import Attempt, Search
-from hunch.roles.writer.search import Greedy, HillClimbing
+from hunch.roles.writer.search import Greedy
 
 SYSTEM = (
     "You are a reward engineer trying to write reward functions to solve reinforcement learning tasks as "
@@ -55,8 +55,8 @@ class Eureka(ProgramAgent):
     wording: ClassVar[str] = "46e78e90"  # of ``prompt``
 
     def search(self) -> Search:
-        """Return a search by batches; the best program of a batch is the parent of the next one."""
-        return Greedy(self.config.population) if self.config.keep == "batch" else HillClimbing(drift=True)
+        """Return a search by batches; the best program of a batch, or of all, is the next parent."""
+        return Greedy(self.config.population, keep=self.config.keep == "best")
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:

@@ -53,10 +53,12 @@ class Greedy(OneParent):
 
     Args:
         size: Programs per batch.
+        keep: The parent of the next batch is the best program of all batches, the latest among equals.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, keep: bool = False) -> None:
         self.size = size
+        self.keep = keep
         self.batch: list[Attempt] = []
 
     def tell(self, attempts: Sequence[Attempt], rng: np.random.Generator) -> None:
@@ -64,7 +66,17 @@ class Greedy(OneParent):
         for attempt in attempts:
             self.batch.append(attempt)
             if len(self.batch) == self.size:
-                self.parent, self.batch = best(self.batch) or self.parent, []
+                if self.keep:
+                    self._keep_best()
+                else:
+                    self.parent = best(self.batch) or self.parent
+                self.batch = []
+
+    def _keep_best(self) -> None:
+        """Take the best program of the batch as the parent, unless the present one is better."""
+        for attempt in self.batch:
+            if attempt.fitness is not None and attempt.fitness >= fitness_of(self.parent):
+                self.parent = attempt
 
 
 class HillClimbing(OneParent):
