@@ -41,6 +41,14 @@ def test_auxiliary_tasks_have_the_form_of_the_target_and_like_things():
     assert [line["task"] for line in agent.records()] == [target, *others]
 
 
+def test_tasks_that_are_the_same_in_another_order_count_once():
+    agent = begun(TaskExplore(encoder=Alike(), tasks=3, near=3))
+    agent.begin(World(task="F kettle & F mug", things=THINGS), 0)
+    target, *others = agent.tasks
+    assert len(others) == 3
+    assert target not in others
+
+
 def test_words_find_no_two_names_alike_so_their_swaps_are_the_random_ones():
     world = World(task="F (kettle & F (mug & F sofa))", things=THINGS)
     drawn = []
