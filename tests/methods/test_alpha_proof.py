@@ -36,6 +36,16 @@ def test_what_is_no_theorem_is_refuted_with_its_witness():
     assert agent.results()[0]["tree"]
 
 
+def test_without_a_pool_later_statements_are_refuted_too():
+    agent = AlphaProof(guide="uniform", budget=4)
+    agent.begin(World(), 0)
+    for text in ("p |- q", "r |- s"):  # each is a round
+        agent.act([State(text)])
+        agent.given = [text]
+        assert agent.learn()["refuted"] == 1
+    assert list(agent.refuted) == ["p |- q", "r |- s"]
+
+
 def test_budget_0_is_refused():
     with pytest.raises(UsageError, match="budget"):
         AlphaProof(budget=0)

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from hunch.roles.guide_network import GuideNetwork, Lesson
 
 FAILURES = 5
-"""Maximum number of unproved goals per open search tree whose value is trained towards 0 (ours)."""
+"""Maximum number of goals per search tree that were tried in vain, whose value is trained towards 0 (ours).
+In the tree of a proved statement, too, these are goals of moves that are no part of the proof."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,10 +189,10 @@ class AlphaProof(Agent):
         """Disprove or prove statements, side by side with the variants of open ones."""
         goals = dict(zip(texts, self.statements(texts), strict=True))
 
-        # Disprove: a counter-model refutes a statement once and for all.
-        if self.round == 0:
-            for text, goal in goals.items():
-                world = counter_model(goal, self.config.disprove) if goal else None
+        # Disprove: a counter-model refutes a statement once and for all. Those of the pool are tried once.
+        for text, goal in goals.items():
+            if goal and text not in self.refuted and (self.round == 0 or text not in self.texts):
+                world = counter_model(goal, self.config.disprove)
                 if world:
                     self.refuted[text] = str(world)
 
@@ -264,7 +265,7 @@ class AlphaProof(Agent):
         n = len(self.attempts)
         metrics = {
             "proved": sum(map(bool, self.attempts.values())) / n,
-            "refuted": len(self.refuted) / n,
+            "refuted": sum(text in self.refuted for text in self.attempts) / n,
         }
         if self.formaliser:
             metrics["unfaithful"] = len(self.unmeant) / n
