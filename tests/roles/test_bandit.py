@@ -238,3 +238,12 @@ def test_the_plain_requests_say_what_is_asked() -> None:
     assert "SyntaxError" in told["repair"]
     assert told["combine"].index("return 1") < told["combine"].index("return 2")
     assert all("Answer with the code only" in request for request in told.values())
+
+
+def test_without_feedback_no_request_shows_results() -> None:
+    task = problem().problem
+    parents = [Attempt(n, f"def f():\n    return {n}", 0.125 * n) for n in (1, 2)]
+    for kind in ("revise", "combine", "simplify"):
+        request = PLAIN_PROMPTS[kind](task, parents, "")  # type: ignore[index]
+        assert "0.125" not in request
+        assert "0.25" not in request

@@ -39,11 +39,14 @@ def repair_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -
 
 
 def combine_prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-    """Return the request for a program that joins the parents, the fittest of which stands last."""
-    shown = [
-        f"Program {number} has the result {parent.fitness or 0.0:.6g}:\n\n{_code(parent)}"
-        for number, parent in enumerate(parents, 1)
-    ]
+    """Return the request for a program that joins the parents, the fittest of which stands last.
+
+    Without feedback (a control) the results of the parents are not shown either.
+    """
+    shown = []
+    for number, parent in enumerate(parents, 1):
+        result = f" has the result {parent.fitness or 0.0:.6g}" if feedback else ""
+        shown.append(f"Program {number}{result}:\n\n{_code(parent)}")
     if feedback:
         shown.append(f"What became of program {len(parents)}:\n{feedback}")
     ask = f"Write a version of {_wanted(problem)} that joins what is good in both and is better than either."
