@@ -2,11 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from tests.methods.test_programs import PROBLEM, Recorder, attempt, made, problem
 
 import hunch
 from hunch.envs.design.mutator import programs, wanted
+from hunch.roles.writer.programs import Request, shown
 from hunch_contrib.program.song import Song
 from hunch_contrib.program.text2reward import Text2Reward
 
@@ -27,6 +29,18 @@ def test_prompts_hold_problem_parent_and_feedback(agent):
     assert "part_1: 0.1, 0.2" in prompt
     assert wanted(prompt) == "f"
     assert len(programs(prompt, "f")) >= 1
+
+
+def test_shuffled_feedback_shows_no_program_with_its_own():
+    attempts = [attempt(n, 0.125 * n) for n in range(5)]
+    for number in range(20):
+        rng = np.random.default_rng(number)
+        parents, feedback = shown(Request(tuple(attempts[-3:])), attempts, "shuffled", rng)
+        assert [parent.program for parent in parents] == [parent.program for parent in attempts[-3:]]
+        results = [parent.outcome_text() for parent in parents[:-1]] + [feedback]
+        for parent, result in zip(attempts[-3:], results, strict=True):
+            assert result != parent.outcome_text()
+            assert result in Text2Reward.prompt(PROBLEM, parents, feedback)
 
 
 def test_song_stays_with_what_is_good():

@@ -67,7 +67,7 @@ class Text2Reward(ProgramAgent):
 
     @staticmethod
     def prompt(problem: Problem, parents: Sequence[Attempt], feedback: str) -> str:
-        """Return the interface, the instruction and the programs so far; only the last one has feedback."""
+        """Return the interface, the instruction, and the latest programs with what became of each."""
         parts = [
             "You are an expert in robotics, reinforcement learning and code generation.",
             problem.text(),

@@ -295,11 +295,24 @@ def shown(
         return (), ""
     if kind == "blind":
         return request.parents, ""
-    source = request.parents[-1]
-    others = [a for a in attempts if a.number != source.number]
-    if kind == "shuffled" and others:
-        source = others[int(rng.integers(len(others)))]
-    return request.parents, source.outcome_text()
+    *earlier, last = request.parents
+    if kind != "shuffled":
+        return request.parents, last.outcome_text()
+    source = _other(last, attempts, rng)
+    # Some prompts show the results of earlier parents, too.
+    dealt = [_with_result_of(_other(parent, attempts, rng), parent) for parent in earlier]
+    return (*dealt, last), source.outcome_text()
+
+
+def _other(attempt: Attempt, attempts: Sequence[Attempt], rng: np.random.Generator) -> Attempt:
+    """Draw another attempt; the same one if it is the only one."""
+    others = [other for other in attempts if other.number != attempt.number]
+    return others[int(rng.integers(len(others)))] if others else attempt
+
+
+def _with_result_of(source: Attempt, attempt: Attempt) -> Attempt:
+    """Return an attempt with the result of another one."""
+    return replace(attempt, fitness=source.fitness, feedback=source.feedback, error=source.error)
 
 
 def fitness_of(attempt: Attempt | None) -> float:
