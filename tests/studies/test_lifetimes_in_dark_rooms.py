@@ -5,7 +5,7 @@ import pytest
 from tests.studies.dark_rooms import lives, room
 
 import hunch
-from hunch.core import State, Transition, UsageError
+from hunch.core import State, Transition, UsageError, World
 from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation
 from hunch.methods.in_context.in_context_lm import InContextLM
 from hunch.methods.in_context.nearest_history import NearestHistory
@@ -141,6 +141,13 @@ def test_what_cannot_be_learnt_is_refused_before_training(options, lifetime, mes
             streams=hunch.Streams(lifetime=lifetime),
             **options,
         )
+
+
+@pytest.mark.parametrize("order", ["ends", "shuffled"])
+def test_only_parts_of_histories_need_room_for_their_stride(order, data):
+    agent = AlgorithmDistillation(**SMALL, histories=order, stride=4)
+    agent.begin(World(data=as_episodes(data), copy=lambda: room()), 0)
+    assert agent.learn()["loss"] > 0
 
 
 def test_a_room_that_the_data_never_show(data):

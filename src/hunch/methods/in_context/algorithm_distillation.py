@@ -54,7 +54,8 @@ class AlgorithmDistillationConfig:
     episodes: PositiveInt = 16
     """Episodes of an example; also the maximum length of a lifetime in evaluations, in episodes."""
     stride: PositiveInt = 1
-    """Take every n-th episode of a history; above 1 the network improves faster than the recorded learner."""
+    """Take every n-th episode of a history (not for ends and shuffled); above 1 the network improves faster
+    than the recorded learner."""
     width: PositiveInt = 64
     """Width of the transformer's layers."""
     layers: PositiveInt = 3
@@ -112,7 +113,7 @@ class AlgorithmDistillation(InContext):
     def _read(self, histories: Sequence[Sequence[Episode]], world: World) -> list[list[Life]]:
         """Return histories as arrays."""
         c = self.config
-        needed = c.episodes if c.histories == "shuffled" else c.stride * (c.episodes - 1) + 1
+        needed = c.stride * (c.episodes - 1) + 1 if c.histories == "histories" else c.episodes
         shortest = min(map(len, histories), default=needed)
         if shortest < needed:
             raise UsageError(
