@@ -123,6 +123,12 @@ def test_final_labels_are_what_the_learner_did_in_the_end():
     assert labelled(life, "best", lambda raw: "b")[0] == ["b", "b"]
 
 
+def test_what_only_the_end_of_an_episode_shows_is_known_where_it_is_read():
+    data = [episode(0, "ab")]
+    assert "place 1 2" not in Vocabulary.of(data).pieces
+    assert Vocabulary.of(data, ends=True).observation("place 2").any()
+
+
 def test_what_the_data_never_show_is_named():
     words = Vocabulary.of([episode(0, "ab")])
     with pytest.raises(UsageError, match="never have 'place 1 9'"):

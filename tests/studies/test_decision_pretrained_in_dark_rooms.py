@@ -1,5 +1,7 @@
 """The Decision-Pretrained Transformer in a dark room of 3 x 3 cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.studies.dark_rooms import lives, room
@@ -116,6 +118,17 @@ def test_data_that_cannot_be_read_are_refused(data):
     unknown = DecisionPretrained(**SMALL)
     with pytest.raises(UsageError, match="knows its best action"):
         unknown.begin(World(data=as_episodes(data)), 0)
+
+
+def test_an_observation_that_only_ends_episodes_is_read(data):
+    def ended(episode):
+        *others, last = episode
+        won = replace(last, next_state=replace(last.next_state, observation="You have won."))
+        return episode.with_steps([*others, won])
+
+    agent = DecisionPretrained(**SMALL)
+    agent.begin(World(data=[ended(episode) for episode in as_episodes(data)], copy=lambda: room()), 0)
+    assert agent.learn()["loss"] > 0
 
 
 def test_shuffled_labels_are_never_those_of_another_lifetime_in_the_same_task(data):

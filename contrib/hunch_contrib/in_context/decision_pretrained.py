@@ -108,7 +108,7 @@ class DecisionPretrained(InContext):
         """
         self.rng = np.random.default_rng(seed)
         self.seed = seed
-        self._make(Vocabulary.of(world.data))
+        self._make(Vocabulary.of(world.data, ends=True))
         self.tasks: list[Task] = self._read(histories(world.data), world)
         self.others: list[list[Task]] = []  # for each lifetime, those in other tasks
         if self.config.labels == "shuffled":

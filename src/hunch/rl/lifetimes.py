@@ -69,10 +69,11 @@ class Vocabulary:
         self._rows: dict[str, IntArray] = {}
 
     @classmethod
-    def of(cls, data: Sequence[Episode]) -> Vocabulary:
-        """Return the vocabulary of recorded episodes."""
+    def of(cls, data: Sequence[Episode], *, ends: bool = False) -> Vocabulary:
+        """Return the vocabulary of recorded episodes; with ``ends`` also of what ends them."""
         states = [t.state for episode in data for t in episode]
-        seen = [pieces(text) for text in dict.fromkeys(state.observation for state in states)]
+        read = [*states, *(episode[-1].next_state for episode in data)] if ends else states
+        seen = [pieces(text) for text in dict.fromkeys(state.observation for state in read)]
         listed = dict.fromkeys(state.actions for state in states)
         return cls(
             sorted({piece for observation in seen for piece in observation}),
