@@ -59,7 +59,7 @@ class WorldCoderConfig(CodingConfig):
     epsilon: Share = 0.05
     """Share of random steps after the warm-up (released code)."""
     refinements: PositiveInt = 30
-    """Maximum programs written between two environment steps (released code: 30 to 50)."""
+    """Maximum programs written after an environment step that is new (released code: 30 to 50)."""
     beta_weight: PositiveFloat = 5.0
     """Weight of the share of explained steps in the Beta distributions over programs (released code)."""
     most: PositiveInt = 2_000
@@ -251,7 +251,8 @@ class WorldCoder(CodingAgent):
         judged = tried(attempt, piece.problem, self.seen.of(*missions))
         if piece is self.transition or judged.fitness is None or not self.config.optimism:
             return judged
-        # Optimism: of n steps and the path, n + 1 in all, the fitness is the share that holds.
+        # Optimism: of n steps and the path, n + 1 in all, the fitness is the share that holds. A path is
+        # searched only where all steps are explained; before that it counts as missing.
         n = len(self.seen.steps[mission])
         if judged.fitness < 1.0:
             return replace(judged, fitness=judged.fitness * n / (n + 1))
