@@ -130,11 +130,12 @@ class TaskExplore(Agent):
         candidates = [self._swaps(name, rng) for name in objects]
         # All combinations, those with the smallest sum of ranks first.
         combinations = sorted(product(*candidates), key=lambda chosen: sum(rank for _, rank in chosen))
-        tasks = {target: None}  # an ordered set: `F a & F b` and `F b & F a` are one task
+        # An ordered set: `F a & F b` and `F b & F a` are one task.
+        tasks: dict[Formula, None] = {target: None}
         for chosen in combinations:
             things = [thing for thing, _ in chosen]
             if len(set(things)) == len(objects):  # one object in two roles would be another task
-                tasks.setdefault(swapped(target, dict(zip(objects, things, strict=True))))
+                tasks[swapped(target, dict(zip(objects, things, strict=True)))] = None
         self.tasks = {show(task): Automaton.of(task) for task in list(tasks)[: 1 + self.config.tasks]}
 
     def _swaps(self, name: str, rng: np.random.Generator) -> list[tuple[str, int]]:
