@@ -158,6 +158,33 @@ def test_a_saved_model_holds_its_adapters_beside_the_merged_weights(
     )
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_no_part_of_a_small_update_is_lost_where_it_is_merged(
+    folders: dict[str, Path], tmp_path: Path, dtype: str
+) -> None:
+    model = lm.trainable(f"hf:{folders['llama']}?train=lora&rank=4&alpha=8&dtype={dtype}")
+    chance = torch.Generator().manual_seed(0)
+    for name, weight in model.state_dict().items():
+        if ".lora_B." in name:
+            weight += 1e-5 * torch.randn(weight.shape, generator=chance)
+    saved = dict(
+        transformers.AutoModelForCausalLM.from_pretrained(
+            model.save(tmp_path / "tuned"), dtype="float32"
+        ).named_parameters()
+    )
+    trained = {name: weight.detach().float() for name, weight in model.network.named_parameters()}
+    merged = 0
+    for name, base in trained.items():
+        if not name.endswith(".base_layer.weight"):
+            continue
+        layer = name.removesuffix(".base_layer.weight")
+        update = 2 * trained[f"{layer}.lora_B.default.weight"] @ trained[f"{layer}.lora_A.default.weight"]
+        difference = saved[f"{layer}.weight"].detach() - base
+        torch.testing.assert_close(difference, update, atol=1e-7, rtol=0.02)
+        merged += 1
+    assert merged > 6
+
+
 def test_adapters_name_a_model_of_the_hub_and_not_where_it_lies(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
