@@ -125,6 +125,13 @@ def test_a_fault_that_comes_late_ends_the_run(fault, said, tmp_path):
         hunch.train(Plain(), Walk(fault, after=2_000), 3_000, out=tmp_path / "run")
 
 
+def test_what_was_recorded_before_a_late_fault_is_kept(tmp_path):
+    """The fault is an error of usage, as that of a run that was refused, and no checkpoint was due yet."""
+    with pytest.raises(HunchError, match="rewards 'a' with nan"):
+        hunch.train(Plain(), Walk("nan", after=2_000), 10_000_000, out=tmp_path / "run")
+    assert len((tmp_path / "run" / "episodes.jsonl").read_text().splitlines()) > 5
+
+
 def test_where_episodes_do_not_repeat_only_rules_of_form_are_checked():
     with pytest.warns(hunch.core.HunchWarning, match="does not repeat its episodes"):
         hunch.train(Plain(), Walk("chance", metadata={"reproducible": False}), 20)

@@ -98,7 +98,7 @@ class RunFolder:
 
     def remove_unused(self) -> None:
         """Remove the folder of a refused run, if this object created it and it has no saved data."""
-        if self._made and not (self.path / CHECKPOINT).exists():
+        if self._made and not self.begun:
             shutil.rmtree(self.path, ignore_errors=True)
             made = [folder for folder in self.path.parents if folder.is_relative_to(self._made)]
             with suppress(OSError):  # another run may be at work beside this one
