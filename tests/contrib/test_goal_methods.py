@@ -97,6 +97,8 @@ def test_only_what_led_to_the_best_scores_is_kept():
     found = mentor(keep=0.5)
     found.finished = [("p", SUMMARIES[i % 4], i / 10) for i in range(6)]
     assert found.best() == [("p", SUMMARIES[i % 4]) for i in (5, 4, 3)]
+    found.finished = found.finished[:1]
+    assert len(found.best()) == 1, "round(0.5) is 0"
     found = mentor(keep=1.0)
     found.finished = [("p", SUMMARIES[0], 0.1)] * 3
     assert len(found.best()) == 3, "released code: all"

@@ -248,9 +248,10 @@ class Mentor(GoalSource):
         return figures
 
     def best(self) -> list[tuple[str, str]]:
-        """Return the prompts and summaries of this stage with the best scores."""
+        """Return the prompts and summaries of this stage with the best scores, at least one if there is any."""
         ranked = sorted(self.finished, key=lambda one: -one[2])
-        return [(prompt, summary) for prompt, summary, _ in ranked[: round(self.config.keep * len(ranked))]]
+        kept = max(1, round(self.config.keep * len(ranked)))
+        return [(prompt, summary) for prompt, summary, _ in ranked[:kept]]
 
     def state_dict(self) -> dict[str, Any]:
         """Return adapter, lessons and counters."""
