@@ -248,7 +248,7 @@ class Mentor(GoalSource):
         return figures
 
     def best(self) -> list[tuple[str, str]]:
-        """Return the prompts and summaries of this stage with the best scores, at least one if there is any."""
+        """Return this stage's prompts and summaries with the best scores, at least one if there is any."""
         ranked = sorted(self.finished, key=lambda one: -one[2])
         kept = max(1, round(self.config.keep * len(ranked)))
         return [(prompt, summary) for prompt, summary, _ in ranked[:kept]]
