@@ -85,14 +85,17 @@ def played(specs: Mapping[str, str], arena: str, game: str, label: str, episodes
     prior = PriorConfig(blank=player.blank)
     if player.way:
         prior = PriorConfig(way=player.way, blank=player.blank, **WRITTEN)  # type: ignore[arg-type]
-    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": shared(specs[player.model])})
+    model = shared(specs[player.model])
+    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": model})
     envs = [hunch.make(id, **options) for _ in range(episodes)]
     agent.begin(World(), 0)
+    answers, useless = model.heard.answers, model.heard.useless
     finished = evaluate(agent.player, envs, episodes, 0)
+    answers, useless = model.heard.answers - answers, model.heard.useless - useless
     return {
         "scores": [min(max(one.episode_return, 0.0), 1.0) for one in finished],
         "steps": [one.length for one in finished],
-        "unread": float(np.mean(agent.fallbacks)) if agent.fallbacks else 0.0,
+        "unread": useless / max(answers, 1),
     }
 
 

@@ -5,7 +5,7 @@ import pytest
 from hunch_studies.beside_published import BLANK, RANDOM, WORDS, played, players, table
 
 pytest.importorskip("minigrid")
-SPECS = {RANDOM: "uniform", WORDS: "words", "first": "scripted:first"}
+SPECS = {RANDOM: "uniform", WORDS: "words", "first": "scripted:first", "mute": "scripted:overlap?refusal=1.0"}
 
 
 def row(label, scores, game="GoToObj"):
@@ -16,7 +16,10 @@ def test_a_model_plays_in_both_ways_with_and_without_the_task():
     labels = [player.label for player in players(SPECS)]
     assert labels[:2] == [RANDOM, WORDS]
     assert set(labels[2:]) == {
-        f"first, {way}{blank}" for way in ("text", "structured") for blank in ("", f", {BLANK}")
+        f"{model}, {way}{blank}"
+        for model in ("first", "mute")
+        for way in ("text", "structured")
+        for blank in ("", f", {BLANK}")
     }
 
 
@@ -31,7 +34,13 @@ def test_the_same_episodes_come_again_and_scores_are_successes():
 def test_the_blank_prompt_does_not_change_who_reads_no_task_and_it_does_change_words():
     told, blank = (played(SPECS, "BabyAI", "GoToLocal", f"first, text{end}", 3) for end in ("", f", {BLANK}"))
     assert told == blank, "it names the first command whatever it reads"
+    assert told["unread"] == 0
     assert played(SPECS, "BabyAI", "GoToLocal", WORDS, 6) != played(SPECS, "BabyAI", "GoToLocal", RANDOM, 6)
+
+
+@pytest.mark.filterwarnings("ignore:20 answers")
+def test_answers_that_name_no_command_are_counted():
+    assert played(SPECS, "BabyAI", "GoToObj", "mute, text", 2)["unread"] == 1
 
 
 def test_leads_are_paired_by_episode_and_players_without_all_games_are_left_out():
