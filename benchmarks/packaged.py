@@ -10,7 +10,7 @@ needs a third of the memory, and writes faster if one text is written at a time.
 
 Both get one thread and the same texts: llama.cpp scores an action after the bare prompt, so torch does it
 without the chat template, too, where the other ways use it. The distance is half the sum of the absolute
-differences of their distributions over the actions, which rounding makes; written answers also differ by chance.
+differences of their distributions over the actions, which rounding makes, and in written answers chance.
 """
 
 from __future__ import annotations
