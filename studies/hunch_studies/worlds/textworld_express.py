@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
+from threading import Lock
 from typing import Any, ClassVar, Final, Literal, get_args
 
 from hunch.core import HunchError, UsageError
@@ -87,7 +88,7 @@ class TextWorldExpress(TextEnv):
             raise UsageError(
                 f"There is no game {seed!r} in split {self.split}, which has {first} to {first + SEEDS - 1}."
             )
-        self._play = _Play(self.game, self.params, self.split, seed)
+        self._play = _Play(self.game, self.params, self.split, int(seed))
         self.task = self._play.task
         self._score = 0.0
         return self._outcome(self._play.seen)
@@ -129,10 +130,13 @@ class _Play:
         self.settings = (game, params, split)
         self.seed = seed
         self.given: tuple[str, ...] = ()
-        java = _started() if game in APART else _java(os.getpid())
         if game in APART:
-            weakref.finalize(self, _end, java)
-        self.engine = _asked(java.jvm.textworldexpress.runtime.PythonInterface)
+            java = _started()
+            weakref.finalize(self, _end, java, os.getpid())
+        else:
+            with _STARTING:
+                java = _java(os.getpid())
+        self.engine = _asked(lambda: java.jvm.textworldexpress.runtime.PythonInterface())
         refused = _asked(self.engine.load, game, params)
         if refused:
             raise UsageError(f"TextWorld-Express refuses {game!r} with the settings {params!r}: {refused}")
@@ -169,6 +173,10 @@ def _asked(question: Callable[..., Any], *about: Any) -> Any:
         raise HunchError("TextWorld-Express's process of Java ended: repeat the command.") from error
 
 
+_STARTING: Final = Lock()
+"""Held while a process of Java may be started: threads share one."""
+
+
 @cache
 def _java(process: int) -> Any:
     """Return the process of Java of a process of Python, which is started when it is first needed."""
@@ -190,16 +198,33 @@ def _started() -> Any:
         )
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+    _leave_to_the_parent()
     # It would log a traceback for each object that is forgotten after the process of Java ended.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    port, java = launch_gateway(
-        classpath=constants.JAR_PATH, die_on_exit=True, cwd=constants.BASEPATH, return_proc=True
+    port, token, java = launch_gateway(
+        classpath=constants.JAR_PATH,
+        die_on_exit=True,  # also if this process is killed
+        create_new_process_group=True,  # Ctrl-C is for the run, which saves and may need another step
+        enable_auth=True,  # or other users of the machine could give it commands
+        cwd=constants.BASEPATH,
+        return_proc=True,
     )
-    return JavaGateway(gateway_parameters=GatewayParameters(port=port), java_process=java)
+    parameters = GatewayParameters(port=port, auth_token=token)
+    return JavaGateway(gateway_parameters=parameters, java_process=java)
 
 
-def _end(java: Any) -> None:
-    """End a process of Java."""
+@cache
+def _leave_to_the_parent() -> None:
+    """Let a fork that forgets its copy of a game not end that of the process that it is a fork of."""
+    from py4j.finalizer import ThreadSafeFinalizer
+
+    os.register_at_fork(after_in_child=ThreadSafeFinalizer.finalizers.clear)
+
+
+def _end(java: Any, process: int) -> None:
+    """End a process of Java, if the process of Python that started it asks, and not a fork of it."""
+    if os.getpid() != process:
+        return
     with suppress(OSError):
         java.shutdown()
     java.java_process.kill()
