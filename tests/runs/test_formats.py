@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import hunch
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.envs import Outcome, TextEnv
 from hunch.methods.prior.dqn import DQN
-from hunch.methods.prior.dqn_prior import DQNConfig
+from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.roles.planner.skills import Trained as Skills
 from hunch.runs.checkpoints import (
@@ -22,6 +22,7 @@ from hunch.runs.checkpoints import (
     require_identity,
     write_checkpoint,
 )
+from hunch.runs.earlier import current_identity
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import FORMAT
@@ -288,3 +289,10 @@ def test_only_files_that_were_there_are_compared(tmp_path):
     (tmp_path / "first").write_text("three")
     with pytest.warns(HunchWarning, match=r"the file that env\.first names"):
         require_identity(tmp_path, state, identity("first", "later"))
+
+
+def test_a_setting_that_did_not_exist_yet_has_its_default_in_a_checkpoint_of_before():
+    config = asdict(DQNPriorConfig())
+    run = {"method": "dqn-prior", "options": {}}
+    before = {**config, "prior": {name: value for name, value in config["prior"].items() if name != "blank"}}
+    assert current_identity({"run": run, "settings": before})["settings"] == config

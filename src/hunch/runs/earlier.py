@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from hunch import methods
@@ -34,7 +34,8 @@ def current_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
         return dict(identity)
     changed = {**identity, "run": current_settings(run)}
     if isinstance(identity.get("settings"), dict):
-        changed["settings"] = current(methods.find(str(run.get("method"))).config_class, identity["settings"])
+        cls = methods.find(str(run.get("method"))).config_class
+        changed["settings"] = _with_later(cls, current(cls, identity["settings"]))
     return changed
 
 
@@ -46,6 +47,20 @@ def current(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
         hint = hints.get(name)
         if isinstance(value, dict) and isinstance(hint, type) and is_dataclass(hint):
             settings[name] = current(hint, value)
+    return settings
+
+
+def _with_later(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored settings with the defaults of those that did not exist yet, nested ones too."""
+    settings = dict(values)
+    hints = get_type_hints(cls)
+    for entry in fields(cls):
+        value = settings.get(entry.name)
+        hint = hints[entry.name]
+        if isinstance(value, dict) and isinstance(hint, type) and is_dataclass(hint):
+            settings[entry.name] = _with_later(hint, value)
+        elif entry.name not in settings and entry.metadata.get("later") and entry.default is not MISSING:
+            settings[entry.name] = entry.default
     return settings
 
 
