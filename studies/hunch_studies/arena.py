@@ -16,7 +16,7 @@ import numpy as np
 
 import hunch
 from hunch import lm
-from hunch.core import UsageError, World
+from hunch.core import World
 from hunch.envs.invalid import INVALID
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.episodes import evaluate
@@ -26,7 +26,7 @@ from hunch.runs.files import read_lines
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.rules.tabletop import moves
-from hunch_studies.study import Part, Scale, Study, kept, model_of
+from hunch_studies.study import Part, Scale, Study, by_name, kept
 
 GAMES: Final = ("TicTacToe-v0", "Nim-v0", "ConnectFour-v0")
 AT_RANDOM: Final = "scripted:tabletop?skill=0"
@@ -173,11 +173,7 @@ def _results(game: str, models: Mapping[str, str], episodes: int, folder: Path) 
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    written = {model_of(spec) or spec.partition("?")[0]: spec for spec in scale.lms}
-    if len(written) < len(scale.lms):
-        raise UsageError(
-            f"Two of these models have one name, so their rows could not be told apart: {scale.lms}."
-        )
+    written = by_name(scale.lms)
     models = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, **written}
     episodes = max(2, round(EPISODES * scale.share))
     return [Part(game, (), beside=partial(_results, game, models, episodes)) for game in GAMES]

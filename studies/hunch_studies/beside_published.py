@@ -28,7 +28,7 @@ from hunch.roles.prior.kinds import PriorConfig, PriorWay
 from hunch.runs.files import read_lines
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, kept, model_of
+from hunch_studies.study import Part, Scale, Study, by_name, kept
 
 ARENAS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, Any]]]]] = {
     "BabyAI": {
@@ -150,7 +150,7 @@ def _results(arena: str, specs: Mapping[str, str], scale: Scale, folder: Path) -
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    specs = {RANDOM: "uniform", WORDS: "words", **{model_of(spec): spec for spec in scale.lms}}
+    specs = {RANDOM: "uniform", WORDS: "words", **by_name(scale.lms)}
     return [Part(arena, (), beside=partial(_results, arena, specs, scale)) for arena in ARENAS]
 
 

@@ -28,7 +28,7 @@ from hunch.runs.stored import finished
 from hunch_studies.frontiers import late
 from hunch_studies.ladder import WORDS
 from hunch_studies.planners import table
-from hunch_studies.study import Part, Scale, Study, model_of
+from hunch_studies.study import Part, Scale, Study, by_name
 
 ENV: Final = "hunch/Household-Pick-v0"
 STEPS: Final = 2_000
@@ -61,8 +61,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         Arm(WORDS, filled("words", PriorConfig())),
         Arm("minilm", filled("minilm", PriorConfig())),
     ]
-    for spec in scale.lms or (MODEL,):
-        rung = model_of(spec)
+    for rung, spec in by_name(scale.lms or (MODEL,)).items():
         asked = PriorConfig(way=WAYS.get(rung, "auto"))
         listed.append(Arm(rung, filled(spec, asked)))
         listed.append(Arm(f"{rung}, {BLANK}", filled(spec, replace(asked, blank=True))))

@@ -92,6 +92,20 @@ def model_of(spec: str) -> str:
     return files.get(Path(source).name, source)
 
 
+def by_name(specs: Sequence[str]) -> dict[str, str]:
+    """Return the specs of models by their names in a table.
+
+    Raises:
+        UsageError: if two have one name, so that their rows could not be told apart.
+    """
+    named = {model_of(spec): spec for spec in specs}
+    if len(named) < len(specs):
+        raise UsageError(
+            f"Two of these models have one name, so their rows could not be told apart: {specs}."
+        )
+    return named
+
+
 def kept(
     path: Path, keys: Iterable[Key], measure: Callable[..., dict[str, Any]], *, workers: int = 1
 ) -> list[dict[str, Any]]:

@@ -77,6 +77,13 @@ def measured(label, seed):
     return {"number": time.monotonic_ns()}
 
 
+@pytest.mark.parametrize("name", ["arena", "beside-published", "ladder-pick"])
+def test_two_models_of_one_name_are_refused(name, tmp_path):
+    lms = ("hf:one/SmolLM2-135M-Instruct.Q4_1.gguf?batch=8", "smollm2")
+    with pytest.raises(UsageError, match="Two of these models have one name"):
+        studies.find(name).parts(replace(SMOKE, lms=lms), tmp_path)
+
+
 def test_a_part_that_needs_runs_of_another_says_which(tmp_path):
     study = studies.find("game-models")
     with pytest.raises(UsageError, match="no finished run: first run the part kuhn-poker"):
