@@ -295,4 +295,6 @@ def test_a_setting_that_did_not_exist_yet_has_its_default_in_a_checkpoint_of_bef
     config = asdict(DQNPriorConfig())
     run = {"method": "dqn-prior", "options": {}}
     before = {**config, "prior": {name: value for name, value in config["prior"].items() if name != "blank"}}
-    assert current_identity({"run": run, "settings": before})["settings"] == config
+    stored = {"run": run, "settings": before}
+    assert current_identity(stored, config)["settings"] == config
+    assert current_identity(stored, {"k": config["k"]})["settings"] == before, "an agent with a part of them"

@@ -157,7 +157,7 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
     Warns:
         HunchWarning: if a file that an option names has other contents than it had.
     """
-    stored = current_identity(state["identity"])
+    stored = current_identity(state["identity"], identity.get("settings", {}))
     compared = {name: value for name, value in identity.items() if name != "contents"}
     there = {name: stored.get(name) for name in compared}
     if there != compared:

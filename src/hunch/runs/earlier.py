@@ -22,8 +22,12 @@ def current_settings(run: Any) -> Any:
     return {**run, "options": current(methods.find(str(run.get("method"))).config_class, run["options"])}
 
 
-def current_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
+def current_identity(identity: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the identity in a checkpoint with the settings of its run and of its agent by today's names.
+
+    Args:
+        identity: The identity.
+        asked: The settings that the agent has today; some agents have only a part of their method's.
 
     Raises:
         UsageError: if one has no equal today.
@@ -35,7 +39,7 @@ def current_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
     changed = {**identity, "run": current_settings(run)}
     if isinstance(identity.get("settings"), dict):
         cls = methods.find(str(run.get("method"))).config_class
-        changed["settings"] = _with_later(cls, current(cls, identity["settings"]))
+        changed["settings"] = _with_later(cls, current(cls, identity["settings"]), asked)
     return changed
 
 
@@ -50,17 +54,18 @@ def current(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _with_later(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stored settings with the defaults of those that did not exist yet, nested ones too."""
+def _with_later(cls: type[Any], values: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored settings with the defaults of those asked for that did not exist yet, nested ones too."""
     settings = dict(values)
     hints = get_type_hints(cls)
     for entry in fields(cls):
-        value = settings.get(entry.name)
-        hint = hints[entry.name]
-        if isinstance(value, dict) and isinstance(hint, type) and is_dataclass(hint):
-            settings[entry.name] = _with_later(hint, value)
-        elif entry.name not in settings and entry.metadata.get("later") and entry.default is not MISSING:
-            settings[entry.name] = entry.default
+        name, hint = entry.name, hints[entry.name]
+        if name not in asked:
+            continue
+        if name not in settings and entry.metadata.get("later") and entry.default is not MISSING:
+            settings[name] = entry.default
+        elif isinstance(settings.get(name), dict) and isinstance(hint, type) and is_dataclass(hint):
+            settings[name] = _with_later(hint, settings[name], asked[name])
     return settings
 
 

@@ -122,9 +122,9 @@ def _read_state(folder: Path, checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _require_same_agent(folder: Path, agent: Agent, state: dict[str, Any]) -> None:
     """Check that an agent made in Python is like the checkpoint's; its models may have another level."""
-    stored = current_identity(state["identity"])
+    given = {name: value for name, value in plain(who(agent)).items() if name in ("agent", "settings")}
+    stored = current_identity(state["identity"], given["settings"])
     there = {name: stored.get(name) for name in ("agent", "settings")}
-    given = {name: value for name, value in plain(who(agent)).items() if name in there}
     if there != given:
         raise UsageError(f"{folder} holds another agent ({differences(leaves(there), leaves(given))}).")
 

@@ -35,10 +35,11 @@ APART: Final = ("sorting",)
 
 
 class TextWorldExpress(TextEnv):
-    """Play a game of TextWorld-Express, with its admissible commands in alphabetical order.
+    """Play a game of TextWorld-Express, one of eight kinds.
 
-    The reward of a step is the growth of the game's score, which ends at 1. Success and failure are the
-    game's, and end the episode. ``reset(options={"game": n})`` plays the game of seed n of the engine.
+    Admissible are the engine's commands, in alphabetical order. The reward of a step is the growth of the
+    game's score, which ends at 1. Success and failure are the game's, and end the episode.
+    ``reset(options={"game": n})`` plays the game of seed n of the engine.
 
     Args:
         game: The game, by the engine's name.
