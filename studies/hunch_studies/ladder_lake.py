@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -136,11 +136,31 @@ def judged(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the measure of each arm and the leads of the models, in Markdown; leads go to ``leads.json``."""
     results = {arm.label: [finished(job.folder) for job in jobs([arm], seeds, folder)] for arm in listed}
     achieved = {label: [bed.measure(result) for result in own if result] for label, own in results.items()}
+    models = [label for label in achieved if f"{label}, {BLANK}" in achieved]
+    return with_leads(achieved, models, (WORDS,), f"arm | {bed.what}", folder)
+
+
+def with_leads(
+    achieved: Mapping[str, Sequence[float]],
+    leading: Collection[str],
+    controls: Sequence[str],
+    head: str,
+    folder: Path,
+) -> str:
+    """Return what arms achieved and leads over controls, paired by seed; leads go to ``leads.json``.
+
+    Args:
+        achieved: A number of each seed, by arm.
+        leading: The arms whose leads are shown.
+        controls: The arms over which they are, besides an arm's own blank prompt.
+        head: Heads of the first two columns.
+        folder: Where ``leads.json`` is written.
+    """
     lines, leads = [], {}
     for label, own in achieved.items():
         cells = []
-        for over in (WORDS, f"{label}, {BLANK}"):
-            if f"{label}, {BLANK}" not in achieved or over not in achieved:  # a control
+        for over in (*controls, f"{label}, {BLANK}"):
+            if label not in leading or over not in achieved or over == label:
                 cells.append("")
                 continue
             ahead = over_pairs([a - b for a, b in zip(own, achieved[over], strict=True)])
@@ -148,7 +168,8 @@ def judged(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
             cells.append(ahead.short())
         lines.append((label, over_seeds(own).short(), *cells))
     write_atomically(folder / "leads.json", json.dumps(leads, indent=1).encode())
-    return table(f"arm | {bed.what} | over {WORDS} | over its {BLANK}", lines)
+    columns = [f"over {control}" for control in controls]
+    return table(" | ".join([head, *columns, f"over its {BLANK}"]), lines)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

@@ -12,22 +12,19 @@ writes takes a second.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
-from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import write_atomically
 from hunch.runs.stored import finished
 from hunch_studies.frontiers import late
 from hunch_studies.ladder import WORDS
-from hunch_studies.planners import table
+from hunch_studies.ladder_lake import BLANK, with_leads
 from hunch_studies.study import Part, Scale, Study, by_name
 
 ENV: Final = "hunch/Household-Pick-v0"
@@ -40,7 +37,6 @@ WAYS: Final[dict[str, PriorWay]] = {
     "qwen-coder-1.5b": "structured",
 }
 """How the pairs say that a model is asked; another model in its best way."""
-BLANK: Final = "blank prompt"
 
 
 def arms(scale: Scale) -> tuple[Arm, ...]:
@@ -74,20 +70,8 @@ def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     for arm in listed:
         results = [finished(job.folder) for job in jobs([arm], seeds, folder)]
         success[arm.label] = [late(result) for result in results if result]
-    lines, leads = [], {}
-    for label, scores in success.items():
-        cells = []
-        for over in ("uninformed", WORDS, f"{label}, {BLANK}"):
-            if over not in success or over == label:
-                cells.append("")
-                continue
-            lead = over_pairs([a - b for a, b in zip(scores, success[over], strict=True)])
-            leads[f"{label} over {over}"] = [lead.value, lead.low, lead.high]
-            cells.append(lead.short())
-        lines.append((label, over_seeds(scores).short(), *cells))
-    write_atomically(folder / "leads.json", json.dumps(leads, indent=1).encode())
-    head = f"prior | success in the last quarter | over uninformed | over {WORDS} | over its {BLANK}"
-    return table(head, lines)
+    head = "prior | success in the last quarter"
+    return with_leads(success, success.keys(), ("uninformed", WORDS), head, folder)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
