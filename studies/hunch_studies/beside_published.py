@@ -11,7 +11,7 @@ in the same episodes, and free text with an answer that is restricted to the adm
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 import hunch
-from hunch.core import World
+from hunch.core import Memoryless, State, World
+from hunch.core import Player as Plays
 from hunch.envs.reading import shared
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.episodes import evaluate
@@ -46,27 +47,35 @@ ARENAS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, Any]]]]] = {
 """The games of each benchmark."""
 EPISODES: Final[Mapping[str, int]] = {"BabyAI": 10, "TextWorld-Express": 5}
 """Episodes of each game, as many as BALROG and TALES play (fifty, and five seeds)."""
-RANDOM, WORDS, BLANK = "random commands", "words", "blank prompt"
+RANDOM, TURNING, WORDS, BLANK = "random commands", "random, seldom the last ones", "words", "blank prompt"
+MOSTLY_LAST: Final = "random commands, mostly the last of the list"
+UNREAD: Final = 0.88
+"""Share of SmolLM2's free answers in BabyAI that name no command, so that the last of the list is given."""
+DRAWS: Final = 20
+"""How often a control plays each episode. The score of the episode is the mean, so that what a model is
+compared with is hardly a matter of luck."""
 WRITTEN: Final = {"max_tokens": 16, "patience": None}
 """How a model is asked that writes: room for a command, and a game goes on where nothing can be read."""
 WAYS: Final[tuple[PriorWay, ...]] = ("text", "structured")
 
 
 class Player(NamedTuple):
-    """Who plays, as an arm."""
+    """A model that plays, as an arm."""
 
     model: str
-    way: str = ""
-    blank: bool = False
+    way: PriorWay
+    blank: bool
 
     @property
     def label(self) -> str:
         """The name of the arm."""
-        named = f"{self.model}, {self.way}" if self.way else self.model
+        named = f"{self.model}, {self.way}"
         return f"{named}, {BLANK}" if self.blank else named
 
 
-def played(specs: Mapping[str, str], arena: str, game: str, label: str, episodes: int) -> dict[str, Any]:
+def played(
+    specs: Mapping[str, str], arena: str, game: str, label: str, episodes: int, draws: int = 1
+) -> dict[str, Any]:
     """Play the episodes of a game.
 
     Args:
@@ -75,40 +84,75 @@ def played(specs: Mapping[str, str], arena: str, game: str, label: str, episodes
         game: One of its games.
         label: The player's.
         episodes: Number of episodes; each has an environment, so that all states of a step are one batch.
+        draws: How often each is played.
 
     Returns:
-        ``scores`` of the episodes, from 0 to 1, the numbers of ``steps``, and the share of answers that named
-        no command (``unread``).
+        ``scores`` of the episodes, from 0 to 1, and numbers of ``steps``, both as means over
+        the draws, and the share of answers that named no command (``unread``).
     """
     id, options = ARENAS[arena][game]
-    player = next(one for one in players(specs) if one.label == label)
-    prior = PriorConfig(blank=player.blank)
-    if player.way:
-        prior = PriorConfig(way=player.way, blank=player.blank, **WRITTEN)  # type: ignore[arg-type]
-    model = shared(specs[player.model])
-    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": model})
+    if label in CONTROLS:
+        player, heard = CONTROLS[label](), shared("uniform").heard
+    else:
+        asked = next(one for one in players(specs) if one.label == label)
+        prior = PriorConfig(way=asked.way, blank=asked.blank, **WRITTEN)  # type: ignore[arg-type]
+        player, heard = by(specs[asked.model], prior), shared(specs[asked.model]).heard
+    answers, useless = heard.answers, heard.useless
+    scores, steps = np.zeros((draws, episodes)), np.zeros((draws, episodes))
     envs = [hunch.make(id, **options) for _ in range(episodes)]
-    agent.begin(World(), 0)
-    answers, useless = model.heard.answers, model.heard.useless
-    finished = evaluate(agent.player, envs, episodes, 0)
-    answers, useless = model.heard.answers - answers, model.heard.useless - useless
+    for draw in range(draws):
+        finished = evaluate(partial(_later, player, draw), envs, episodes, 0)
+        scores[draw] = [min(max(one.episode_return, 0.0), 1.0) for one in finished]
+        steps[draw] = [one.length for one in finished]
+    for env in envs:
+        env.close()
+    answers, useless = heard.answers - answers, heard.useless - useless
     return {
-        "scores": [min(max(one.episode_return, 0.0), 1.0) for one in finished],
-        "steps": [one.length for one in finished],
+        "scores": scores.mean(axis=0).tolist(),
+        "steps": steps.mean(axis=0).tolist(),
         "unread": useless / max(answers, 1),
     }
 
 
+def by(spec: str, prior: PriorConfig) -> Callable[[int], Plays]:
+    """Return what makes zero-shot players of a model from their seeds."""
+    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": shared(spec)})
+    agent.begin(World(), 0)
+    return agent.player
+
+
+def mostly_last() -> Callable[[int], Plays]:
+    """Return what makes players that fall back as often as a model whose answers cannot be read."""
+
+    def choose(states: Sequence[State], rng: np.random.Generator) -> list[str]:
+        unread = rng.random(len(states)) < UNREAD
+        options = [state.options for state in states]
+        return [
+            of[-1] if last else of[int(rng.integers(len(of)))]
+            for of, last in zip(options, unread, strict=True)
+        ]
+
+    return partial(Memoryless, choose)
+
+
+def _later(player: Callable[[int], Plays], draw: int, seed: int) -> Plays:
+    return player(seed + draw)
+
+
+CONTROLS: Final[Mapping[str, Callable[[], Callable[[int], Plays]]]] = {
+    RANDOM: lambda: by("uniform", PriorConfig()),
+    # Words turn from commands that were just given; this is that rule without the words.
+    TURNING: lambda: by("uniform", PriorConfig(way="novelty")),
+    # What is left of chance where nine of ten answers cannot be read.
+    MOSTLY_LAST: mostly_last,
+    WORDS: lambda: by("words", PriorConfig()),
+}
+"""Players that ask no model that writes."""
+
+
 def players(specs: Mapping[str, str]) -> list[Player]:
-    """Return the controls, and each model in both ways, with its usual prompt and without the task."""
-    asked = [
-        Player(name, way, blank)
-        for name in specs
-        if name not in (RANDOM, WORDS)
-        for way in WAYS
-        for blank in (False, True)
-    ]
-    return [Player(RANDOM), Player(WORDS), *asked]
+    """Return each model in both ways, with its usual prompt and without the task."""
+    return [Player(name, way, blank) for name in specs for way in WAYS for blank in (False, True)]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -144,13 +188,16 @@ def _results(arena: str, specs: Mapping[str, str], scale: Scale, folder: Path) -
     episodes = max(2, round(EPISODES[arena] * scale.share))
     labels = [player.label for player in players(specs)]
     if scale.arms:
-        labels = [label for label in labels if any(arm in label for arm in (*scale.arms, RANDOM, WORDS))]
-    keys = [(arena, game, label, episodes) for label in labels for game in ARENAS[arena]]
+        labels = [label for label in labels if any(arm in label for arm in scale.arms)]
+    keys: list[tuple[Any, ...]] = [
+        (arena, game, label, episodes, DRAWS) for label in CONTROLS for game in ARENAS[arena]
+    ]
+    keys += [(arena, game, label, episodes) for label in labels for game in ARENAS[arena]]
     return table(kept(folder / "rows.jsonl", keys, partial(played, specs)))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    specs = {RANDOM: "uniform", WORDS: "words", **by_name(scale.lms)}
+    specs = by_name(scale.lms)
     return [Part(arena, (), beside=partial(_results, arena, specs, scale)) for arena in ARENAS]
 
 
