@@ -506,7 +506,9 @@ def rungs_of(options: LadderOptions) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in options.rung or tuple(RUNGS):
-        name, _, spec = text.partition("=")
+        name, equals, spec = text.partition("=")
+        if equals and not spec:
+            raise UsageError(f"--rung {text} names no model after the =.")
         if not spec and name not in RUNGS:
             raise UsageError(f"There is no rung {name!r}; name its model, as in --rung {name}=SPEC.")
         if not name or not set(name) <= NAMES or "--" in f"-{name}-":

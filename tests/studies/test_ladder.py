@@ -193,6 +193,7 @@ def test_folders_of_a_machine_do_not_reach_a_recording():
     [
         "unknown",
         "mine=",
+        "minilm=",
         "a/b=minilm",
         "=minilm",
         "a--b=minilm",
