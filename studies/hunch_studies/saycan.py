@@ -33,7 +33,7 @@ from hunch_studies.planners import (
     table,
 )
 from hunch_studies.reliability import draw_reliability
-from hunch_studies.study import Part, Scale, Study, model_of
+from hunch_studies.study import Part, Scale, Study, by_name, model_of
 
 EPISODES: Final = 150
 """Episodes per row and seed."""
@@ -226,7 +226,7 @@ def by_family(played: Mapping[str, Sequence[Sequence[Played]]], leads: Sequence[
     return f"{shown}\n\n{table('difference in the same episodes | over instructions', leads)}"
 
 
-def thought(explainers: Sequence[str], data: Path, scale: Scale, folder: Path) -> str:
+def thought(explainers: Mapping[str, str], data: Path, scale: Scale, folder: Path) -> str:
     """Return success on errands in other words with an explanation before the plan, and by family.
 
     The planner is an encoder, which reads the explanation with the instruction. ``error=1`` explains another
@@ -235,7 +235,7 @@ def thought(explainers: Sequence[str], data: Path, scale: Scale, folder: Path) -
     bench = Bench(folder, data, scale, THOUGHT_EPISODES)
     kinds: dict[str, dict[str, Any]] = {
         "none": {},
-        **{explainer: {"explainer": explainer} for explainer in explainers},
+        **{name: {"explainer": spec} for name, spec in explainers.items()},
         "blank prompt": {"blank": True},
     }
     rows, found = [], {}
@@ -306,6 +306,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     models = ("minilm", WORDS, "scripted:errands")
     skills = skills_part((*skill_arms(scale), flat(scale)), scale)
     data = data.parent / skills.folder
+    rules = {spec: spec for spec in EXPLAINERS}
+    real = by_name(scale.lms or (REAL,))
     return [
         skills,
         Part("Calibration of the skills", (), beside=partial(calibrated, data, scale)),
@@ -318,8 +320,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             (),
             beside=partial(writers_other_words, scale.lms, data, scale),
         ),
-        Part("Chain of thought", (), beside=partial(thought, EXPLAINERS, data, scale)),
-        Part("Chain of thought, a small real model", (), beside=partial(thought, (REAL,), data, scale)),
+        Part("Chain of thought", (), beside=partial(thought, rules, data, scale)),
+        Part("Chain of thought, a small real model", (), beside=partial(thought, real, data, scale)),
     ]
 
 
