@@ -1,8 +1,8 @@
 """The action prior and the policy: does the model choose actions that lead to the goal?
 
-Both use the prompts and readers of DQN-Prior, and share the answers. The ability is the share of
-the weight of k proposals on actions that bring the goal nearer. Whether one of
-the proposals does (recall@k) is a column: if few actions are listed, k proposals name nearly all.
+Both use the prompts and readers of DQN-Prior, and share the answers. The ability is the probability of the
+actions that bring the goal nearer; of a model that writes its proposals, it is their share among k of them.
+Whether one of k does (recall@k) is a column: if few actions are listed, k proposals name nearly all.
 
 A model that states probabilities should be right in seven of ten states in which its favourite has the
 probability 0.7. This is measured where one action is right: several right ones would share it.
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hunch.audition import frontier
 from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments, too_long
@@ -52,10 +53,14 @@ def states(bed: Bed, n: int, seed: int) -> States:
 
 
 def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL) -> Scores:
-    """Return for each state the total weight of the proposals that are right."""
+    """Return for each state the probability of the right actions, or their share of the proposals."""
     proposals = _proposed(lm, drawn, seed, manner)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
     weight = np.array([weights.sum() for weights in right])
+    if (lm, manner) in drawn.stated:
+        # p(good | s) itself: five draws from it have the same mean, and add the luck of the draw.
+        stating = zip(drawn.stated[lm, manner], drawn.moments, strict=True)
+        weight = np.array([p[_good(moment)].sum() for p, moment in stating])
     stated, came = _stated((lm, manner), drawn)
     episodes = [m.episode for m in drawn.moments]
     columns = _columns(proposals, right)
@@ -106,6 +111,11 @@ def _stated(key: tuple[LanguageModel, Manner], drawn: States) -> tuple[FloatArra
     return np.array(stated), np.array(came)
 
 
+def _good(moment: Moment) -> NDArray[np.bool_]:
+    """Return whether each action of a state is right, shape (actions,)."""
+    return np.array([option in moment.good for option in moment.state.options])
+
+
 def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
     """Return the weight of each candidate that is right, and 0 for the others or if no answer named one."""
     named = [moment.state.options[i] in moment.good and proposal.fallbacks != 1 for i in proposal.indices]
@@ -132,7 +142,7 @@ def _kinds(proposals: list[Proposal], drawn: list[Moment]) -> dict[str, float]:
     questions = 0
     for proposal, moment in zip(proposals, drawn, strict=True):
         named = proposal.named(len(moment.state.options))  # 0 for the draws that cannot be read
-        right = np.array([option in moment.good for option in moment.state.options])
+        right = _good(moment)
         errors = np.where(right, 0.0, named)
         first += float(errors[0])
         last += float(errors[-1])
