@@ -16,7 +16,7 @@ import numpy as np
 
 import hunch
 from hunch import lm
-from hunch.core import World
+from hunch.core import Player, World
 from hunch.envs.invalid import INVALID
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.episodes import evaluate
@@ -33,6 +33,12 @@ AT_RANDOM: Final = "scripted:tabletop?skill=0"
 BY_RULE: Final = "scripted:tabletop"
 OPPONENTS: Final[Mapping[str, str]] = {"moves at random": AT_RANDOM, "plays by a rule": BY_RULE}
 UNINFORMED, ORACLE, BLANK = "random moves", "the rule", "blank prompt"
+FIRST: Final = "the first of the list"
+"""A player by place: small models favour one, whatever the board."""
+CONTROLS: Final[Mapping[str, str]] = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, FIRST: "scripted:first"}
+DRAWS: Final = 20
+"""How often a control plays each game; its points are the mean, so that what a model is compared with is
+hardly a matter of luck."""
 CHOOSES: Final = "chooses"
 """In a label: the model chooses among the admissible moves, where it otherwise writes one."""
 EPISODES: Final = 30
@@ -114,7 +120,9 @@ class Watched(gymnasium.Wrapper[str, Any, str, Any]):
         return observation, reward, terminated, truncated, info
 
 
-def played(models: Mapping[str, str], game: str, opponent: str, label: str, episodes: int) -> dict[str, Any]:
+def played(
+    models: Mapping[str, str], game: str, opponent: str, label: str, episodes: int, draws: int = 1
+) -> dict[str, Any]:
     """Play games, and return their results.
 
     Args:
@@ -123,35 +131,52 @@ def played(models: Mapping[str, str], game: str, opponent: str, label: str, epis
         opponent: Key of :data:`OPPONENTS`.
         label: The player.
         episodes: Number of games.
+        draws: How often each is played.
 
     Returns:
-        ``points`` of each game (1 for a win, 0 for a draw, -1 for a defeat), and the share of ``refused``
-        moves.
+        ``points`` of each game (1 for a win, 0 for a draw, -1 for a defeat), as means over the draws, the
+        shares that were ``won`` and ``lost``, and the share of ``refused`` moves.
     """
     asked = label.removesuffix(f", {BLANK}")
     name = asked.removesuffix(f" {CHOOSES}")
     watched = Watched(hunch.make(f"textarena:{game}", opponent=OPPONENTS[opponent]))
-    env: Any = watched if asked == name else Listed(watched)
-    config = ZeroShotConfig(prior=WRITES if asked == name else BY_LETTER)
-    agent = ZeroShot.build(config, {"lm": lm.load(models[name])})
+    chooses = asked != name or label == FIRST
+    env: Any = Listed(watched) if chooses else watched
+    # A player by place is asked for a move of the list, and has no letters.
+    prior = PriorConfig() if label == FIRST else BY_LETTER if chooses else WRITES
+    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": lm.load(models[name])})
     agent.begin(World(), 0)
-    games = evaluate(agent.player, [env if asked == label else Blank(env)], episodes, 0)
-    points = [float(np.sign(one.episode_return)) for one in games]
-    return {"points": points, "refused": watched.refused / max(watched.moved, 1)}
+    points = np.zeros((draws, episodes))
+    for draw in range(draws):
+        player = partial(_drawn, agent, draw)
+        games = evaluate(player, [env if asked == label else Blank(env)], episodes, 0)
+        points[draw] = [np.sign(one.episode_return) for one in games]
+    return {
+        "points": points.mean(axis=0).tolist(),
+        "won": float((points == 1).mean()),
+        "lost": float((points == -1).mean()),
+        "refused": watched.refused / max(watched.moved, 1),
+    }
+
+
+def _drawn(agent: ZeroShot, draw: int, seed: int) -> Player:
+    return agent.player(seed + draw)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the results by game, opponent and player, in Markdown; leads are paired by a game's seed."""
-    by_key = {tuple(row["key"]): row for row in rows}
+    by_key = {tuple(row["key"][:4]): row for row in rows}
     lines = []
     for (game, opponent, label, episodes), row in by_key.items():
         points = row["points"]
-        won, lost = (np.mean([point == sign for point in points]) for sign in (1, -1))
+        # Rows of before 30 November 2026 are of single games, and do not name these shares.
+        won = row.get("won", np.mean([point == 1 for point in points]))
+        lost = row.get("lost", np.mean([point == -1 for point in points]))
         cells = [game.removesuffix("-v0"), opponent, label, episodes, over_pairs(points).short()]
         cells += [f"{won:.2f}", f"{lost:.2f}", f"{row['refused']:.2f}"]
-        for other in (UNINFORMED, f"{label}, {BLANK}"):
+        for other in (UNINFORMED, FIRST, f"{label}, {BLANK}"):
             base = by_key.get((game, opponent, other, episodes))
-            is_control = label in (UNINFORMED, ORACLE) or label.endswith(BLANK)
+            is_control = label in CONTROLS or label.endswith(BLANK)
             if base is None or (is_control and other != UNINFORMED) or other == label:
                 cells.append("")
             else:
@@ -159,22 +184,25 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
                 cells.append(over_pairs([a - b for a, b in pairs]).short())
         lines.append(cells)
     head = "game | opponent | player | games | points | won | lost | refused moves"
-    return table_of(f"{head} | ahead of random moves | ahead of the blank prompt", lines)
+    return table_of(f"{head} | ahead of random moves | ahead of the first | ahead of the blank prompt", lines)
 
 
 def _results(game: str, models: Mapping[str, str], episodes: int, folder: Path) -> str:
-    players = [UNINFORMED, ORACLE]
+    players = list[str]()
     for label in models:
-        if label not in players:
+        if label not in CONTROLS:
             ways = [label, f"{label} {CHOOSES}"] if "label" in lm.load(models[label]).verbs else [label]
             players += [arm for way in ways for arm in (way, f"{way}, {BLANK}")]
-    keys = [(game, opponent, label, episodes) for opponent in OPPONENTS for label in players]
+    keys = list[tuple[Any, ...]]()
+    for opponent in OPPONENTS:
+        keys += [(game, opponent, label, episodes, DRAWS) for label in CONTROLS]
+        keys += [(game, opponent, label, episodes) for label in players]
     return table(kept(folder / "rows.jsonl", keys, partial(played, models)))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     written = by_name(scale.lms)
-    models = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, **written}
+    models = {**CONTROLS, **written}
     episodes = max(2, round(EPISODES * scale.share))
     return [Part(game, (), beside=partial(_results, game, models, episodes)) for game in GAMES]
 

@@ -5,7 +5,18 @@ import pytest
 import hunch
 from hunch import lm
 from hunch.core import UsageError
-from hunch_studies.arena import BLANK, BY_RULE, ORACLE, UNINFORMED, Blank, Listed, played, table
+from hunch_studies.arena import (
+    AT_RANDOM,
+    BLANK,
+    BY_RULE,
+    FIRST,
+    ORACLE,
+    UNINFORMED,
+    Blank,
+    Listed,
+    played,
+    table,
+)
 from hunch_studies.rules.tabletop import best_moves, moves
 
 pytest.importorskip("textarena")
@@ -85,7 +96,7 @@ def test_the_dial_is_a_share():
 
 def test_the_rule_always_wins_nim_and_its_moves_are_admissible():
     row = played({ORACLE: BY_RULE}, "Nim-v0", "plays by a rule", ORACLE, 4)
-    assert row == {"points": [1.0] * 4, "refused": 0.0}
+    assert row == {"points": [1.0] * 4, "won": 1.0, "lost": 0.0, "refused": 0.0}
 
 
 def test_a_move_that_is_refused_counts():
@@ -116,12 +127,22 @@ def test_who_chooses_gets_the_moves_as_actions():
 
 
 def test_leads_are_paired_by_game():
+    game = ("Nim-v0", "moves at random")
     rows = [
-        {"key": ["Nim-v0", "moves at random", UNINFORMED, 2], "points": [1.0, -1.0], "refused": 0.0},
-        {"key": ["Nim-v0", "moves at random", "model", 2], "points": [1.0, 1.0], "refused": 0.25},
-        {"key": ["Nim-v0", "moves at random", f"model, {BLANK}", 2], "points": [0.0, 0.0], "refused": 0.5},
+        {"key": [*game, UNINFORMED, 2, 20], "points": [1.0, -1.0], "won": 0.5, "lost": 0.5, "refused": 0.0},
+        {"key": [*game, FIRST, 2, 20], "points": [0.5, 0.5], "won": 0.6, "lost": 0.1, "refused": 0.0},
+        {"key": [*game, "model", 2], "points": [1.0, 1.0], "refused": 0.25},
+        {"key": [*game, f"model, {BLANK}", 2], "points": [0.0, 0.0], "refused": 0.5},
     ]
     lines = [line.strip("| ").split(" | ") for line in table(rows).splitlines()]
-    assert lines[3][3:8] == ["2", "1.00 [1.00, 1.00]", "1.00", "0.00", "0.25"]
-    assert lines[3][8].startswith("1.00 [")
-    assert lines[3][9] == "1.00 [1.00, 1.00]"
+    assert lines[3][3:8] == ["2", "0.50 [0.50, 0.50]", "0.60", "0.10", "0.00"], "shares of single games"
+    assert lines[4][3:8] == ["2", "1.00 [1.00, 1.00]", "1.00", "0.00", "0.25"]
+    assert lines[4][8].startswith("1.00 [")
+    assert lines[4][9:] == ["0.50 [0.50, 0.50]", "1.00 [1.00, 1.00]"]
+
+
+def test_a_control_plays_each_game_several_times():
+    row = played({UNINFORMED: AT_RANDOM}, "TicTacToe-v0", "moves at random", UNINFORMED, 3, 4)
+    assert len(row["points"]) == 3
+    assert row["won"] + row["lost"] <= 1
+    assert sum(row["points"]) / 3 == pytest.approx(row["won"] - row["lost"])
