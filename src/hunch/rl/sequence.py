@@ -1,10 +1,10 @@
 """A causal transformer over the steps of a lifetime, with a cache of keys and values.
 
 One token is one step: the observation, the action and the reward before it, and the number of the step in its
-episode. Each has an embedding, and the token is their sum. The output at a token is the logits of
-the step's action, as in Laskin et al., "In-context Reinforcement Learning with Algorithm Distillation" (ICLR
-2023). An observation is embedded by its pieces (:func:`hunch.rl.lifetimes.pieces`), so that "row 3, column
-4" shares parameters with "row 3".
+episode and in its lifetime. Each has an embedding, and the token is their sum. The output at a token is the
+logits of the step's action, as in Laskin et al., "In-context Reinforcement Learning with Algorithm
+Distillation" (ICLR 2023). An observation is embedded by its pieces (:func:`hunch.rl.lifetimes.pieces`), so
+that "row 3, column 4" shares parameters with "row 3".
 
 This module imports torch, so import it only where a network is made.
 """

@@ -4,7 +4,8 @@
     repeat
         write transition(state, action), and for each mission reward(state, action, next state), so that
             they predict all steps so far, and
-            optimism: in the model, a planner finds a path to a reward from the mission's first state
+            optimism: in the model, a planner finds a path to a reward from each of the mission's latest
+            first states, at most three different ones
         refine a program that violates either; it is drawn from Beta distributions over programs (Thompson
         sampling)
         follow the planner's path; act at random if there is none, and with probability epsilon
