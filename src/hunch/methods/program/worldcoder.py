@@ -221,7 +221,8 @@ class WorldCoder(CodingAgent):
                 return piece
         if reward.current is not None and reward.current.fitness == 1.0:
             return None
-        return (reward, transition)[self.written % 2]  # no path to a reward: either may be wrong
+        # All steps are explained, and there is no path to a reward: either may be wrong, so they take turns.
+        return reward if self.written % 2 == 0 else transition
 
     def _explains(self, attempt: Attempt) -> bool:
         """Return whether it predicts all steps, whether or not there is a path to a reward."""

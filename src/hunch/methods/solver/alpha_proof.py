@@ -264,6 +264,7 @@ class AlphaProof(Agent):
         Raises:
             HunchError: if the kernel refuses a stored proof.
         """
+        # A round is over when each statement of the pool was asked for; without a pool, after each statement.
         if len(set(self.given)) < max(1, len(self.texts)):
             return {}
         n = len(self.attempts)
