@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hunch import lm
 from hunch.core import State, UsageError, World
 from hunch.envs.proofs.logic import read
 from hunch.envs.proofs.statements import Statements
@@ -44,6 +45,27 @@ def test_without_a_pool_later_statements_are_refuted_too():
         agent.given = [text]
         assert agent.learn()["refuted"] == 1
     assert list(agent.refuted) == ["p |- q", "r |- s"]
+
+
+def test_a_run_that_is_taken_up_within_a_round_knows_what_became_of_each_statement():
+    """What it keeps as ``proofs.jsonl`` before the next round begins, which attempts all of them again."""
+    agent = begun(["p -> q, p |- q", "p -> q |- q -> p"])
+    agent.act([State(text) for text in agent.texts])
+    again = begun(agent.texts)
+    again.load_state_dict(agent.state_dict())
+    assert [line["result"] for line in again.results()] == ["proved", "refuted"]
+    assert again.files() == agent.files()
+
+
+def test_a_formaliser_is_not_asked_again_what_it_has_read():
+    text = "Suppose that if p holds then q holds. Suppose that p holds. Show that q holds."
+    agent = begun([text], formaliser=lm.load("scripted:formaliser"))
+    agent.act([State(text)])
+    assert agent.results()[0]["formula"] == "p -> q, p |- q"
+    again = begun([text])  # without a formaliser
+    again.load_state_dict(agent.state_dict())
+    assert again.statements([text]) == agent.statements([text])
+    assert again.results() == agent.results()
 
 
 def test_budget_0_is_refused():

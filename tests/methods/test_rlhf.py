@@ -238,6 +238,13 @@ def test_texts_that_kto_may_judge_after_a_longer_prompt_are_refused_before_the_t
     likelihood.begin(World(data=data), 0)
 
 
+def test_kto_needs_another_text_of_the_batch_to_measure_the_divergence():
+    """Of one text, z would be max(0, g) of this text, from which its own g is measured."""
+    with pytest.raises(UsageError, match="set batch_size to at least 2"):
+        made("offline-rlhf", lm=SCRATCH, loss="kto", batch_size=1)
+    made("offline-rlhf", lm=SCRATCH, loss="likelihood", batch_size=1)
+
+
 @pytest.mark.parametrize("options", [{"demonstrations": 1}, {"ptx": 0.1}])
 def test_demonstrations_beyond_the_context_are_refused_before_the_training(options):
     examples = ((str(ASKED.observation), (GOOD, "boil carrot ; " * 9)),)

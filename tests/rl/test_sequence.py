@@ -49,6 +49,19 @@ def test_streams_may_be_at_different_steps_and_forget():
     )
 
 
+def test_the_memory_is_copied_only_for_new_streams():
+    model, whole = network(), steps(2, 3)
+    cache = model.begin()
+    model.step(part(whole, [0, 1], [0, 0]), cache, [0, 1])
+    memory = cache.memory
+    model.step(part(whole, [0, 1], [1, 1]), cache, [0, 1])
+    cache.forget([1])
+    model.step(part(whole, [0, 1], [2, 0]), cache, [0, 1])
+    assert cache.memory is memory
+    model.step(part(whole, [0], [0]), cache, [2])
+    assert cache.memory is not memory
+
+
 def test_the_future_does_not_matter():
     model, whole = network(), steps(1, 20)
     other = Steps(

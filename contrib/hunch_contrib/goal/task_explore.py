@@ -194,12 +194,16 @@ class TaskExplore(Agent):
     def _learn(self, name: str, automaton: Automaton, t: Transition) -> None:
         """Update a task for the formula that it had reached before the step, or for all of its formulas."""
         reached = self.left.get(t.stream, {}).get(name, automaton.start)
-        formulas = tuple({reached} - {TRUE, FALSE})
         if self.config.counterfactual == "all":
             formulas = automaton.open
+        elif reached in (TRUE, FALSE):  # done or lost: nothing to learn until the episode ends
+            formulas = ()
+        else:
+            formulas = (reached,)
         for formula in formulas:
             # Q(task, place, formula; a) <- towards r + gamma max Q(task, place', formula'; .)
             next_formula = automaton.after(formula, t.event)
+            # Where the target's end ends the episode, a task that is still open goes on: it bootstraps.
             over = next_formula in (TRUE, FALSE)
             self.table.update(
                 _row(name, t.state, formula),

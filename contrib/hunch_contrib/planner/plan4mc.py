@@ -226,8 +226,9 @@ class Plan4MC(Planner):
             raise NoPlan(f"The target is not reached after {self.config.longest} skills.")
         if self.config.replan == "each" or not mine.names:
             mine.ahead = self._search(state)
-        done = {"each": 0, "retry": sum(mine.worked), "never": len(mine.names)}[self.config.replan]
-        left = mine.ahead[done:]
+        # How many skills of the kept plan are behind: none of a new plan, those that worked, or all tried.
+        behind = {"each": 0, "retry": sum(mine.worked), "never": len(mine.names)}[self.config.replan]
+        left = mine.ahead[behind:]
         if not left:
             raise NoPlan("The plan is at its end, and the target is not reached.")
         if left[0] not in menu:

@@ -11,8 +11,10 @@ Algorithm (Feng et al., "Group-in-Group Policy Optimization for LLM Agent Traini
     maximise  min(ratio A, clip(ratio) A) - kl KL(pi || reference)   with A = A_E + anchors A_S
 
 As in the authors' code, two states are equal if their observations are; mean and deviation of the group count
-an episode once for each of its steps; and a refused text is penalised. With ``anchors=0``,
-``average="episodes"`` and ``invalid=0`` it is :mod:`hunch.methods.tune.grpo` exactly.
+an episode once for each of its steps; and a refused text is penalised. Departure: the penalty is part of the
+reward, so it lowers the return of the whole episode, and R_t of the steps before; their code takes it from
+the two returns of the refused step alone. With ``anchors=0``, ``average="episodes"`` and ``invalid=0`` it is
+:mod:`hunch.methods.tune.grpo` exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ class GiGPOConfig(GRPOConfig):
     """Mean and deviation of a group's returns are over its steps (released code), so that long episodes weigh
     more, or over its episodes (the paper's equation)."""
     invalid: NonNegativeFloat = 0.1
-    """Penalty of a text that the environment refuses, taken from the reward of its step (released code)."""
+    """Penalty of a text that the environment refuses, taken from the reward of its step (0.1 is that of the
+    released code, which takes it from the returns of this step alone)."""
 
 
 class GiGPO(GRPO):

@@ -2,10 +2,12 @@
 
 Algorithm (Schulman et al., "Trust Region Policy Optimization", ICML 2015)::
 
-    g  <- gradient of the mean of  pi(a|s) / pi_old(a|s) A
-    x  <- F^-1 g  by conjugate gradients, F the Fisher matrix: the curvature of KL(pi_old || pi)
+    L  =  mean of  pi(a|s) / pi_old(a|s) A + entropy H(pi)
+    g  <- gradient of L
+    F  =  the Fisher matrix, the curvature of KL(pi_old || pi), plus damping on its diagonal
+    x  <- F^-1 g  by conjugate gradients
     s  <- sqrt(2 step_kl / x F x) x
-    for i = 0, 1, ..: accept shrink^i s if the mean above rises and the KL divergence is at most step_kl
+    for i = 0, 1, ..: accept shrink^i s if L rises and the KL divergence is at most step_kl
 
 Values are learnt afterwards. Departure: the KL divergence is estimated from the drawn tokens instead of
 computed over the vocabulary, so F is the mean of the outer products of their gradients.

@@ -1,10 +1,10 @@
 """A causal transformer over the steps of a lifetime, with a cache of keys and values.
 
 One token is one step: the observation, the action and the reward before it, and the number of the step in its
-episode. Each has an embedding, and the token is their sum. The output at a token is the logits of
-the step's action, as in Laskin et al., "In-context Reinforcement Learning with Algorithm Distillation" (ICLR
-2023). An observation is embedded by its pieces (:func:`hunch.rl.lifetimes.pieces`), so that "row 3, column
-4" shares parameters with "row 3".
+episode and in its lifetime. Each has an embedding, and the token is their sum. The output at a token is the
+logits of the step's action, as in Laskin et al., "In-context Reinforcement Learning with Algorithm
+Distillation" (ICLR 2023). An observation is embedded by its pieces (:func:`hunch.rl.lifetimes.pieces`), so
+that "row 3, column 4" shares parameters with "row 3".
 
 This module imports torch, so import it only where a network is made.
 """
@@ -169,19 +169,22 @@ class Cache:
     def rows(self, streams: Sequence[int]) -> Tensor:
         """Return the row of each stream; new streams get a new row."""
         new = [stream for stream in streams if stream not in self.row]
-        self.row |= {stream: len(self.row) + i for i, stream in enumerate(new)}
-        # memory: (layers, 2 for keys and values, streams, heads, length, depth)
-        layers, two, _, *rest = self.memory.shape
-        self.memory = torch.cat([self.memory, torch.zeros(layers, two, len(new), *rest)], 2)
-        self.used = torch.cat([self.used, torch.zeros(len(new), dtype=torch.long)])
+        if new:  # otherwise each step would copy the whole memory
+            self.row |= {stream: len(self.row) + i for i, stream in enumerate(new)}
+            # memory: (layers, 2 for keys and values, streams, heads, length, depth)
+            layers, two, _, *rest = self.memory.shape
+            self.memory = torch.cat([self.memory, torch.zeros(layers, two, len(new), *rest)], 2)
+            self.used = torch.cat([self.used, torch.zeros(len(new), dtype=torch.long)])
         return torch.tensor([self.row[stream] for stream in streams])
 
     def layer(self, layer: int, rows: Tensor, positions: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
         """Return the function that a block calls with new keys and values, shape (2, n, heads, 1, depth)."""
 
         def extended(keys_values: Tensor) -> tuple[Tensor, Tensor]:
-            memory = self.memory[layer]  # (2, streams, heads, length, depth)
+            memory = self.memory[layer]  # (2, streams, heads, length, depth), a view
+            # Of two lists of indices with a slice between them the axis comes first: (n, 2, heads, depth).
             memory[:, rows, :, positions] = keys_values[:, :, :, 0].transpose(0, 1)
+            # A stream sees its steps so far, and nothing of what a longer or forgotten lifetime left behind.
             longest = int(positions.max()) + 1
             mask = torch.arange(longest) <= positions[:, None]  # (n, longest)
             return memory[:, rows, :, :longest], mask[:, None, None]

@@ -66,8 +66,11 @@ class Drawing(Lifetimes):
 
 
 def since(lived: Sequence[Lived]) -> int:
-    """Return the number of steps of the episode so far."""
-    return next((n for n, step in enumerate(reversed(lived)) if step.last), len(lived))
+    """Return the number of steps of the episode so far, which are those after the last end of an episode."""
+    for n, step in enumerate(reversed(lived)):
+        if step.last:
+            return n
+    return len(lived)
 
 
 class InContext(Agent):

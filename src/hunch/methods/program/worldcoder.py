@@ -4,7 +4,8 @@
     repeat
         write transition(state, action), and for each mission reward(state, action, next state), so that
             they predict all steps so far, and
-            optimism: in the model, a planner finds a path to a reward from the mission's first state
+            optimism: in the model, a planner finds a path to a reward from each of the mission's latest
+            first states, at most three different ones
         refine a program that violates either; it is drawn from Beta distributions over programs (Thompson
         sampling)
         follow the planner's path; act at random if there is none, and with probability epsilon
@@ -220,7 +221,8 @@ class WorldCoder(CodingAgent):
                 return piece
         if reward.current is not None and reward.current.fitness == 1.0:
             return None
-        return (reward, transition)[self.written % 2]  # no path to a reward: either may be wrong
+        # All steps are explained, and there is no path to a reward: either may be wrong, so they take turns.
+        return reward if self.written % 2 == 0 else transition
 
     def _explains(self, attempt: Attempt) -> bool:
         """Return whether it predicts all steps, whether or not there is a path to a reward."""

@@ -108,6 +108,7 @@ class AlphaProof(Agent):
         "round",
         "spent",
         "stored",
+        "formulas",
         "attempts",
         "given",
         "refuted",
@@ -151,6 +152,8 @@ class AlphaProof(Agent):
         self.goals: dict[str, Goal | None] = {}  # by text: its formal statement
         # By goal: index of the first tactic, number of tactics, and the term that the kernel accepted.
         self.stored: dict[str, tuple[int, int, str]] = {}
+        # By text that was attempted: its formula, or an empty text where the formaliser wrote none.
+        self.formulas: dict[str, str] = {}
         self.attempts: dict[str, str] = {}  # of this round, by text: the proof, or an empty text
         self.given: list[str] = []  # texts for which a proof was asked in this round
         self.refuted: dict[str, str] = {}  # by text: a counter-model
@@ -188,6 +191,7 @@ class AlphaProof(Agent):
     def _attempt(self, texts: Sequence[str]) -> None:
         """Disprove or prove statements, side by side with the variants of open ones."""
         goals = dict(zip(texts, self.statements(texts), strict=True))
+        self.formulas |= {text: str(goal) if goal else "" for text, goal in goals.items()}
 
         # Disprove: a counter-model refutes a statement once and for all. Those of the pool are tried once.
         for text, goal in goals.items():
@@ -208,7 +212,7 @@ class AlphaProof(Agent):
         for tree in search(self.config, self.guide, due, (self.seed, self.round), budget):
             self.spent += tree.expansions
             self._keep(tree)
-        self.attempts |= {text: self._proof(goal) for text, goal in goals.items()}
+        self.attempts |= {text: self._proof(self.formulas[text]) for text in texts}
 
     def statements(self, texts: Sequence[str]) -> list[Goal | None]:
         """Return the formal statement of each text; None where the formaliser fails."""
@@ -221,9 +225,9 @@ class AlphaProof(Agent):
         self.goals |= {text: read(text) for text in new if text not in self.goals}
         return [self.goals[text] for text in texts]
 
-    def _proof(self, goal: Goal | None) -> str:
-        """Return the proof of a statement; an empty text if it is not proved."""
-        return self.stored[str(goal)][2] if str(goal) in self.stored else ""
+    def _proof(self, formula: str) -> str:
+        """Return the proof of a formula; an empty text if it is not proved."""
+        return self.stored[formula][2] if formula in self.stored else ""
 
     def _keep(self, tree: and_or.Tree) -> None:
         """Store what was proved in a tree, and note goals that were tried in vain."""
@@ -260,6 +264,7 @@ class AlphaProof(Agent):
         Raises:
             HunchError: if the kernel refuses a stored proof.
         """
+        # A round is over when each statement of the pool was asked for; without a pool, after each statement.
         if len(set(self.given)) < max(1, len(self.texts)):
             return {}
         n = len(self.attempts)
@@ -342,19 +347,20 @@ class AlphaProof(Agent):
         return [{"statement": text, **self._became(text)} for text in self.texts]
 
     def _became(self, text: str) -> dict[str, Any]:
-        goal = self.goals.get(text)
-        read_as = {} if str(goal) == text else {"formula": str(goal) if goal else None}
+        formula = self.formulas.get(text, "")
+        read_as = {} if formula == text else {"formula": formula or None}
         if text in self.refuted:
             return {**read_as, "result": "refuted", "witness": self.refuted[text]}
-        proof = self._proof(goal)
+        proof = self._proof(formula)
         if not proof:
             return {**read_as, "result": "open"}
         result = "proved, but it is not what was meant" if text in self.unmeant else "proved"
         return {**read_as, "result": result, "proof": proof, "tree": kernel.outline(proof)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state; the kernel checks every proof in it."""
-        super().load_state_dict(state)
+        """Restore a state; the kernel checks every proof in it, and the formaliser is not asked again."""
+        super().load_state_dict({"formulas": {}, **state})  # checkpoints of earlier versions have none
+        self.goals = {text: read(formula) if formula else None for text, formula in self.formulas.items()}
         self._check()
 
 

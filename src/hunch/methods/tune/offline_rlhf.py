@@ -73,8 +73,13 @@ class OfflineRLHF(RecordedAgent):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Check before loading that a model is named and that the level exists."""
+        """Check before loading that a model is named, the level exists, and a batch suits the loss."""
         super().check(config, specs)
+        if config.loss == "kto" and config.batch_size < 2:
+            raise UsageError(
+                "kto measures the divergence z with the text of another example of the batch: set batch_size "
+                "to at least 2."
+            )
         if config.request >= LEVELS:
             raise UsageError(f"request is a level from 0 to {LEVELS - 1}, not {config.request}.")
 
