@@ -37,6 +37,7 @@ from hunch_studies.cwmb_models import BASES, FOLDER, accuracy
 from hunch_studies.kitchen_plans import ideally
 from hunch_studies.planners import table as table_of
 from hunch_studies.rules.critic import harms
+from hunch_studies.worlds import compression as compressing
 from hunch_studies.worlds import recipes as cooking
 
 RECORDED: Final = Path(__file__).parents[2] / "docs" / "assets" / "studies" / "text-world-models.json"
@@ -69,6 +70,22 @@ def recipes() -> Iterator[Row]:
         harmful = [len(harms(str(request), EVASIVE)) for request in requests]
         for measure, values in (("gold", gold), ("helpful gold", helpful), ("harmful clauses", harmful)):
             yield Row("Recipes", f"`{EVASIVE}`", f"{measure}, {split}", f"{np.mean(values):.2f}")
+
+
+def compression(sentences: int = 300) -> Iterator[Row]:
+    """The last words of each sentence, and those words that short sentences of the corpus use most."""
+    rng = np.random.default_rng(3)
+    used = Counter(word for _ in range(4_000) for word in compressing.drawn(rng, short=True).words)
+    last, frequent = [], []
+    for sentence in compressing.pool("held out", sentences):
+        n = sentence.length
+        last.append(compressing.f1(sentence, list(sentence.words[-n:])))
+        by_use = sorted(range(len(sentence.words)), key=lambda i: (-used[sentence.words[i]], i))
+        frequent.append(compressing.f1(sentence, [sentence.words[i] for i in sorted(by_use[:n])]))
+    yield Row("Compression", "the last words", "F1 against gold", over_pairs(last).short())
+    yield Row(
+        "Compression", "the usual words of short sentences", "F1 against gold", over_pairs(frequent).short()
+    )
 
 
 # ---- fixed actions -----------------------------------------------------------------------------------------
@@ -283,6 +300,7 @@ def chain(seeds: int = 5) -> Iterator[Row]:
 
 BEDS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "recipes": recipes,
+    "compression": compression,
     "babyai": babyai,
     "key-and-door": key_and_door,
     "mountain-car": mountain_car,
