@@ -2,10 +2,14 @@
 how many different things an agent learns to do without the environment's reward.
 
     hunch study ellm
+    python -m hunch_studies.ellm docs/assets/studies/ellm.answers.jsonl.gz   # what a model's goals copy
 """
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -33,6 +37,7 @@ from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
 from hunch_studies.planners import table as table_of
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, runs_of
 
 ENV = "hunch/Craft-v0"
@@ -241,3 +246,31 @@ STUDIES = {
         seeds=8,
     )
 }
+
+
+ITEM = re.compile(r"^- ?(.+?) *$", re.MULTILINE)
+
+
+def copied(file: Path) -> str:
+    """Return how many recorded answers name the first things of the list in the request, in its order.
+
+    Args:
+        file: Recorded answers, an export of the cache.
+    """
+    copies, unread, answers = 0, 0, 0
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            listed = ITEM.findall(row["request"][0])
+            named = [item for item in ITEM.findall(row["value"])[:5] if item in listed]
+            answers += 1
+            unread += not named
+            copies += len(named) > 1 and named == listed[: len(named)]
+    return (
+        f"{answers} answers: {copies / answers:.2f} name the first things of the list in its order, "
+        f"{unread / answers:.2f} name none."
+    )
+
+
+if __name__ == "__main__":
+    print_table(copied, "How many recorded answers copy the list of goals.")
