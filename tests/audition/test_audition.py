@@ -18,7 +18,7 @@ from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
 from hunch.audition.planner import SKILLS
-from hunch.audition.prior import PRIOR, states
+from hunch.audition.prior import PRIOR, accuracy, states
 from hunch.audition.question import Bed, Manner, Scores, best, moments, won_by_search
 from hunch.audition.roles import ROLES, role_named
 from hunch.audition.text_judge import PRINCIPLE
@@ -278,6 +278,13 @@ def test_captions_of_pairs_tell_them_apart():
     for bed in role.beds:
         drawn = role.draw(bed, 30, 0)
         assert len({(p.task, *sorted((p.better, p.worse))) for p in drawn}) > 0.8 * len(drawn)
+
+
+def test_the_ability_of_a_prior_that_states_probabilities_does_not_hang_on_a_draw():
+    """It is the probability of the right actions, and not the share of five draws, a multiple of a fifth."""
+    by_seed = [accuracy(load("bag-of-words", cache=None), states(LAKE, 8, 0), seed) for seed in (0, 1)]
+    np.testing.assert_array_equal(by_seed[0].values, by_seed[1].values)
+    assert not np.allclose(by_seed[0].values * 5, np.round(by_seed[0].values * 5))
 
 
 def test_a_prior_of_few_actions_is_measured_by_its_weights():
