@@ -156,6 +156,10 @@ def mountain_car(chosen_on: int = 30, episodes: int = 100) -> Iterator[Row]:
     yield Row("MountainCar-v0", f"{half} steps to the left, {half} to the right", "return", score.short())
 
 
+DISCOUNT: Final = 0.8
+"""Of the domains of ICPI, per step."""
+
+
 def maze(chosen_on: int = 15, episodes: int = 100, longest: int = 3) -> Iterator[Row]:
     """The best cycle of up to three moves of ICPI's maze, chosen on other episodes."""
     env = make("hunch/Maze-v0", hints=False)
@@ -166,7 +170,7 @@ def maze(chosen_on: int = 15, episodes: int = 100, longest: int = 3) -> Iterator
         best, total = info["optimal"], 0.0
         for step in itertools.count():
             _, reward, terminated, truncated, info = env.step(cycle[step % len(cycle)])
-            total += 0.8**step * float(reward)
+            total += DISCOUNT**step * float(reward)
             if terminated or truncated:
                 return float(best - total)
         raise AssertionError("an episode ends")

@@ -89,8 +89,8 @@ def best_text(bed: str, first: int = FIRST, second: int = SECOND) -> str:
     """
     env = make(BEDS[bed].env)
     listed = texts(bed)
-    order = np.argsort(scored(env, listed, first))[::-1]
-    kept = [listed[index] for index in order[:KEPT]]
+    order = np.argsort([-score for score in scored(env, listed, first)], kind="stable").tolist()
+    kept: list[str] = [listed[index] for index in order[:KEPT]]
     return kept[int(np.argmax(scored(env, kept, second)))]
 
 
