@@ -16,13 +16,13 @@ import numpy as np
 
 import hunch
 from hunch import lm
-from hunch.core import Player, World
+from hunch.core import World
 from hunch.envs.invalid import INVALID
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
-from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_pairs
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.files import read_lines
+from hunch_studies.draws import DRAWS, plays
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.rules.tabletop import moves
@@ -36,9 +36,6 @@ UNINFORMED, ORACLE, BLANK = "random moves", "the rule", "blank prompt"
 FIRST: Final = "the first of the list"
 """A player by place: small models favour one, whatever the board."""
 CONTROLS: Final[Mapping[str, str]] = {UNINFORMED: AT_RANDOM, ORACLE: BY_RULE, FIRST: "scripted:first"}
-DRAWS: Final = 20
-"""How often a control plays each game; its points are the mean, so that what a model is compared with is
-hardly a matter of luck."""
 CHOOSES: Final = "chooses"
 """In a label: the model chooses among the admissible moves, where it otherwise writes one."""
 EPISODES: Final = 30
@@ -146,21 +143,14 @@ def played(
     prior = PriorConfig() if label == FIRST else BY_LETTER if chooses else WRITES
     agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": lm.load(models[name])})
     agent.begin(World(), 0)
-    points = np.zeros((draws, episodes))
-    for draw in range(draws):
-        player = partial(_drawn, agent, draw)
-        games = evaluate(player, [env if asked == label else Blank(env)], episodes, 0)
-        points[draw] = [np.sign(one.episode_return) for one in games]
+    games = plays(agent.player, [env if asked == label else Blank(env)], episodes, draws)
+    points = np.array([[np.sign(one.episode_return) for one in of_draw] for of_draw in games])
     return {
         "points": points.mean(axis=0).tolist(),
         "won": float((points == 1).mean()),
         "lost": float((points == -1).mean()),
         "refused": watched.refused / max(watched.moved, 1),
     }
-
-
-def _drawn(agent: ZeroShot, draw: int, seed: int) -> Player:
-    return agent.player(seed + draw)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -23,10 +23,10 @@ from hunch.core import Memoryless, State, World
 from hunch.core import Player as Plays
 from hunch.envs.reading import shared
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
-from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import over_pairs
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
 from hunch.runs.files import read_lines
+from hunch_studies.draws import DRAWS, plays
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, by_name, kept
@@ -51,9 +51,6 @@ RANDOM, TURNING, WORDS, BLANK = "random commands", "random, seldom the last ones
 MOSTLY_LAST: Final = "random commands, mostly the last of the list"
 UNREAD: Final = 0.88
 """Share of SmolLM2's free answers in BabyAI that name no command, so that the last of the list is given."""
-DRAWS: Final = 20
-"""How often a control plays each episode. The score of the episode is the mean, so that what a model is
-compared with is hardly a matter of luck."""
 WRITTEN: Final = {"max_tokens": 16, "patience": None}
 """How a model is asked that writes: room for a command, and a game goes on where nothing can be read."""
 WAYS: Final[tuple[PriorWay, ...]] = ("text", "structured")
@@ -98,12 +95,10 @@ def played(
         prior = PriorConfig(way=asked.way, blank=asked.blank, **WRITTEN)  # type: ignore[arg-type]
         player, heard = by(specs[asked.model], prior), shared(specs[asked.model]).heard
     answers, useless = heard.answers, heard.useless
-    scores, steps = np.zeros((draws, episodes)), np.zeros((draws, episodes))
     envs = [hunch.make(id, **options) for _ in range(episodes)]
-    for draw in range(draws):
-        finished = evaluate(partial(_later, player, draw), envs, episodes, 0)
-        scores[draw] = [min(max(one.episode_return, 0.0), 1.0) for one in finished]
-        steps[draw] = [one.length for one in finished]
+    finished = plays(player, envs, episodes, draws)
+    scores = np.array([[min(max(one.episode_return, 0.0), 1.0) for one in of_draw] for of_draw in finished])
+    steps = np.array([[float(one.length) for one in of_draw] for of_draw in finished])
     for env in envs:
         env.close()
     answers, useless = heard.answers - answers, heard.useless - useless
@@ -133,10 +128,6 @@ def mostly_last() -> Callable[[int], Plays]:
         ]
 
     return partial(Memoryless, choose)
-
-
-def _later(player: Callable[[int], Plays], draw: int, seed: int) -> Plays:
-    return player(seed + draw)
 
 
 CONTROLS: Final[Mapping[str, Callable[[], Callable[[int], Plays]]]] = {

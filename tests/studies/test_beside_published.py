@@ -2,7 +2,8 @@
 
 import pytest
 
-from hunch_studies.beside_published import BLANK, DRAWS, RANDOM, WORDS, played, players, table
+from hunch_studies.beside_published import BLANK, RANDOM, WORDS, played, players, table
+from hunch_studies.draws import DRAWS
 
 pytest.importorskip("minigrid")
 SPECS = {"first": "scripted:first", "mute": "scripted:overlap?refusal=1.0"}
