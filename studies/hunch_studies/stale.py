@@ -88,6 +88,7 @@ APART: Final[dict[str, str]] = {
     "Generalised planning with a small model that writes": _RECORDED,
     "FunSearch with a small model that writes": _RECORDED,
     "Inner Monologue, asking a person": _ABLATION,
+    "ELLM with a small real model": _RECORDED,
     "Inner Monologue with a small model that writes": _RECORDED,
     "InstructRL with a small model that writes": _RECORDED,
     "Motif with small models that write": _RECORDED,
