@@ -56,11 +56,12 @@ def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL
     """Return for each state the probability of the right actions, or their share of the proposals."""
     proposals = _proposed(lm, drawn, seed, manner)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
-    weight = np.array([weights.sum() for weights in right])
     if (lm, manner) in drawn.stated:
         # p(good | s) itself: five draws from it have the same mean, and add the luck of the draw.
         stating = zip(drawn.stated[lm, manner], drawn.moments, strict=True)
         weight = np.array([p[_good(moment)].sum() for p, moment in stating])
+    else:
+        weight = np.array([weights.sum() for weights in right])
     stated, came = _stated((lm, manner), drawn)
     episodes = [m.episode for m in drawn.moments]
     columns = _columns(proposals, right)
@@ -118,7 +119,7 @@ def _good(moment: Moment) -> NDArray[np.bool_]:
 
 def _weights(proposal: Proposal, moment: Moment) -> FloatArray:
     """Return the weight of each candidate that is right, and 0 for the others or if no answer named one."""
-    named = [moment.state.options[i] in moment.good and proposal.fallbacks != 1 for i in proposal.indices]
+    named = _good(moment)[proposal.indices] & (proposal.fallbacks != 1)
     weights: FloatArray = np.where(named, proposal.weights, 0.0)
     return weights
 
