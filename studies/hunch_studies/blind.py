@@ -12,7 +12,6 @@ answer scores is no merit of a method. Texts of the study "trained" have a modul
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
 import json
 import re
@@ -36,6 +35,7 @@ from hunch.runs.foretell import Foretelling, recorded, text_steps
 from hunch_studies.cwmb_models import BASES, FOLDER, accuracy
 from hunch_studies.kitchen_plans import ideally
 from hunch_studies.planners import table as table_of
+from hunch_studies.recorded_rows import json_lines
 from hunch_studies.rules.critic import harms
 from hunch_studies.worlds import compression as compressing
 from hunch_studies.worlds import recipes as cooking
@@ -232,8 +232,7 @@ def kitchen(chosen_on: int = 4, scenes: int = 60) -> Iterator[Row]:
 def transitions() -> Iterator[Row]:
     """The usual reward and no end, in transitions of the Code World Models Benchmark."""
     for bed in BASES:
-        with gzip.open(FOLDER / f"{bed}.jsonl.gz", "rt") as lines:
-            rewards = Counter(json.loads(line)["reward"] for line in lines)
+        rewards = Counter(row["reward"] for row in json_lines(FOLDER / f"{bed}.jsonl.gz"))
         ((reward, _),) = rewards.most_common(1)
         usual = f"def step(state, action):\n    return state, {float(reward)!r}, False\n"
         for answer, program in (

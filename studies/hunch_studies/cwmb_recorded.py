@@ -28,7 +28,8 @@ from hunch_studies.cwmb_models import (
     form_of,
 )
 from hunch_studies.planners import table
-from hunch_studies.writers_drawn import fitness, json_lines
+from hunch_studies.recorded_rows import json_lines
+from hunch_studies.writers_drawn import fitness
 
 RECORDED: Final = "cwmb.programs.jsonl.gz"
 """The recorded programs, with ``bed``, ``arm``, ``seed``, ``number``, ``program``, ``fitness``, ``error``."""

@@ -7,8 +7,6 @@ how many different things an agent learns to do without the environment's reward
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +35,7 @@ from hunch.runs.stored import finished
 from hunch_studies.cost import COST, cost, spent
 from hunch_studies.novelty import START
 from hunch_studies.planners import table as table_of
-from hunch_studies.recorded_rows import print_table
+from hunch_studies.recorded_rows import json_lines, print_table
 from hunch_studies.study import Part, Scale, Study, runs_of
 
 ENV = "hunch/Craft-v0"
@@ -257,18 +255,17 @@ def copied(file: Path) -> str:
     Args:
         file: Recorded answers, an export of the cache.
     """
-    copies, unread, answers = 0, 0, 0
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            listed = ITEM.findall(row["request"][0])
-            named = [item for item in ITEM.findall(row["value"])[:5] if item in listed]
-            answers += 1
-            unread += not named
-            copies += len(named) > 1 and named == listed[: len(named)]
+    copies, unread = 0, 0
+    answers = json_lines(file)
+    for row in answers:
+        listed = ITEM.findall(row["request"][0])
+        named = [item for item in ITEM.findall(row["value"])[:5] if item in listed]
+        unread += not named
+        copies += len(named) > 1 and named == listed[: len(named)]
+    n = len(answers)
     return (
-        f"{answers} answers: {copies / answers:.2f} name the first things of the list in its order, "
-        f"{unread / answers:.2f} name none."
+        f"{n} answers: {copies / n:.2f} name the first things of the list in its order, "
+        f"{unread / n:.2f} name none."
     )
 
 

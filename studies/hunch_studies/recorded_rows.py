@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hunch.core import HunchError
+
+
+def json_lines(file: Path) -> list[dict[str, Any]]:
+    """Return the objects of a compressed file of JSON lines."""
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
 
 
 def print_table(table: Callable[..., str], description: str, *, at_most: int = 1) -> None:

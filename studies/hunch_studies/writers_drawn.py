@@ -10,8 +10,6 @@ have. The time on the machine ended before some searches did: see :func:`compare
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +20,7 @@ import numpy as np
 from hunch.core import UsageError
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch_studies.planners import table as table_of
+from hunch_studies.recorded_rows import json_lines
 from hunch_studies.study import Part, Scale, Study, kept
 from hunch_studies.writers import AFTER, BEST_OF_N, OPENEVOLVE, PROGRAMS, RANDOM, tried
 from hunch_studies.writers_beds import BEDS, Bed
@@ -51,11 +50,6 @@ def recorded(folder: Path) -> dict[tuple[str, str, int], list[Row]]:
     for row in json_lines(file):
         runs.setdefault((row["bed"], row["arm"], row["seed"]), []).append(row)
     return {key: sorted(rows, key=lambda row: int(row["number"])) for key, rows in runs.items()}
-
-
-def json_lines(file: Path) -> list[dict[str, Any]]:
-    """Return the objects of a compressed file of JSON lines."""
-    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
 
 
 def fitness(row: Row) -> float:

@@ -24,8 +24,9 @@ from typing import Any, Final
 import numpy as np
 
 from hunch.runs.files import write_atomically
+from hunch_studies.recorded_rows import json_lines
 from hunch_studies.writers import RANDOM
-from hunch_studies.writers_drawn import RECORDED, Row, json_lines
+from hunch_studies.writers_drawn import RECORDED, Row
 
 ANSWERS: Final = "writers.answers.jsonl.gz"
 PROGRAM: Final = 500
