@@ -115,6 +115,7 @@ class Server(ThreadingHTTPServer):
         written: How it writes a wrong key into its refusal.
         hold: Seconds that a slow fault takes.
         delay: Seconds that every answer takes.
+        together: So many requests must once have been under way before any is answered, for up to ``hold`` seconds.
         wrote: Bytes that the fault ``endless`` wrote.
         answered: How often each request (path and body) was answered without a fault.
         met: How often each fault was met.
@@ -128,7 +129,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.networks = {name: Network(folder) for name, folder in folders.items()}
         self.known: dict[str, Any] = {}
-        self.computing, self.counting = threading.Lock(), threading.Lock()
+        self.computing, self.counting = threading.Lock(), threading.Condition()
         self.stopping = threading.Event()
         self.restore()
 
@@ -143,7 +144,7 @@ class Server(ThreadingHTTPServer):
         self.chance = random.Random(0)
         self.answered, self.met = Counter[str](), Counter[str]()
         self.seen: list[tuple[float, str, dict[str, Any]]] = []
-        self.busy = self.busiest = self.wrote = 0
+        self.busy = self.busiest = self.wrote = self.together = 0
 
     @property
     def url(self) -> str:
@@ -235,6 +236,8 @@ class Handler(BaseHTTPRequestHandler):
             server.seen.append((time.monotonic(), self.path, body or {}))
             server.busy += 1
             server.busiest = max(server.busiest, server.busy)
+            server.counting.notify_all()
+            server.counting.wait_for(lambda: server.busiest >= server.together, server.hold)
         try:
             fault = server.fault(body or {})
             if server.delay:
