@@ -38,6 +38,7 @@ _MODULES = {
     "planbench-execution": "planbench_execution",
     "planbench-judge": "planbench_judge",
     "funsearch": "programs_funsearch",
+    "policies-written": "programs_written",
     "funsearch-written": "programs_written",
     "genplan": "programs_genplan",
     "genplan-written": "programs_written",

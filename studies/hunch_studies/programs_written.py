@@ -1,5 +1,6 @@
-"""FunSearch, generalised planning and games as code with a small real model as the writer.
+"""Policies, FunSearch, generalised planning and games as code with a small real model as the writer.
 
+hunch study policies-written --lm qwen-coder-1.5b qwen-coder-0.5b
 hunch study funsearch-written --lm qwen-coder-1.5b
 hunch study genplan-written --lm qwen-coder-1.5b
 hunch study games-written --lm qwen-coder-1.5b
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -27,12 +29,13 @@ from hunch_studies.games.tabletop.games import Name as Game
 from hunch_studies.planbench_chance import PLANNERS, walk
 from hunch_studies.planners import table as table_of
 from hunch_studies.programs_funsearch import MUTATED, STREAMS
+from hunch_studies.programs_policies import MUTATED as MUTATED_POLICIES
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
 from hunch_studies.writers import BEST_OF_N, MODEL, compared, results
-from hunch_studies.writers_beds import BEDS, Bed
+from hunch_studies.writers_beds import BEDS, POLICIES, Bed
 
 ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 """What :func:`~hunch_studies.writers.result` returns for each run, by arm."""
@@ -40,6 +43,48 @@ ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 BLANK: Final = "blank prompt"
 ASKED: Final[Mapping[str, Any]] = {"temperature": 0.9, "max_tokens": 500, "retries": 0, "give_up": 0}
 """The settings of the study ``writers``. A copy, and an answer without a program, count as programs."""
+
+# ---- policies ---------------------------------------------------------------------------------------------
+
+POLICIES_WRITTEN: Final = 32
+"""Programs of a run: about three minutes of two cores."""
+HOUSEHOLD: Final = "hunch/Household-Pick-v0"
+POLICY_BEDS: Final[Mapping[str, Bed]] = {
+    "Household-Pick": Bed(
+        POLICIES,
+        {"base": HOUSEHOLD, "episodes": 10},
+        {"base": HOUSEHOLD, "episodes": 30, "split": "test"},
+    ),
+    **{name: BEDS[name] for name in ("CartPole-v1", "MountainCar-v0")},
+}
+"""Household games by code, and two problems of the study ``writers``, which has no blank prompt."""
+
+
+def policy_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
+    """Return best of n with the plain request and with the blank prompt, and random changes of a program."""
+    plain = CodePolicyConfig(**ASKED, search="single", request="plain")
+    mutated = CodePolicyConfig(retries=0, give_up=0, search="single")
+
+    def arm(label: str, method: str, options: CodePolicyConfig, lm: str = "", **env_options: Any) -> Arm:
+        env_options = {**bed.options, **env_options}
+        config = RunConfig(method=method, env=bed.env, env_options=env_options, lm=lm, options=options)
+        return Arm(label, replace(config, steps=programs, envs=STREAMS))
+
+    return (
+        arm(BEST_OF_N, "code-policy", plain, model),
+        arm(f"{BEST_OF_N}, {BLANK}", "code-policy", plain, model, blank=True),
+        arm(MUTATED_ONCE, MUTATED_POLICIES.name, mutated),
+    )
+
+
+def _policy_rows(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    return _written(*results(bed, listed, seeds, folder), folder)
+
+
+def _policy_parts(scale: Scale, data: Path) -> list[Part]:
+    programs = max(STREAMS, round(POLICIES_WRITTEN * scale.share))
+    return _each(scale, POLICY_BEDS, partial(policy_arms, programs=programs), _policy_rows)
+
 
 # ---- FunSearch --------------------------------------------------------------------------------------------
 
@@ -296,6 +341,16 @@ def recorded(file: Path) -> str:
 
 
 STUDIES = {
+    "policies-written": Study(
+        "policies-written",
+        "Does a small real model write policies that read its task, in household games and in control?",
+        "None for writers of this size.",
+        "A program chooses one of the listed commands; the request shows the beginning of an episode and ten "
+        "commands taken at random. There is no search: every program is asked for afresh.",
+        _policy_parts,
+        lm_for="code-policy",
+        seeds=5,
+    ),
     "funsearch-written": Study(
         "funsearch-written",
         "With a small real model as the writer: does FunSearch find better programs than asking afresh?",
@@ -331,4 +386,6 @@ STUDIES = {
 }
 
 if __name__ == "__main__":
-    print_table(recorded, "Tables of FunSearch, generalised planning and games, written by a real model.")
+    print_table(
+        recorded, "Tables of policies, FunSearch, generalised planning and games, written by a real model."
+    )

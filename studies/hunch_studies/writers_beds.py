@@ -1,7 +1,7 @@
 """The beds of the study of writers, fixed before the first search.
 
 The plain requests were written with FrozenLake8x8, Taxi and CliffWalking, which are none of these. Any other
-environment of Gymnasium with numbers is a bed, too: :func:`bed_of`.
+environment of Gymnasium with numbers, or with texts and commands, is a bed, too: :func:`bed_of`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 import gymnasium as gym
 import numpy as np
 
-from hunch.envs.design.problem import DesignProblem, Problem, Trial
+from hunch.envs.design.policy import PolicyCode
+from hunch.envs.design.problem import Problem, Trial
 
 POLICIES: Final = "hunch/PolicyCode-v0"
 EPISODES: Final = 10
@@ -42,20 +43,25 @@ class Bed:
 
 
 def bed_of(base: str) -> Bed:
-    """Return the bed of any environment of Gymnasium whose observations are numbers.
+    """Return the bed of any environment of Gymnasium for which a policy can be written.
 
-    Its floor is the lowest fitness of some policies that always take the same action.
+    Its floor is the lowest fitness of some policies that always take the same action; with texts it is that
+    of going through the list of commands.
 
     Raises:
         UsageError: if no policy can be written for the environment.
     """
     bed = _control(base, EPISODES, 0.0)
     made = gym.make(bed.env, **bed.options).unwrapped
-    assert isinstance(made, DesignProblem)
+    assert isinstance(made, PolicyCode)
+    if made.is_text:
+        programs = [made.problem.start]
+    else:
+        programs = [constant(made.problem, action) for action in some_actions(base)]
     fitness = []
-    for action in some_actions(base):
+    for program in programs:
         made.reset(seed=0)
-        trial: Trial = made.step(constant(made.problem, action))[-1]["raw"]
+        trial: Trial = made.step(program)[-1]["raw"]
         if trial.fitness is not None:
             fitness.append(trial.fitness)
     return replace(bed, floor=min(fitness, default=0.0))
@@ -80,7 +86,7 @@ def some_actions(base: str) -> list[Any]:
 
 def first_program(bed: Bed, problem: Problem) -> str:
     """Return a program that runs: of a policy one that always takes the same action."""
-    if bed.env != POLICIES:
+    if bed.env != POLICIES or "commands" in problem.parameters:
         return str(problem.start)
     actions = some_actions(bed.options["base"])
     return constant(problem, actions[-1] if isinstance(actions[-1], list) else actions[0])

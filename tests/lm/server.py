@@ -115,7 +115,7 @@ class Server(ThreadingHTTPServer):
         written: How it writes a wrong key into its refusal.
         hold: Seconds that a slow fault takes.
         delay: Seconds that every answer takes.
-        together: So many requests must once have been under way before any is answered, for up to ``hold`` seconds.
+        together: No answer before so many requests have been under way at once, or after ``hold`` seconds.
         wrote: Bytes that the fault ``endless`` wrote.
         answered: How often each request (path and body) was answered without a fault.
         met: How often each fault was met.

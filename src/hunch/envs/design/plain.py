@@ -22,6 +22,8 @@ SENTENCES_OF_RULES: Final = 3
 """Sentences on rewards, and on the end of an episode (ours)."""
 SENTENCES_OF_ENDS: Final = 6
 """Sentences on the end of an episode in the request for a reward, which has none on rewards (ours)."""
+ON_TEXTS: Final = ("task", "observation", "commands", "history")
+"""Parameters of a policy in a text environment."""
 _SECTION: Final = re.compile(r"^ *## (.+)$", re.MULTILINE)
 _ARGUMENTS: Final = re.compile(
     r"^(?:Args|Arguments|Attributes|Parameters|Example|Examples) *:? *$", re.MULTILINE
@@ -57,19 +59,38 @@ def plain_policy(name: str, doc: str, env: gym.Env[Any, Any], about: str = "") -
     """Return the plain statement of writing a policy.
 
     Args:
-        name: Id of the environment.
+        name: Id of the environment; empty for a statement of the form of observations and actions alone.
         doc: The environment's own text, in which Gymnasium's headings are found.
         env: The environment.
         about: Text in place of what is taken from ``doc``.
     """
     sections = sections_of(doc)
-    description = about.strip() or _about(name, sections)
-    parts = [description]
+    parts = [about.strip() or (_about(name, sections) if name else "")]
     if not about:
         parts.append(_observation(env.observation_space, sections.get("Observation Space", "")))
         parts.append(_ending(sections))
     parts = [part for part in parts if part]
     return Plain("\n\n".join(parts), ("observation",), _action(env.action_space, sections, bool(about)))
+
+
+def plain_text_policy(name: str, doc: str, example: str, about: str = "") -> Plain:
+    """Return the plain statement of writing a policy for a text environment.
+
+    Args:
+        name: Id of the environment; empty for a statement of the form of observations and actions alone.
+        doc: The environment's own text, in which Gymnasium's headings are found.
+        example: The beginning of an episode, as a program sees it; may be empty.
+        about: Text in place of what is taken from ``doc``.
+    """
+    sections = sections_of(doc)
+    seen = (
+        "task and observation are texts. commands is the list of the commands that are possible now, which "
+        "changes. history is the list of the commands taken so far, as pairs (command, the observation "
+        "after it)."
+    )
+    parts = [about.strip() or (_about(name, sections) if name else ""), _ending(sections), seen, example]
+    returns = "It returns one of the texts in commands."
+    return Plain("\n\n".join(part for part in parts if part), ON_TEXTS, returns)
 
 
 def plain_dynamics(name: str, doc: str, env: gym.Env[Any, Any] | None, about: str, action: str) -> Plain:

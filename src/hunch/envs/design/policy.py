@@ -1,9 +1,14 @@
-"""Policies as code: a program acts in any Gymnasium environment, and its fitness is its mean return."""
+"""Policies as code: a program acts in any Gymnasium environment, and its fitness is its mean return.
+
+In an environment of numbers a program is ``act(observation, memory)``; in a text environment it is
+``act(task, observation, commands, history)``, and returns one of the commands.
+"""
 
 from __future__ import annotations
 
 import ast
 import contextlib
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -12,7 +17,7 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
 from hunch.envs.design.limit import limit_of, made
-from hunch.envs.design.plain import plain_policy, sections_of, text_of
+from hunch.envs.design.plain import ON_TEXTS, plain_policy, plain_text_policy, sections_of, text_of
 from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.numbers import number
@@ -22,6 +27,14 @@ SHOWN = 3
 """Number of steps of the worst episode in the feedback, from its beginning and from its end."""
 SHORT = 100
 """Maximum number of entries of an array that is shown in full."""
+TEXTS_SHOWN = 300
+"""Maximum number of characters of an observation that is shown."""
+COMMANDS_SHOWN = 20
+"""Maximum number of commands that are shown of a list."""
+RANDOM_STEPS = 10
+"""Steps of the example in a text environment, which are taken at random."""
+BLANK = "Write a policy."
+"""The task in the blank prompt."""
 IMPORTS = "import numpy as np\n\n"
 """Begins a first policy whose actions are vectors."""
 _TOLD = ("Description", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End")
@@ -33,13 +46,20 @@ class PolicyCode(DesignProblem):
     The fitness is the mean return over a fixed set of episodes; the problem is solved at the
     environment's reward threshold. The environment runs here; the program sees only observations.
 
+    In a text environment (:class:`~hunch.envs.base.TextEnv`) a program sees the task, the observation, the
+    commands that are possible now, and the commands taken so far with what each led to. The request shows
+    the beginning of an episode and a few commands taken at random.
+
     Args:
-        base: Id of the Gymnasium environment, with discrete or continuous actions.
+        base: Id of the Gymnasium environment: with discrete or continuous actions, or with texts and a list
+            of commands.
         episodes: Number of episodes per program.
         split: ``train`` or ``test``: different episodes.
         max_steps: Step limit of an episode. Default: that of the environment, or 2,000 if it has none.
         about: With ``--request plain``: the task, and what the numbers of an observation mean. Default: from
             the environment's own text.
+        blank: Leave the task out of what a writer reads: the control that shows whether it reads the task.
+            The form of observations and actions stays, without what they mean.
         trials: See :class:`~hunch.envs.design.problem.DesignProblem`.
         render_mode: ``"ansi"`` or none.
     """
@@ -55,6 +75,7 @@ class PolicyCode(DesignProblem):
         split: Literal["train", "test"] = "train",
         max_steps: int | None = None,
         about: str = "",
+        blank: bool = False,
         trials: str = "",
         render_mode: str | None = None,
     ) -> None:
@@ -65,14 +86,28 @@ class PolicyCode(DesignProblem):
         self.seeds = [n + (10_000 if split == "test" else 0) for n in range(episodes)]
         env = self._made()
         self.guard = limit_of(env)
+        self.is_text = isinstance(env.action_space, gym.spaces.Text)
         threshold = env.spec.reward_threshold if env.spec else None
+        if blank and about:
+            raise UsageError("about says what the task is, and blank leaves it out: give one of them.")
+        name, doc = ("", "") if blank else (base, text_of(env))
+        parameters: tuple[str, ...]
+        if self.is_text:
+            example = _example(env)
+            shown = "" if blank else example
+            interface, start, parameters = _text_interface(doc, shown), TEXT_START, ON_TEXTS
+            plain = plain_text_policy(name, doc, shown, about)
+        else:
+            interface, start, parameters = _interface(doc, env), _start(env), ("observation", "memory")
+            start = start if isinstance(env.action_space, gym.spaces.Discrete) else IMPORTS + start
+            plain = plain_policy(name, doc, env, about)
         super().__init__(
-            task=f"Write a policy that earns as much reward as possible in {base}.",
-            interface=_interface(env),
+            task=f"Write a policy that earns as much reward as possible in {base}." if name else BLANK,
+            interface=interface,
             function="act",
-            parameters=("observation", "memory"),
-            start=_start(env) if isinstance(env.action_space, gym.spaces.Discrete) else IMPORTS + _start(env),
-            plain=plain_policy(base, text_of(env), env, about),
+            parameters=parameters,
+            start=start,
+            plain=plain,
             target=np.inf if threshold is None else threshold,
             trials=trials,
             render_mode=render_mode,
@@ -82,11 +117,13 @@ class PolicyCode(DesignProblem):
     def _made(self) -> gym.Env[Any, Any]:
         env = made(self.base, "a policy", **self.limit)
         space = env.action_space
+        if isinstance(space, gym.spaces.Text) and isinstance(env.observation_space, gym.spaces.Text):
+            return env
         if not isinstance(space, (gym.spaces.Discrete, gym.spaces.Box)):
             kind = "texts" if isinstance(space, gym.spaces.Text) else f"of {space}"
             raise UsageError(
                 f"A policy cannot give the actions of {self.base}, which are {kind}: it gives one whole "
-                "number (Discrete) or a vector (Box)."
+                "number (Discrete), a vector (Box), or, where observations are texts, one of the commands."
             )
         if not _is_shown(env.observation_space):
             raise UsageError(
@@ -110,21 +147,19 @@ class PolicyCode(DesignProblem):
         A program whose function takes the observation alone returns the action alone. A second parameter
         with a default is its own, unless it is called ``memory`` or its default is None.
         """
-        remembers = _remembers(program)
-        games = [_Game(self._made(), seed) for seed in self.seeds]
+        remembers = not self.is_text and _remembers(program)
+        kind = _TextGame if self.is_text else _Game
+        games = [kind(self._made(), seed) for seed in self.seeds]
         with box().load(program, "act", total=TOTAL) as policy:
             while live := [game for game in games if not game.over]:
                 try:
-                    given = [
-                        (game.observation, game.memory) if remembers else (game.observation,) for game in live
-                    ]
-                    answers = policy.map(given)
+                    answers = policy.map([game.given(remembers) for game in live])
                 except ArgumentError as error:
                     if all(game.memory is None for game in live):
                         raise HunchError(f"The observations of {self.base} are too large. {error}") from None
                     raise ValueError(f"the memory is too large: {error}") from None
                 for game, answer in zip(live, answers, strict=True):
-                    game.step(answer if remembers else (answer, None))
+                    game.step(answer, remembers)
         returns = [game.total for game in games]
         worst = games[int(np.argmin(returns))]
         shown = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
@@ -134,7 +169,10 @@ class PolicyCode(DesignProblem):
             float(np.mean(returns)),
             f"return of each episode: {shown}.\nEpisodes: {ends}.\nThe worst episode:\n{worst.summary()}",
             tuple(returns),
-            {"steps": float(np.mean([game.steps for game in games]))},
+            {
+                "steps": float(np.mean([game.steps for game in games])),
+                **({"success": float(np.mean([game.success for game in games]))} if self.is_text else {}),
+            },
         )
 
 
@@ -158,28 +196,46 @@ class _Game:
     def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
         self.env = env
         try:
-            observation, _ = env.reset(seed=seed)
+            observation, info = env.reset(seed=seed)
         except Exception as error:
             raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
-        self.observation = _plain(observation)
         self.memory: Any = None
         self.total, self.steps, self.over = 0.0, 0, False
-        self.truncated = False
+        self.truncated, self.success = False, False
         self.lines: list[str] = []
+        self.see(observation, info)
 
-    def step(self, answer: Any) -> None:
+    def see(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """Keep what the program is shown next."""
+        self.observation = _plain(observation)
+
+    def given(self, remembers: bool) -> tuple[Any, ...]:
+        """Return the arguments of the program's next call."""
+        return (self.observation, self.memory) if remembers else (self.observation,)
+
+    def action(self, answer: Any, remembers: bool) -> Any:
+        """Return the action in a program's answer.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if not remembers:
+            return _action(answer, self.env.action_space)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise ValueError("act must return (action, memory)")
+        action, self.memory = answer
+        return _action(action, self.env.action_space)
+
+    def step(self, answer: Any, remembers: bool) -> None:
         """Take the action in a program's answer, if it is valid.
 
         Raises:
             ValueError: if it is not.
             OutsideError: if the environment fails, so that no writer looks for the error in its program.
         """
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise ValueError("act must return (action, memory)")
-        action, self.memory = answer
-        before, taken = self.observation, _action(action, self.env.action_space)
+        before, taken = self.observation, self.action(answer, remembers)
         try:
-            observation, reward, terminated, truncated, _ = self.env.step(taken)
+            observation, reward, terminated, truncated, info = self.env.step(taken)
         except (Exception, SystemExit) as error:
             raise OutsideError(f"the environment raised {type(error).__name__}: {error}") from error
         rewarded = number(reward, finite=True)
@@ -188,12 +244,13 @@ class _Game:
                 f"the environment gave {_short(reward)} as the reward after the action {_short(taken)}, "
                 "and a reward has to be a finite number"
             )
-        self.observation = _plain(observation)
         self.total += rewarded
         self.steps += 1
         self.over = terminated or truncated
         self.truncated = truncated and not terminated
+        self.success = bool(info.get("success"))
         self.lines.append(f"observation {_short(before)}, action {_short(taken)}, reward {rewarded:g}")
+        self.see(observation, info)
         if self.over:
             self.env.close()
 
@@ -204,6 +261,49 @@ class _Game:
             lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
         why = "at the limit of steps" if self.truncated else "by the rules of the environment"
         return "\n".join([*lines, f"It ended after {self.steps} steps, {why}."])
+
+
+class _TextGame(_Game):
+    """An episode in progress in a text environment."""
+
+    def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
+        self.history: list[tuple[str, str]] = []
+        super().__init__(env, seed)
+        self.lines.append(f"task {self.task}")
+
+    def see(self, observation: Any, info: Mapping[str, Any]) -> None:
+        self.observation = str(observation)
+        self.commands = [] if self.over else _commands(self.env, info)
+        self.task = str(info.get("task", ""))
+
+    def given(self, remembers: bool) -> tuple[Any, ...]:
+        return (self.task, self.observation, self.commands, self.history)
+
+    def action(self, answer: Any, remembers: bool) -> str:
+        if answer not in self.commands:
+            such = ", ".join(map(repr, self.commands[:2]))
+            raise ValueError(
+                f"act returned {_short(repr(answer))}, which is none of the commands: {such}, ..."
+            )
+        return str(answer)
+
+    def step(self, answer: Any, remembers: bool) -> None:
+        super().step(answer, remembers)
+        self.history.append((str(answer), self.observation))
+
+
+def _commands(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> list[str]:
+    """Return the commands that are possible now.
+
+    Raises:
+        UsageError: if the environment lists none.
+    """
+    if "actions" not in info:
+        raise UsageError(
+            "A policy as code needs a list of commands to choose from (info['actions']), and "
+            f"{env.spec.id if env.spec else env} gives none."
+        )
+    return list(info["actions"])
 
 
 def _action(action: Any, space: gym.Space[Any]) -> Any:
@@ -267,15 +367,70 @@ def _named(action: Any) -> str:
     return f"{_short(repr(action))} is a text, and" if isinstance(action, str) else f"{_short(action)} is"
 
 
-def _interface(env: gym.Env[Any, Any]) -> str:
+def _interface(doc: str, env: gym.Env[Any, Any]) -> str:
     lines = [
         f"Interface:\n- observation: {env.observation_space}, as numpy array or int.",
         "- memory: what act returned as memory one step before; None at the beginning of an episode.",
         f"- Returns (action, memory): action is of {env.action_space}, memory any plain value.",
-        described(text_of(env)),
+        described(doc),
         f"```python\n{IMPORTS}{_start(env)}```",
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+TEXT_START = """def act(task, observation, commands, history):
+    return commands[len(history) % len(commands)]
+"""
+"""A first policy in a text environment: it goes through the list of commands."""
+
+
+def _text_interface(doc: str, example: str) -> str:
+    arguments = "\n".join(
+        [
+            "Interface:",
+            "- task: the task, a text.",
+            "- observation: the last observation, a text.",
+            "- commands: the commands that are possible now, a list of texts.",
+            "- history: the commands taken so far, a list of pairs (command, the observation after it).",
+            "- Returns one of the commands.",
+        ]
+    )
+    lines = [arguments, described(doc), example, f"```python\n{TEXT_START}```"]
+    return "\n\n".join(line for line in lines if line)
+
+
+def _example(env: gym.Env[Any, Any]) -> str:
+    """Return the beginning of an episode, and what a few commands lead to.
+
+    They are taken at random, those first whose first word has not been taken: so the example shows many
+    kinds of commands, and nothing of how the task is solved.
+    """
+    chance = np.random.default_rng(0)
+    observation, info = env.reset(seed=0)
+    commands, words = _commands(env, info), set[str]()
+    shown = ", ".join(map(repr, commands[:COMMANDS_SHOWN]))
+    more = f", and {len(commands) - COMMANDS_SHOWN} more" if len(commands) > COMMANDS_SHOWN else ""
+    lines = [
+        "An episode begins like this:",
+        f"task = {str(info.get('task', ''))!r}",
+        f"observation = {str(observation)[:TEXTS_SHOWN]!r}",
+        f"commands = [{shown}{more}]",
+        "Some commands, taken at random, and the observations after them:",
+    ]
+    for _ in range(RANDOM_STEPS):
+        new = [command for command in commands if _first_word(command) not in words] or commands
+        command = new[int(chance.integers(len(new)))]
+        words.add(_first_word(command))
+        observation, _, terminated, truncated, info = env.step(command)
+        lines.append(f"{command!r}: {str(observation)[:TEXTS_SHOWN]!r}")
+        if terminated or truncated:
+            break
+        commands = _commands(env, info)
+    return "\n".join(lines)
+
+
+def _first_word(command: str) -> str:
+    return command.split(maxsplit=1)[0] if command.split() else ""
 
 
 def described(doc: str, without: tuple[str, ...] = ()) -> str:
