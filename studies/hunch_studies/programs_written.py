@@ -46,8 +46,8 @@ ASKED: Final[Mapping[str, Any]] = {"temperature": 0.9, "max_tokens": 500, "retri
 
 # ---- policies ---------------------------------------------------------------------------------------------
 
-POLICIES_WRITTEN: Final = 32
-"""Programs of a run: about three minutes of two cores."""
+POLICIES_WRITTEN: Final = 16
+"""Programs of a run: about five minutes of two cores."""
 HOUSEHOLD: Final = "hunch/Household-Pick-v0"
 POLICY_BEDS: Final[Mapping[str, Bed]] = {
     "Household-Pick": Bed(
@@ -349,7 +349,7 @@ STUDIES = {
         "commands taken at random. There is no search: every program is asked for afresh.",
         _policy_parts,
         lm_for="code-policy",
-        seeds=5,
+        seeds=3,
     ),
     "funsearch-written": Study(
         "funsearch-written",
