@@ -74,10 +74,30 @@ def test_it_sees_what_an_agent_sees():
         ("(commands[0], None)", "none of the commands"),
     ],
 )
-def test_an_answer_that_is_no_command_fails_the_program_and_says_which_there_were(answer, says):
+def test_answers_that_are_never_a_command_fail_the_program_and_say_which_there_were(answer, says):
     trial = tried(f"def act(task, observation, commands, history):\n    return {answer}\n")
     assert trial.fitness is None
     assert says in trial.error
+
+
+def test_an_answer_that_is_no_command_costs_a_step_and_changes_nothing():
+    late = """
+def act(task, observation, commands, history):
+    if len(history) == 1:
+        return None
+    if len(history) == 2:
+        assert (observation, history[1]) == ("Nothing happens.", ("None", "Nothing happens."))
+        assert commands[0] == "examine cabinet 1", "the same commands as before"
+        return "inventory"
+    return commands[0]
+"""
+    trial = tried(late, episodes=1, max_steps=4)
+    assert (trial.fitness, trial.components["steps"], trial.components["wasted"]) == (0.0, 4, 0.25)
+    assert "act returned None, which is none of the commands: 'examine cabinet 1'" in trial.feedback
+    stops = "def act(task, observation, commands, history):\n    return None if history else commands[0]\n"
+    trial = tried(stops)
+    assert trial.components["steps"] == 50  # those in which nothing happens count
+    assert trial.components["wasted"] == 49 / 50
 
 
 def test_the_feedback_says_what_was_done_and_why_it_ended():

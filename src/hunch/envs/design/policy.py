@@ -7,8 +7,6 @@ In an environment of numbers a program is ``act(observation, memory)``; in a tex
 from __future__ import annotations
 
 import ast
-import contextlib
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -18,15 +16,11 @@ from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
 from hunch.envs.design.limit import limit_of, made
 from hunch.envs.design.plain import ON_TEXTS, plain_policy, plain_text_policy, sections_of, text_of
-from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
+from hunch.envs.design.played import Game, TextGame, commands_of, limit_of_steps
+from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
-from hunch.numbers import number
 from hunch.sandbox import ArgumentError
 
-SHOWN = 3
-"""Number of steps of the worst episode in the feedback, from its beginning and from its end."""
-SHORT = 100
-"""Maximum number of entries of an array that is shown in full."""
 TEXTS_SHOWN = 300
 """Maximum number of characters of an observation that is shown."""
 COMMANDS_SHOWN = 20
@@ -145,35 +139,43 @@ class PolicyCode(DesignProblem):
         """Play all episodes in parallel, with one call of the program per step.
 
         A program whose function takes the observation alone returns the action alone. A second parameter
-        with a default is its own, unless it is called ``memory`` or its default is None.
+        with a default is its own, unless it is called ``memory`` or its default is None. In a text
+        environment a program fails whose answers were never a command.
         """
         remembers = not self.is_text and _remembers(program)
-        kind = _TextGame if self.is_text else _Game
-        games = [kind(self._made(), seed) for seed in self.seeds]
+        games = [self._game(seed, remembers) for seed in self.seeds]
         with box().load(program, "act", total=TOTAL) as policy:
             while live := [game for game in games if not game.over]:
                 try:
-                    answers = policy.map([game.given(remembers) for game in live])
+                    answers = policy.map([game.given() for game in live])
                 except ArgumentError as error:
                     if all(game.memory is None for game in live):
                         raise HunchError(f"The observations of {self.base} are too large. {error}") from None
                     raise ValueError(f"the memory is too large: {error}") from None
                 for game, answer in zip(live, answers, strict=True):
-                    game.step(answer, remembers)
+                    game.step(answer)
+        spoken = [game for game in games if isinstance(game, TextGame)]
+        if spoken and all(game.wasted == game.steps for game in spoken):
+            raise ValueError(spoken[0].complaint)
         returns = [game.total for game in games]
         worst = games[int(np.argmin(returns))]
         shown = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
+        components = {"steps": float(np.mean([game.steps for game in games]))}
+        if spoken:
+            components["success"] = float(np.mean([game.success for game in spoken]))
+            components["wasted"] = sum(game.wasted for game in spoken) / sum(game.steps for game in spoken)
         limits = sum(game.truncated for game in games)
         ends = f"{len(games) - limits} ended by the rules of the environment, {limits} at the limit of steps"
         return Trial(
             float(np.mean(returns)),
             f"return of each episode: {shown}.\nEpisodes: {ends}.\nThe worst episode:\n{worst.summary()}",
             tuple(returns),
-            {
-                "steps": float(np.mean([game.steps for game in games])),
-                **({"success": float(np.mean([game.success for game in games]))} if self.is_text else {}),
-            },
+            components,
         )
+
+    def _game(self, seed: int, remembers: bool) -> Game:
+        env = self._made()
+        return TextGame(env, seed, limit_of_steps(env)) if self.is_text else Game(env, seed, remembers)
 
 
 def _remembers(program: str) -> bool:
@@ -190,181 +192,12 @@ def _remembers(program: str) -> bool:
     return isinstance(default, ast.Constant) and default.value is None
 
 
-class _Game:
-    """An episode in progress."""
-
-    def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
-        self.env = env
-        try:
-            observation, info = env.reset(seed=seed)
-        except Exception as error:
-            raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
-        self.memory: Any = None
-        self.total, self.steps, self.over = 0.0, 0, False
-        self.truncated, self.success = False, False
-        self.lines: list[str] = []
-        self.see(observation, info)
-
-    def see(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Keep what the program is shown next."""
-        self.observation = _plain(observation)
-
-    def given(self, remembers: bool) -> tuple[Any, ...]:
-        """Return the arguments of the program's next call."""
-        return (self.observation, self.memory) if remembers else (self.observation,)
-
-    def action(self, answer: Any, remembers: bool) -> Any:
-        """Return the action in a program's answer.
-
-        Raises:
-            ValueError: if there is none.
-        """
-        if not remembers:
-            return _action(answer, self.env.action_space)
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise ValueError("act must return (action, memory)")
-        action, self.memory = answer
-        return _action(action, self.env.action_space)
-
-    def step(self, answer: Any, remembers: bool) -> None:
-        """Take the action in a program's answer, if it is valid.
-
-        Raises:
-            ValueError: if it is not.
-            OutsideError: if the environment fails, so that no writer looks for the error in its program.
-        """
-        before, taken = self.observation, self.action(answer, remembers)
-        try:
-            observation, reward, terminated, truncated, info = self.env.step(taken)
-        except (Exception, SystemExit) as error:
-            raise OutsideError(f"the environment raised {type(error).__name__}: {error}") from error
-        rewarded = number(reward, finite=True)
-        if rewarded is None:
-            raise OutsideError(
-                f"the environment gave {_short(reward)} as the reward after the action {_short(taken)}, "
-                "and a reward has to be a finite number"
-            )
-        self.total += rewarded
-        self.steps += 1
-        self.over = terminated or truncated
-        self.truncated = truncated and not terminated
-        self.success = bool(info.get("success"))
-        self.lines.append(f"observation {_short(before)}, action {_short(taken)}, reward {rewarded:g}")
-        self.see(observation, info)
-        if self.over:
-            self.env.close()
-
-    def summary(self) -> str:
-        """Describe the first and last steps, and why the episode ended."""
-        lines = self.lines
-        if len(lines) > 2 * SHOWN:
-            lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
-        why = "at the limit of steps" if self.truncated else "by the rules of the environment"
-        return "\n".join([*lines, f"It ended after {self.steps} steps, {why}."])
-
-
-class _TextGame(_Game):
-    """An episode in progress in a text environment."""
-
-    def __init__(self, env: gym.Env[Any, Any], seed: int) -> None:
-        self.history: list[tuple[str, str]] = []
-        super().__init__(env, seed)
-        self.lines.append(f"task {self.task}")
-
-    def see(self, observation: Any, info: Mapping[str, Any]) -> None:
-        self.observation = str(observation)
-        self.commands = [] if self.over else _commands(self.env, info)
-        self.task = str(info.get("task", ""))
-
-    def given(self, remembers: bool) -> tuple[Any, ...]:
-        return (self.task, self.observation, self.commands, self.history)
-
-    def action(self, answer: Any, remembers: bool) -> str:
-        if answer not in self.commands:
-            such = ", ".join(map(repr, self.commands[:2]))
-            raise ValueError(
-                f"act returned {_short(repr(answer))}, which is none of the commands: {such}, ..."
-            )
-        return str(answer)
-
-    def step(self, answer: Any, remembers: bool) -> None:
-        super().step(answer, remembers)
-        self.history.append((str(answer), self.observation))
-
-
-def _commands(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> list[str]:
-    """Return the commands that are possible now.
-
-    Raises:
-        UsageError: if the environment lists none.
-    """
-    if "actions" not in info:
-        raise UsageError(
-            "A policy as code needs a list of commands to choose from (info['actions']), and "
-            f"{env.spec.id if env.spec else env} gives none."
-        )
-    return list(info["actions"])
-
-
-def _action(action: Any, space: gym.Space[Any]) -> Any:
-    """Return the action in the form that the environment expects.
-
-    Raises:
-        ValueError: if it is not an action.
-    """
-    if isinstance(space, gym.spaces.Discrete):
-        fits = isinstance(action, (bool, int)) or (isinstance(action, float) and action == int(action))
-        if not fits or not space.contains(int(action)):
-            raise ValueError(
-                f"the action {_named(action)} no integer from {space.start} to {space.start + space.n - 1}"
-            )
-        return int(action)
-    assert isinstance(space, gym.spaces.Box)
-    row = None
-    if isinstance(action, (int, float, list, tuple, np.ndarray)):
-        with contextlib.suppress(ValueError):  # lists of different lengths are no array
-            row = np.atleast_1d(np.asarray(action))
-    if row is not None and row.shape == (int(np.prod(space.shape)),):  # a plain request asks for a list
-        row = row.reshape(space.shape)
-    if row is None or row.dtype.kind not in "iufb" or row.shape != space.shape:
-        raise ValueError(f"the action {_named(action)} no array of shape {space.shape}")
-    with np.errstate(over="ignore"):
-        taken = np.clip(row, space.low, space.high).astype(space.dtype)
-    if not np.isfinite(taken).all():
-        raise ValueError(f"the action {_short(action)} is too large for numbers of type {space.dtype}")
-    return taken
-
-
-def _plain(observation: Any) -> Any:
-    """Return an observation in a form that can be passed to a program."""
-    if isinstance(observation, np.ndarray):
-        return observation.astype(float)
-    if isinstance(observation, tuple):
-        return tuple(_plain(part) for part in observation)
-    if isinstance(observation, (int, np.integer, np.bool_)):
-        return int(observation)
-    if isinstance(observation, (float, np.floating)):  # of a box that holds a single number
-        return float(observation)
-    raise HunchError(f"A policy cannot be shown an observation of type {type(observation).__name__}.")
-
-
 def _is_shown(space: gym.Space[Any]) -> bool:
     """Return whether the observations of a space can be passed to a program."""
     if isinstance(space, gym.spaces.Tuple):
         return all(map(_is_shown, space))
     kinds = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
     return isinstance(space, kinds)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        value = np.round(value, 3).tolist() if 0 < value.size <= SHORT else f"array of shape {value.shape}"
-    return str(value)[:120]
-
-
-def _named(action: Any) -> str:
-    """Begin a sentence about what an action is not; of a text of digits it says that it is a text."""
-    return f"{_short(repr(action))} is a text, and" if isinstance(action, str) else f"{_short(action)} is"
 
 
 def _interface(doc: str, env: gym.Env[Any, Any]) -> str:
@@ -407,7 +240,7 @@ def _example(env: gym.Env[Any, Any]) -> str:
     """
     chance = np.random.default_rng(0)
     observation, info = env.reset(seed=0)
-    commands, words = _commands(env, info), set[str]()
+    commands, words = commands_of(env, info), set[str]()
     shown = ", ".join(map(repr, commands[:COMMANDS_SHOWN]))
     more = f", and {len(commands) - COMMANDS_SHOWN} more" if len(commands) > COMMANDS_SHOWN else ""
     lines = [
@@ -425,7 +258,7 @@ def _example(env: gym.Env[Any, Any]) -> str:
         lines.append(f"{command!r}: {str(observation)[:TEXTS_SHOWN]!r}")
         if terminated or truncated:
             break
-        commands = _commands(env, info)
+        commands = commands_of(env, info)
     return "\n".join(lines)
 
 
