@@ -35,7 +35,7 @@ from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
 from hunch_studies.writers import BEST_OF_N, MODEL, compared, results
-from hunch_studies.writers_beds import BEDS, POLICIES, Bed
+from hunch_studies.writers_beds import BEDS, Bed, control
 
 ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 """What :func:`~hunch_studies.writers.result` returns for each run, by arm."""
@@ -48,16 +48,13 @@ ASKED: Final[Mapping[str, Any]] = {"temperature": 0.9, "max_tokens": 500, "retri
 
 POLICIES_WRITTEN: Final = 16
 """Programs of a run: about five minutes of two cores."""
-HOUSEHOLD: Final = "hunch/Household-Pick-v0"
 POLICY_BEDS: Final[Mapping[str, Bed]] = {
-    "Household-Pick": Bed(
-        POLICIES,
-        {"base": HOUSEHOLD, "episodes": 10},
-        {"base": HOUSEHOLD, "episodes": 30, "split": "test"},
-    ),
+    "Household-Pick": control("hunch/Household-Pick-v0", 10, 0.0),
+    "FrozenLake in words": control("hunch/FrozenLake-v0", 10, -1.0),
     **{name: BEDS[name] for name in ("CartPole-v1", "MountainCar-v0")},
 }
-"""Household games by code, and two problems of the study ``writers``, which has no blank prompt."""
+"""Two worlds of texts, and two problems of the study ``writers``, which has no blank prompt. The lake in words was
+added once no program solved a household game."""
 
 
 def policy_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:

@@ -51,7 +51,7 @@ def bed_of(base: str) -> Bed:
     Raises:
         UsageError: if no policy can be written for the environment.
     """
-    bed = _control(base, EPISODES, 0.0)
+    bed = control(base, EPISODES, 0.0)
     made = gym.make(bed.env, **bed.options).unwrapped
     assert isinstance(made, PolicyCode)
     if made.is_text:
@@ -92,16 +92,17 @@ def first_program(bed: Bed, problem: Problem) -> str:
     return constant(problem, actions[-1] if isinstance(actions[-1], list) else actions[0])
 
 
-def _control(base: str, episodes: int, floor: float) -> Bed:
+def control(base: str, episodes: int, floor: float) -> Bed:
+    """Return the bed of policies for an environment whose floor is known."""
     unseen = {"base": base, "episodes": 30, "split": "test"}
     return Bed(POLICIES, {"base": base, "episodes": episodes}, unseen, floor)
 
 
 BEDS: Final[Mapping[str, Bed]] = {
-    "CartPole-v1": _control("CartPole-v1", EPISODES, 0.0),
-    "MountainCar-v0": _control("MountainCar-v0", EPISODES, -200.0),
-    "Acrobot-v1": _control("Acrobot-v1", 5, -500.0),
-    "Pendulum-v1": _control("Pendulum-v1", EPISODES, -3300.0),
+    "CartPole-v1": control("CartPole-v1", EPISODES, 0.0),
+    "MountainCar-v0": control("MountainCar-v0", EPISODES, -200.0),
+    "Acrobot-v1": control("Acrobot-v1", 5, -500.0),
+    "Pendulum-v1": control("Pendulum-v1", EPISODES, -3300.0),
     "bin packing": Bed(
         "hunch/Heuristic-BinPacking-v0",
         {"items": 40, "instances": 10},

@@ -21,8 +21,10 @@ from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
 
-TEXTS_SHOWN = 300
-"""Maximum number of characters of an observation that is shown."""
+FIRST_SHOWN = 1_500
+"""Maximum number of characters that are shown of the first observation of the example."""
+LATER_SHOWN = 300
+"""Maximum number of characters that are shown of each later one."""
 COMMANDS_SHOWN = 20
 """Maximum number of commands that are shown of a list."""
 RANDOM_STEPS = 10
@@ -246,7 +248,7 @@ def _example(env: gym.Env[Any, Any]) -> str:
     lines = [
         "An episode begins like this:",
         f"task = {str(info.get('task', ''))!r}",
-        f"observation = {str(observation)[:TEXTS_SHOWN]!r}",
+        f"observation = {str(observation)[:FIRST_SHOWN]!r}",
         f"commands = [{shown}{more}]",
         "Some commands, taken at random, and the observations after them:",
     ]
@@ -255,7 +257,7 @@ def _example(env: gym.Env[Any, Any]) -> str:
         command = new[int(chance.integers(len(new)))]
         words.add(_first_word(command))
         observation, _, terminated, truncated, info = env.step(command)
-        lines.append(f"{command!r}: {str(observation)[:TEXTS_SHOWN]!r}")
+        lines.append(f"{command!r}: {str(observation)[:LATER_SHOWN]!r}")
         if terminated or truncated:
             break
         commands = commands_of(env, info)
