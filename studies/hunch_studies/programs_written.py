@@ -53,8 +53,10 @@ POLICY_BEDS: Final[Mapping[str, Bed]] = {
     "FrozenLake in words": control("hunch/FrozenLake-v0", 10, -1.0),
     **{name: BEDS[name] for name in ("CartPole-v1", "MountainCar-v0")},
 }
-"""Two worlds of texts, and two problems of the study ``writers``, which has no blank prompt. The lake in words was
-added once no program solved a household game."""
+"""Two worlds of texts, and two problems of the study ``writers``, which has no blank prompt.
+
+The lake in words was added once no program had solved a household game.
+"""
 
 
 def policy_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
