@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tokenizer import save_tokenizer
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.lm.backends import llama_server
+from hunch.lm.backends import llama_server, weights
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -106,6 +107,24 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def logprobs(model: Any) -> Any:
     return model.evaluate(PROMPTS, model.as_written(PROMPTS, TEXTS)).logprobs.detach()
+
+
+def test_a_file_is_parsed_once_and_nothing_of_it_is_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    parse = gguf.GGUFReader.__init__
+
+    def counted(self: Any, path: Any, *rest: Any) -> None:
+        parsed.append(str(path))
+        parse(self, path, *rest)
+
+    monkeypatch.setattr(gguf.GGUFReader, "__init__", counted)
+    reader, names = gguf.GGUFReader, gguf.get_tensor_name_map
+    again = file.with_name(f"again-{file.name}")
+    shutil.copyfile(file, again)
+    lm.load(f"hf:{again}")
+    assert parsed == [str(again)]
+    assert (gguf.GGUFReader, gguf.get_tensor_name_map) == (reader, names)
+    assert weights._reader_of.cache_info().currsize == 0
 
 
 @pytest.mark.parametrize("train", ["lora", "all"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from functools import lru_cache
@@ -28,6 +29,8 @@ CARD = "trained_on.jsonl"
 SUMS = "checksums.sha256"
 """Name of the file with checksums of the other files in a folder, in the format of ``sha256sum``."""
 DTYPES = ("float32", "bfloat16", "float16")
+_PARSING: Final = threading.RLock()
+"""Held while the package gguf is changed for a block."""
 MARKS: Final = ("quantization_config", "_pre_quantization_dtype")
 """What the transformers library adds to the config of a model that was quantised."""
 
@@ -172,10 +175,35 @@ def gguf_config(file: Path) -> Any:
 def _config_in(file: Path, size: int, changed: int) -> Any:
     _, transformers = libraries()
     try:
-        with quietly():
+        with quietly(), _parsed_once(file):
             return transformers.AutoConfig.from_pretrained(str(file.parent), gguf_file=file.name)
     except Exception as error:  # transformers raises almost anything for a file that it cannot read
         raise _unreadable(file, error) from error
+
+
+@contextmanager
+def _parsed_once(file: Path) -> Iterator[None]:
+    """Let the package gguf parse a file once, in all such blocks until :func:`_read_gguf` ends.
+
+    The transformers library makes a reader for the config, one for the tokenizer and one for the weights, and
+    each takes seconds for the words of the tokenizer; it also lists the names of all tensors for each of the
+    network's modules.
+    """
+    package = gguf_package()
+    about = file.stat()
+    with _PARSING:
+        reader, names = package.GGUFReader, package.get_tensor_name_map
+        package.GGUFReader = lambda path: _reader_of(str(path), about.st_size, about.st_mtime_ns)
+        package.get_tensor_name_map = lru_cache(names)
+        try:
+            yield
+        finally:
+            package.GGUFReader, package.get_tensor_name_map = reader, names
+
+
+@lru_cache(maxsize=1)
+def _reader_of(path: str, size: int, changed: int) -> Any:
+    return gguf_package().gguf_reader.GGUFReader(path)
 
 
 def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
@@ -196,7 +224,7 @@ def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
     torch, transformers = libraries()
     source = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     try:
-        with quietly(), redirect_stderr(StringIO()):  # a bar that has no switch
+        with quietly(), redirect_stderr(StringIO()), _parsed_once(file):  # a bar that has no switch
             tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
             network, report = getattr(transformers, head).from_pretrained(
                 **source, config=gguf_config(file), dtype=dtype, output_loading_info=True
@@ -204,6 +232,8 @@ def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
         return tokenizer, _plain(network, torch), report
     except Exception as error:  # as above
         raise _unreadable(file, error) from error
+    finally:
+        _reader_of.cache_clear()  # it holds an array for each word
 
 
 def _plain(network: Any, torch: Any) -> Any:
