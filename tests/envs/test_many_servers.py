@@ -12,6 +12,7 @@ import time
 import zlib
 from base64 import b64encode
 from contextlib import suppress
+from functools import cache
 from hashlib import sha1
 
 import pytest
@@ -129,6 +130,7 @@ def frame(data, kind=1, first=None):
     return head + b"\x7f" + struct.pack(">Q", len(data)) + data
 
 
+@cache
 def packed(data, megabytes):
     packer = zlib.compressobj(wbits=-15)
     body = packer.compress(data) + b"".join(packer.compress(b"a" * 10**6) for _ in range(megabytes))

@@ -105,11 +105,23 @@ class Raw:
                 connection.sendall(f"{UPGRADE}Sec-WebSocket-Accept: {accepted}\r\n\r\n".encode())
             connection.sendall(self.opening)
             asked = 0
-            while (received := connection.recv(65536)) and received[0] & 15 != 8:
+            while self.received(connection):
                 default = frame(message())
                 self.send(connection, self.answers[asked] if asked < len(self.answers) else default)
                 asked += 1
             connection.sendall(closed(1000))
+
+    def received(self, connection):
+        """Read a frame of the client, and nothing of the next one; return whether it is no end."""
+        head = connection.recv(2, socket.MSG_WAITALL)
+        if len(head) < 2 or head[0] & 15 == 8:
+            return False
+        length = head[1] & 127
+        if length > 125:
+            size = 2 if length == 126 else 8
+            length = int.from_bytes(connection.recv(size, socket.MSG_WAITALL))
+        connection.recv(4 + length, socket.MSG_WAITALL)  # the mask and the contents
+        return True
 
     def send(self, connection, answer):
         if isinstance(answer, bytes):

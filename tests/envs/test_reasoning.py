@@ -9,8 +9,9 @@ import pytest
 
 import hunch
 from hunch.core import UsageError
-from hunch.envs import check
+from hunch.envs import check, reasoning
 from hunch.envs.reasoning import LONGEST, Question, only_computes, read_answer
+from hunch.sandbox import Sandbox
 
 pytest.importorskip("reasoning_gym", reason="needs the extra 'tasks'")
 
@@ -157,12 +158,15 @@ def test_demonstrations_leave_out_answers_that_are_not_scored(monkeypatch):
     assert env.examples[0][1] == ("x**2",)
 
 
-def test_answers_at_which_a_verifier_fails_score_0():
+def test_answers_at_which_a_verifier_fails_score_0(monkeypatch):
     assert answered(hunch.make("reasoning:prime_factorization"), "nonsense")[1] == 0
     assert answered(hunch.make("reasoning:pool_matrix"), "")[1] == 0
-    assert answered(hunch.make("reasoning:coin_flip"), "1e999999999")[1] == 0
     assert answered(hunch.make("reasoning:gcd"), "1" * (LONGEST + 1))[1] == 0
     assert answered(hunch.make("reasoning:gcd"), "")[1] == 0
+    box = Sandbox(seconds=2.0, modules=reasoning._MODULES)
+    with box, box.load(reasoning._VERIFIER, "score", returns=float) as impatient:
+        monkeypatch.setattr(reasoning, "_verifier", lambda: impatient)
+        assert answered(hunch.make("reasoning:coin_flip"), "1e999999999")[1] == 0
 
 
 @pytest.mark.parametrize(

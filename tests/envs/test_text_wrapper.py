@@ -325,7 +325,15 @@ class Board(gymnasium.Env):
         return self.board, 1.0, over and not limit, over and limit, self.mask()
 
 
-@pytest.mark.parametrize("end", [{}, {"mask": None}, {"mask": [0, 0, 0]}, {"mask": [0, 0, 0], "limit": True}])
+@pytest.mark.parametrize(
+    "end",
+    [
+        {},
+        pytest.param({"mask": None}, marks=pytest.mark.thorough),
+        {"mask": [0, 0, 0]},
+        {"mask": [0, 0, 0], "limit": True},
+    ],
+)
 def test_no_action_is_left_when_the_game_is_over(end):
     def legal(observation, info):
         return {f"place {i}": i for i in range(3) if info["mask"][i]}

@@ -123,7 +123,7 @@ def test_a_program_in_a_planner_says_nothing_where_it_fails_and_is_left_once_it_
     source = (
         "def step(state, action):\n    while state == 2:\n        pass\n    return 1 // state, 0.0, False\n"
     )
-    with Sandbox(seconds=3) as sandbox, sandbox.load(source, "step") as program:
+    with Sandbox(seconds=1.5) as sandbox, sandbox.load(source, "step") as program:
         model = ProgramModel(program)
         found = model.step([1, 0, 1], ["a"] * 3)
         assert found == [Prediction(False, 0.0, 1), Prediction(), Prediction(False, 0.0, 1)]

@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from tests.started import answering
+from tests.started import answering, run
 
 import hunch
 from hunch import lm, methods
@@ -244,16 +244,11 @@ def test_games_of_textarena_that_are_odd():
     assert steps[-1][2]
 
 
-def test_a_game_without_its_words_is_one_line():
+def test_a_game_without_its_words_is_one_line(tmp_path):
     """What nltk says on nine lines, in a frame of asterisks."""
     pytest.importorskip("textarena", reason="needs the extra 'textarena'")
     nowhere = {"NLTK_DATA": "/nowhere", "https_proxy": "http://127.0.0.1:9", "HOME": "/nowhere"}
-    done = subprocess.run(
-        [sys.executable, "-m", "hunch", "envs", "textarena:Wordle-v0"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **nowhere},
-    )
+    done = run(tmp_path, "-m", "hunch", "envs", "textarena:Wordle-v0", **nowhere)
     assert "python -m nltk.downloader words" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

@@ -30,6 +30,7 @@ class Talker(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    wbufsize = -1  # headers and body in one packet: the second would wait 40 ms for the first
     protocol_version = "HTTP/1.1"
     server: Talker
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jevcompat.mock import FAULTS, MockConfig, Running
+from jevcompat.mock import FAULTS, MockConfig, make_server
 from tests.lm.decider import Replying, served
+from tests.started import answering
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
@@ -33,8 +34,8 @@ KEY = "sk-decision-4711-secret"
 @contextmanager
 def reference(*faults: str, key: str | None = None, **settings: Any) -> Iterator[str]:
     """The address of the reference server."""
-    with Running(MockConfig(faults=frozenset(faults), key=key, **settings)) as server:
-        yield f"{server.url}/v1"
+    with answering(make_server(MockConfig(faults=frozenset(faults), key=key, **settings))) as server:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
 
 
 def load(url: str, **options: Any) -> Any:

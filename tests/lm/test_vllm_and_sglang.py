@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.lm.talker import Talker
+from tests.started import answering
 
 from hunch import lm
 from hunch.lm.answers.calls import read_calls
@@ -176,11 +176,8 @@ class SGLang(StandIn):
 
 @pytest.fixture(params=[VLLM, SGLang])
 def server(request: pytest.FixtureRequest) -> Iterator[StandIn]:
-    stand_in = request.param()
-    threading.Thread(target=stand_in.serve_forever, daemon=True).start()
-    yield stand_in
-    stand_in.shutdown()
-    stand_in.server_close()
+    with answering(request.param()) as stand_in:
+        yield stand_in
 
 
 def load(server: StandIn, options: str = "") -> Any:

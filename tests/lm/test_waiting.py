@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from talker import Answer, Talker, chat, only_chat
+from tests import started
 
 from hunch import lm
 from hunch.core import HunchError
@@ -43,10 +44,10 @@ def failing(status: int, message: str, times: int) -> Answer:
 
 @pytest.mark.parametrize("status", [429, 503, 529])
 def test_a_server_that_is_busy_or_loading_is_waited_for_by_patience(talker: Talker, status: int) -> None:
-    talker.answer = failing(status, "Loading model", 6)
+    talker.answer = failing(status, "Loading model", 4)
     assert load(talker, retries=0, patience=30).generate(["Where?"]) == [["go north"]]
     model = load(talker, retries=0, patience=30)
-    talker.answer = failing(status, "overloaded", 6)
+    talker.answer = failing(status, "overloaded", 4)
     assert model.generate(["Where to?"]) == [["go north"]]
 
 
@@ -161,5 +162,5 @@ def test_a_run_that_is_stopped_asks_nothing_more(talker: Talker, tmp_path: Path)
     assert (run.returncode, len(talker.asked)) == (130, asked), said
     assert "Traceback" not in said
     waits.set()
-    again = subprocess.run(command, capture_output=True, text=True)
+    again = started.run(tmp_path, *command[1:])
     assert again.returncode == 0, again.stderr

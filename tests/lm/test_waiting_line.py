@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import subprocess
@@ -30,13 +31,14 @@ main(["run", "zero-shot", "--env", "hunch/FrozenLake-v0", "--lm", f"openai:m?bas
 """
 
 
-def slow(server: Talker, seconds: float) -> None:
-    """Let every answer to a question take so long."""
+def slow(server: Talker, *seconds: float) -> None:
+    """Let each of the first answers to questions take so long, and all others as long as the last."""
     ended = threading.Event()
+    left = itertools.chain(seconds, itertools.repeat(seconds[-1]))
 
     def answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if "Question" in str(body) or "allowed to take" in str(body):
-            ended.wait(seconds)
+            ended.wait(next(left))
             return chat("Go Right")
         return only_chat(path, body)
 
@@ -64,7 +66,7 @@ def in_terminal(code: str, *arguments: str) -> str:
 
 
 def test_the_line_moves_and_is_gone_at_the_end(talker: Talker) -> None:
-    slow(talker, 2.5)
+    slow(talker, 2.5, 2.5, 1.0)
     shown = in_terminal(ASKS, talker.url)
     assert "openai:m: 0 of 4 answered, waiting for 2 s" in shown
     assert "openai:m: 2 of 4 answered," in shown
@@ -78,13 +80,13 @@ def test_below_two_seconds_there_is_no_line(talker: Talker) -> None:
 
 
 def test_in_a_pipe_there_is_no_line(talker: Talker) -> None:
-    slow(talker, 2.5)
+    slow(talker, 2.5, 2.5, 0.0)
     program = subprocess.run([sys.executable, "-c", ASKS, talker.url], capture_output=True, text=True)
     assert (program.stdout, program.stderr) == ("4\n", "")
 
 
 def test_progress_bars_show_the_line(talker: Talker, tmp_path: Any) -> None:
-    slow(talker, 2.6)
+    slow(talker, 2.6, 0.0)
     shown = in_terminal(RUNS, talker.url, str(tmp_path / "run"))
     assert "openai:m: 0 of 1 answered, waiting for" in shown
     assert waiting.CLEAR + "openai:m:" not in shown, "the bars show it, and nothing else writes among them"

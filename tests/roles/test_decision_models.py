@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from jevcompat.mock import MockConfig, Running
+from jevcompat.mock import MockConfig, make_server
 from tests.lm.decider import deciding
+from tests.started import answering
 
 import hunch
 from hunch import lm
@@ -243,8 +244,8 @@ def runs_with_a_decision_model(method, options, tmp_path, monkeypatch):
     """Check that a run is complete, and asks a server of decisions."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUNCH_CACHE", str(tmp_path / "answers.sqlite"))
-    with Running(MockConfig(faults=frozenset())) as server:
-        spec = f"systemone:jev-latest?base_url={server.url}/v1"
+    with answering(make_server(MockConfig(faults=frozenset()))) as server:
+        spec = f"systemone:jev-latest?base_url=http://127.0.0.1:{server.server_port}/v1"
         main(["run", method, *options.split(), "--lm", spec, "--steps", "60", "--out", "run"])
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["complete"]

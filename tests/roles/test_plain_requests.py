@@ -154,7 +154,7 @@ ALONE = "def reward(observation, action):\n    return {}\n"
     [
         ("FrozenLake-v1", "1.0 * (next_observation == 15)", "1.0 if observation == 15 else 0"),
         (
-            "MountainCarContinuous-v0",
+            "Pendulum-v1",  # its episodes are short
             "abs(next_observation[:, 1]) - action[:, 0] ** 2",
             "abs(observation[1]) - action[0] ** 2",
         ),

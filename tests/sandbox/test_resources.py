@@ -21,7 +21,7 @@ LEFT = [Path("/tmp/hunch-flood"), Path("/dev/shm/hunch-flood")]
 @pytest.fixture(scope="module")
 def hurried(locked_once):
     """A sandbox in which time is soon up."""
-    with Sandbox(seconds=0.6, memory_mb=128) as sandbox:
+    with Sandbox(seconds=0.3, memory_mb=128) as sandbox:
         yield sandbox
 
 

@@ -66,6 +66,7 @@ class Server:
         else:
             require(place, f"The environment mcp:{place}")
         self._loop = asyncio.new_event_loop()
+        self._connection: asyncio.Task[Any] | None = None
         self._closing: asyncio.Event | None = None
         self._session: Any = None
         self._ready: Future[list[dict[str, Any]]] = Future()
@@ -139,10 +140,18 @@ class Server:
 
     def close(self) -> None:
         """End the connection, and the program if one was started."""
-        if self._closing is not None:
-            with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._closing.set)
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._end)
         self._thread.join(5.0)
+
+    def _end(self) -> None:
+        """End the connection in its thread; one that is not there yet is given up."""
+        if self._connection is None or self._closing is None:
+            return
+        if self._ready.done():
+            self._closing.set()
+        else:
+            self._connection.cancel()
 
     def _last_words(self) -> str:
         """Return the last line that a program printed as an error, for a message; empty without one."""
@@ -185,6 +194,7 @@ class Server:
         """Connect, list the tools, and stay until the connection is closed."""
         import mcp  # the optional package
 
+        self._connection = asyncio.current_task()
         self._closing = asyncio.Event()
         async with AsyncExitStack() as stack:
             streams = await stack.enter_async_context(await self._transport(stack))

@@ -154,8 +154,7 @@ class Task:
 
     def _question(self, number: int) -> Question:
         """Return a question; tasks that draw from Python's global generator draw from a private one."""
-        self.chance.seed(number)
-        with self.chance.drawn():
+        with self.chance.drawn(number):
             item = self._made[number]
         answer = item.get("answer")
         return Question(str(item["question"]).strip(), None if answer is None else str(answer), dict(item))

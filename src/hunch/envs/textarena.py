@@ -39,16 +39,19 @@ class OwnChance:
 
     def seed(self, seed: int) -> None:
         """Set the private state from a seed."""
-        with self.drawn():
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
+        with self.drawn(seed):
+            pass
 
     @contextmanager
-    def drawn(self) -> Iterator[None]:
-        """Use the private state within a ``with`` block."""
+    def drawn(self, seed: int | None = None) -> Iterator[None]:
+        """Use the private state within a ``with`` block; with a seed, it begins anew."""
         outside = random.getstate(), np.random.get_state()
-        random.setstate((self.state or outside)[0])
-        np.random.set_state((self.state or outside)[1])
+        if seed is not None:
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+        elif self.state is not None:
+            random.setstate(self.state[0])
+            np.random.set_state(self.state[1])
         try:
             yield
         finally:

@@ -116,17 +116,17 @@ MAYBE_GROUPED: Final = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 def canonical(value: Fraction) -> str:
     """Return a value in one form: a decimal number if that is exact, otherwise a fraction."""
     rest = value.denominator
-    for prime in (2, 5):
+    powers = {2: 0, 5: 0}
+    for prime in powers:
         while rest % prime == 0:
             rest //= prime
+            powers[prime] += 1
     if rest != 1:
         return str(value)
     if value.denominator == 1:
         return str(value.numerator)
-    digits = 1
-    while (value * 10**digits).denominator != 1:
-        digits += 1
-    whole = str(abs(int(value * 10**digits))).zfill(digits + 1)
+    digits = max(powers.values())
+    whole = str(abs(value.numerator) * 10**digits // value.denominator).zfill(digits + 1)
     return ("-" if value < 0 else "") + f"{whole[:-digits]}.{whole[-digits:]}"
 
 
