@@ -19,7 +19,10 @@ from typing import TypeVar
 
 from hunch.runs.compare import PRELOADED
 
-SLOW = ("torch._dynamo", "hunch.lm.scoring.engine", "matplotlib.pyplot", "tyro")
+SLOW = (
+    *("torch._dynamo", "hunch.lm.scoring.engine", "matplotlib.pyplot", "tyro"),
+    *("openai", "tensorboard.summary.writer.record_writer", "tensorboard.compat.proto.event_pb2"),
+)
 """What most runs of tests import besides."""
 Server = TypeVar("Server", bound=BaseServer)
 
