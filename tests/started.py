@@ -10,16 +10,19 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from socketserver import BaseServer
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, TimeoutExpired
 from typing import TypeVar
 
 from hunch.runs.compare import PRELOADED
 
-SLOW = ("torch._dynamo", "hunch.lm.scoring.engine", "matplotlib.pyplot", "tyro")
+SLOW = (
+    *("torch._dynamo", "hunch.lm.scoring.engine", "matplotlib.pyplot", "tyro"),
+    *("openai", "tensorboard.summary.writer.record_writer", "tensorboard.compat.proto.event_pb2"),
+)
 """What most runs of tests import besides."""
 Server = TypeVar("Server", bound=BaseServer)
 
@@ -42,20 +45,49 @@ def server():
     return context
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> CompletedProcess[str]:
-    """Run a file of a folder, or a module after ``-m``, in that folder; return code, output and errors."""
+def run(
+    folder: Path,
+    *arguments: str,
+    first: Callable[[], None] | None = None,
+    seconds: float | None = None,
+    **environment: str,
+) -> CompletedProcess[str]:
+    """Run a file of a folder, or a module after ``-m``, in that folder; return code, output and errors.
+
+    Args:
+        folder: The folder.
+        arguments: The file or the module, and its arguments.
+        first: What the process does before; a function of a module, as it is pickled.
+        seconds: After so many seconds the process is killed.
+        environment: Variables of the environment.
+
+    Raises:
+        TimeoutExpired: if it was killed.
+    """
     with tempfile.TemporaryDirectory() as name:
         told = [Path(name) / stream for stream in ("output", "errors")]
-        given = (folder, arguments, {**os.environ, **environment}, told)
+        given = (folder, arguments, {**os.environ, **environment}, told, first)
         process = server().Process(target=_main, args=given)
         process.start()
-        process.join()
+        process.join(seconds)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            raise TimeoutExpired(arguments, seconds or 0.0)
         return CompletedProcess(arguments, process.exitcode, *(file.read_text() for file in told))
 
 
-def _main(folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str], told: list[Path]) -> None:
+def _main(
+    folder: Path,
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    told: list[Path],
+    first: Callable[[], None] | None,
+) -> None:
     for number, file in enumerate(told, 1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+    if first is not None:
+        first()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

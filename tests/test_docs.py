@@ -50,8 +50,9 @@ def blocks(page):
 
 
 def shortened(code, steps=STEPS):
-    """The same program with fewer steps."""
-    return re.sub(r'(steps=|"steps": )([\d_]+)', lambda found: f"{found[1]}{min(steps, int(found[2]))}", code)
+    """The same program with fewer steps, also between two updates."""
+    counts = r'(steps=|"steps": |HORIZON = )([\d_]+)'
+    return re.sub(counts, lambda found: f"{found[1]}{min(steps, int(found[2]))}", code)
 
 
 def name(page):

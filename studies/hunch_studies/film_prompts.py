@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,6 +136,14 @@ def by_hand(model: str, seed: int) -> str:
     return max(BY_HAND, key=lambda prompt: env.scores(prompt)[0].mean())
 
 
+@lru_cache(maxsize=1)
+def held_out(model: str) -> Prompting:
+    """Return the environment that asks all questions that are held out, with the model, loaded once."""
+    env = Prompting(**{**options(model), "split": "held out", "count": 0})
+    env.asked = env.questions
+    return env
+
+
 def judged(model: str, prompt: str) -> dict[str, Any]:
     """Return how a prompt does on all questions that are held out.
 
@@ -143,8 +151,7 @@ def judged(model: str, prompt: str) -> dict[str, Any]:
         The ``prompt``, ``accuracy``, mean ``gap``, the share of answers that are ``great``, and ``right``: a
         digit for each question.
     """
-    env = Prompting(**{**options(model), "split": "held out", "count": 0})
-    env.asked = env.questions
+    env = held_out(model)
     gaps, right = env.scores(prompt)
     great = [(gap > 0) == (own.answer == "great") for gap, own in zip(gaps, env.asked, strict=True)]
     return {

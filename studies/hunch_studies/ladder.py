@@ -1000,6 +1000,7 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
     apart: list[str] = []
     of_embeddings = 0
     without_answers: list[str] = []
+    drawn: dict[tuple[str, int, str], list[tuple[Bed, Any]]] = {}  # cells of a role are asked the same
     files = sorted((folder / CELLS).glob("*.json"))
     if not files:
         raise HunchError(f"{folder} holds no cells. Recorded ones are added with --unpack ARCHIVE.")
@@ -1015,7 +1016,10 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
             continue
         role = role_named(cell.role)
         again = []
-        for bed, asked in questions(role, result["questions"], cell.stage):
+        same_questions = (cell.role, result["questions"], cell.stage)
+        if same_questions not in drawn:
+            drawn[same_questions] = questions(role, result["questions"], cell.stage)
+        for bed, asked in drawn[same_questions]:
             if cell.rung in STAND_INS:
                 again.append(stand_in(cell, role, bed, asked))
             else:

@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.damaged import generator
+from tests.started import run
 
 from hunch.lm import Cached, Store
 from hunch.lm.backends.scripted import ScriptedModel, overlap
@@ -38,10 +40,15 @@ SIZES = {"run": 200, "compare": 40, "collect": 1500, "report": 150, "evaluate": 
 """Kilobytes that each command needs, roughly: the disks are smaller or a little larger."""
 
 
-def hunch(*arguments, **how):
-    """Run the command in a process of its own."""
+def hunch(folder, *arguments, limit=None):
+    """Run the command in a process of its own, which begins with the libraries loaded if it can.
+
+    The workers of a comparison would be those of all tests, which a limit does not reach.
+    """
+    if arguments[0] != "compare":
+        return run(folder, "-m", "hunch", *arguments, first=limit, seconds=SECONDS)
     command = [str(Path(sys.executable).with_name("hunch")), *arguments]
-    how = {"capture_output": True, "text": True, "timeout": SECONDS, **how}
+    how = {"capture_output": True, "text": True, "timeout": SECONDS, "cwd": folder, "preexec_fn": limit}
     return subprocess.run(command, check=False, **how)
 
 
@@ -49,7 +56,7 @@ def hunch(*arguments, **how):
 def there(tmp_path_factory):
     """A finished run."""
     folder = tmp_path_factory.mktemp("there")
-    done = hunch(*RUN, "--out", "run", cwd=folder)
+    done = hunch(folder, *RUN, "--out", "run")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -66,11 +73,13 @@ def disk(folder, kilobytes):
             subprocess.run(["umount", "-l", str(folder)], check=True)
         return
 
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * kilobytes,) * 2)
+    yield partial(limit_files, kilobytes)
 
-    yield limit
+
+def limit_files(kilobytes):
+    """Let this process write no larger files."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * kilobytes,) * 2)
 
 
 def fill(name, kilobytes, there, tmp_path):
@@ -85,7 +94,7 @@ def fill(name, kilobytes, there, tmp_path):
         before = {path: path.read_bytes() for path in place.rglob("summary.json")}
         command = [part.format(disk=place, there=there) for part in COMMANDS[name]]
         try:
-            done = hunch(*command, cwd=tmp_path, preexec_fn=limit)
+            done = hunch(tmp_path, *command, limit=limit)
         except subprocess.TimeoutExpired:
             return [f"{name} on {kilobytes} kB hangs"]
         what = f"{name} on {kilobytes} kB, code {done.returncode}: {done.stderr[-700:]}"
@@ -108,10 +117,10 @@ def test_answers_that_do_not_fit_are_not_called_added(tmp_path):
     Cached(ScriptedModel(overlap), store).score([f"Room {i}." for i in range(200)], [["a", "b"]] * 200)
     store.close()
     exported = ("cache", "export", "exported.jsonl", "--file", "answers.sqlite")
-    assert hunch(*exported, cwd=tmp_path).returncode == 0
+    assert hunch(tmp_path, *exported).returncode == 0
     with disk(tmp_path / "disk", 32) as limit:
         add = ("cache", "import", "exported.jsonl", "--file", "disk/answers.sqlite")
-        done = hunch(*add, cwd=tmp_path, preexec_fn=limit)
+        done = hunch(tmp_path, *add, limit=limit)
     assert done.returncode == 1, done.stdout
     assert "make room, and the same command adds the rest" in done.stderr
     assert "answers added" not in done.stdout

@@ -79,7 +79,13 @@ def test_other_programs_keep_their_tracebacks(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("megabytes", range(130, 190, 10))
+@pytest.mark.parametrize(
+    "megabytes",
+    [
+        pytest.param(m, marks=() if m in (130, 160, 180) else pytest.mark.thorough)
+        for m in range(130, 190, 10)
+    ],
+)
 def test_memory_for_no_library_is_a_sentence(megabytes, tmp_path):
     done = hunch(tmp_path, megabytes, "methods")
     assert "Traceback" not in done.stderr

@@ -123,7 +123,12 @@ def test_packages_in_the_folder_and_empty_entries_of_the_path_are_not_found(stra
 
 
 @pytest.mark.parametrize(
-    ("path", "option"), [("os:system", "command"), ("subprocess:getoutput", "cmd"), ("nowhere_at_all:X", "x")]
+    ("path", "option"),
+    [
+        ("os:system", "command"),
+        pytest.param("subprocess:getoutput", "cmd", marks=pytest.mark.thorough),
+        ("nowhere_at_all:X", "x"),
+    ],
 )
 def test_what_is_installed_is_only_called_if_it_is_an_environment(stranger, path, option):
     folder = stranger(env=path, env_options={option: "touch ran"})

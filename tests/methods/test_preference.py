@@ -73,7 +73,7 @@ def test_rewards_are_fitted_to_the_probabilities_where_the_model_gives_them(soft
             p = {True: np.array([0.7, 0.3, 0.0]), False: np.array([0.3, 0.7, 0.0])}
             return [[p[first]] for first in first_is_better]
 
-    config = PreferenceConfig(pairs=8_000, collect=80, soft=soft)  # enough to converge
+    config = PreferenceConfig(pairs=2_000, collect=80, soft=soft)  # enough to converge
     source = begun(Preference(Cached(Unsure()), lm.load("bag-of-words"), config))
     source.begin(World(task="the goal", data=data(*ORDER[1:3] * 10)), 0)
     margin = source.values["good thing"] - source.values["plain thing"]

@@ -88,7 +88,7 @@ def summaries(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "runs", [10, pytest.param(200, marks=[pytest.mark.thorough, pytest.mark.timeout(3600)])]
+    "runs", [6, pytest.param(200, marks=[pytest.mark.thorough, pytest.mark.timeout(3600)])]
 )
 def test_nobody_starves_and_the_budget_holds(server: Busy, tmp_path: Path, runs: int) -> None:
     budget = runs * STEPS // 2

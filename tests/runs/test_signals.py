@@ -21,7 +21,6 @@ from hunch.runs.stored import finished
 
 COMMAND = str(Path(sys.executable).with_name("hunch"))
 LAKE = "hunch/FrozenLake-v0"
-LONG = ("--steps", "3000", "--envs", "2")
 STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 ONE_OF_THE_STOPS = [
     signal.SIGTERM,
@@ -63,19 +62,23 @@ def catches(pid, number):
 
 
 def run_line(out):
-    return ("run", "q-learning", "--env", LAKE, "--steps", "20000", "--out", out)
+    return ("run", "q-learning", "--env", LAKE, "--steps", str(STEPS), "--out", out)
 
 
-SLOW = """
+STEPS = 2000
+HOLDING = """
 import time
+from pathlib import Path
 
-class Slow:
+class Holding:
     def __init__(self, folder):
         self.folder = folder
 
     def show(self, figures, step):
         (self.folder / "shows").touch()
-        time.sleep(30)
+        until = time.monotonic() + 120
+        while not Path("go").exists() and time.monotonic() < until:
+            time.sleep(0.02)
 
     def flush(self):
         pass
@@ -83,59 +86,75 @@ class Slow:
     def close(self):
         pass
 """
-"""A board that takes its time."""
+"""A board that holds a run after its first metrics, until there is a file."""
+
+
+@pytest.fixture
+def held_line(tmp_path, monkeypatch):
+    """The command of a run that waits for the file after its first metrics."""
+    (tmp_path / "holding.py").write_text(HOLDING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    return (*run_line("run"), "--board", "holding:Holding")
+
+
+def wait_until_held(folder):
+    wait_until(lambda: (folder / "run" / "shows").exists())
+    assert read_lines(folder / "run" / "metrics.jsonl")
 
 
 @pytest.mark.parametrize("number", ONE_OF_THE_STOPS)
-def test_a_run_is_saved_and_goes_on(number, tmp_path):
-    process = started(tmp_path, *run_line("run"))
-    wait_until(lambda: read_lines(tmp_path / "run" / "metrics.jsonl"))
+def test_a_run_is_saved_and_goes_on(number, held_line, tmp_path):
+    process = started(tmp_path, *held_line)
+    wait_until_held(tmp_path)
     process.send_signal(number)
+    (tmp_path / "go").touch()
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "saved in run; the same command continues the run" in errors
     again = started(tmp_path, *run_line("run"))
     assert again.wait(timeout=120) == 0
-    whole = hunch.train("q-learning", LAKE, 20_000, out=tmp_path / "whole")
+    whole = hunch.train("q-learning", LAKE, STEPS, out=tmp_path / "whole")
     assert finished(tmp_path / "run").episodes == whole.episodes
 
 
-def test_a_second_signal_says_how_to_go_on_too(tmp_path):
+def test_a_second_signal_says_how_to_go_on_too(held_line, tmp_path):
     """The first one waits for the step that is under way."""
-    (tmp_path / "slow_board.py").write_text(SLOW)
-    line = (*run_line("run"), "--board", "slow_board:Slow")
-    process = started(tmp_path, *line, env={**os.environ, "PYTHONPATH": str(tmp_path)})
-    wait_until(lambda: (tmp_path / "run" / "shows").exists())
+    process = started(tmp_path, *held_line)
+    wait_until_held(tmp_path)
     process.send_signal(signal.SIGINT)
-    time.sleep(3)
+    first = iter(process.stderr.readline, "")
+    assert any(
+        "stopping at the end of this step, and saving; a second Ctrl-C stops at once" in s for s in first
+    )
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert "stopping at the end of this step, and saving; a second Ctrl-C stops at once" in errors
+    errors = process.stderr.read()
+    assert process.wait(timeout=60) == 130, errors
     assert "stopped at once; the same command goes on from the last checkpoint in run" in errors
     assert started(tmp_path, *run_line("run")).wait(timeout=120) == 0
 
 
-def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):
+def test_a_run_whose_terminal_is_closed_is_saved(held_line, tmp_path):
     pid, terminal = pty.fork()
     if not pid:
         ready()
         os.chdir(tmp_path)
-        os.execv(COMMAND, [COMMAND, *run_line("run")])
-    wait_until(lambda: read_lines(tmp_path / "run" / "metrics.jsonl"))
+        os.execv(COMMAND, [COMMAND, *held_line])
+    wait_until_held(tmp_path)
     os.close(terminal)
+    (tmp_path / "go").touch()
     os.waitpid(pid, 0)
     steps = read_lines(tmp_path / "run" / "metrics.jsonl")[-1]["step"]
     assert (tmp_path / "run" / "summary.json").exists()
-    assert steps < 20_000
+    assert steps < STEPS
     again = started(tmp_path, *run_line("run"))
     assert again.wait(timeout=120) == 0
 
 
-def test_nohup_outlives_its_terminal(tmp_path):
-    process = subprocess.Popen(["nohup", COMMAND, *run_line("run")], cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_until(lambda: read_lines(tmp_path / "run" / "metrics.jsonl"))
+def test_nohup_outlives_its_terminal(held_line, tmp_path):
+    process = subprocess.Popen(["nohup", COMMAND, *held_line], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_until_held(tmp_path)
     process.send_signal(signal.SIGHUP)
+    (tmp_path / "go").touch()
     assert process.wait(timeout=120) == 0
 
 

@@ -51,6 +51,11 @@ def test_every_study_can_be_set_up(name, tmp_path):
         assert len({arm.config.steps for arm in part.arms}) == 1, "at equal budgets"
 
 
+@pytest.mark.parametrize("name", studies.names())
+def test_the_list_has_the_question_of_each_study(name):
+    assert studies.question(name) == studies.find(name).question
+
+
 def test_what_was_measured_is_not_measured_again(tmp_path):
     def rows(keys, **options):
         return kept(tmp_path / "a" / "rows.jsonl", keys, measured, **options)

@@ -11,16 +11,17 @@ import copy
 import operator
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Text
+from gymnasium.spaces import Space, Text
 
 from hunch.core import InadmissibleActionError, PlainPrompt, UsageError
 from hunch.envs.offers import Offer
 from hunch.rl.world import TOLD
 
+SomeSpace = TypeVar("SomeSpace", bound=Space[Any])
 _ANY_SEED = np.random.SeedSequence(0)
 
 
@@ -170,7 +171,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
         By default every attribute is copied in depth, but for ``models``. Override it where that is slow, and
         copy only what a step changes in place; attributes that are only replaced may stay shared. Random
-        generators and the action space have been copied before.
+        generators and the spaces have been copied before.
 
         Args:
             memo: What ``copy.deepcopy`` has copied so far; pass it on.
@@ -272,9 +273,9 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             new._np_random = _copied(self._np_random)
         if self._task_random is not None:
             new._task_random = _copied(self._task_random)
-        new.action_space = copy.copy(self.action_space)
-        if self.action_space._np_random is not None:
-            new.action_space._np_random = _copied(self.action_space._np_random)
+        new.action_space = _with_own_chance(self.action_space)
+        space = self.observation_space
+        new.observation_space = _with_own_chance(space) if type(space) is Text else copy.deepcopy(space, memo)
         new.unshare(memo)
         return new
 
@@ -304,8 +305,19 @@ def action_name(action: str | int, actions: Sequence[str]) -> str:
     return actions[index]
 
 
-_COPIED = ("_np_random", "_task_random", "action_space", "models", "_cached_spec", "spec")
+_COPIED = (
+    *("_np_random", "_task_random", "action_space", "observation_space"),
+    *("models", "_cached_spec", "spec"),
+)
 """Attributes that :meth:`TextEnv.unshare` leaves alone; models keep their meter and cache."""
+
+
+def _with_own_chance(space: SomeSpace) -> SomeSpace:
+    """Copy a space whose attributes are only replaced; its characters alone take ten times as long."""
+    new = copy.copy(space)
+    if space._np_random is not None:
+        new._np_random = _copied(space._np_random)
+    return new
 
 
 def _copied(rng: np.random.Generator) -> np.random.Generator:

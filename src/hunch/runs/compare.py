@@ -10,13 +10,13 @@ from __future__ import annotations
 import multiprocessing as mp
 import re
 import signal
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from multiprocessing import forkserver
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -227,8 +227,8 @@ def compare(
         workers: Number of parallel processes. Default: the number of processors.
         budget: Limits on model calls of all runs together. A run that reaches one is saved and stopped; runs
             that need no more calls continue.
-        watch: Called about twice per second with the latest line of metrics of each run; for a run without
-            metrics yet, the line is empty.
+        watch: Called several times per second, and when a run ends, with the latest line of metrics of each
+            run; for a run without metrics yet, the line is empty.
 
     Raises:
         KeyboardInterrupt: on Ctrl-C, after every run in progress was saved.
@@ -252,7 +252,7 @@ def compare(
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
             watch({job: {} for job in begun} | progress(todo))
-            time.sleep(0.3)
+            wait([process.sentinel for process in running], timeout=0.3)
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]

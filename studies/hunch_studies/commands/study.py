@@ -81,7 +81,7 @@ def study(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["--stale"]:
         return stale(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
-        lines = [f"  {name}\n      {studies.find(name).question}" for name in studies.names()]
+        lines = [f"  {name}\n      {studies.question(name)}" for name in studies.names()]
         usage = "usage: hunch study NAME [--smoke] [--seeds K] [--part TEXT ...] [--out DIR]"
         usage += "\n       hunch study --stale [ROW ...] [--store]"
         print(f"{usage}\n\n" + "\n".join(lines))

@@ -123,6 +123,11 @@ class Kitchen(_Room):
         self.task = self.errand.text
         return f"{event}\nThe person says: No, rather this. {self.task}".strip()
 
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy all but the errands, which nothing changes."""
+        memo[id(self.errands)] = self.errands
+        super().unshare(memo)
+
     def _place(self, raw: Any) -> Outcome:
         self.scene = raw
         return Outcome(world.described(self.scene), self.actions)

@@ -23,6 +23,7 @@ BACKEND = Backend(
     f"{__name__}:load",
     frozenset({"generate", "see"}),
     "a model of the Anthropic API",
+    imports=("anthropic",),
 )
 
 HOSTED = "https://api.anthropic.com"

@@ -57,6 +57,7 @@ BACKEND = Backend(
     f"{__name__}:load",
     frozenset({"generate", "score", "label", "embed", "see"}),
     "a model on any OpenAI-compatible server: vLLM, Ollama, llama.cpp, hosted ones",
+    imports=("openai",),
 )
 
 HOSTED = "https://api.openai.com/v1"

@@ -116,6 +116,9 @@ class Proof(TextEnv):
             return Outcome(shown(goal) + others, (), reward - left, True, event="No tactic is left.")
         return Outcome(shown(goal) + others, actions, reward)
 
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy nothing: a step only replaces attributes."""
+
     def _raw(self) -> tuple[str, ...] | None:
         return None if self.whole else tuple(map(str, self.goals))
 

@@ -84,6 +84,13 @@ class Planning(TextEnv):
         self.state = int(raw)
         return self._outcome()
 
+    def unshare(self, memo: dict[int, Any]) -> None:
+        """Copy all but the grounded problem and its texts, which nothing changes."""
+        for name in ("grounded", "_telling"):
+            if name in vars(self):  # from the first episode on
+                memo[id(vars(self)[name])] = vars(self)[name]
+        super().unshare(memo)
+
     def _outcome(self) -> Outcome:
         solved = self.grounded.solved(self.state)
         actions = self._telling.actions(self.grounded.applicable(self.state))
