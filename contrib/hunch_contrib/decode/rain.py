@@ -299,9 +299,18 @@ class RAIN(TextAgent):
             verdicts.append(float(int(signs / 2)))  # 0 unless both agree
         return verdicts
 
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the mean verdict on answers."""
-        return {"verdict": float(np.mean(self.verdicts(states, [decision.text for decision in decisions])))}
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the mean verdict on answers, and their mean length in tokens.
+
+        The decision of a search has the tokens alone that were written last, so the answers are tokenised.
+        """
+        texts = [decision.text for decision in decisions]
+        written = self.lm.as_written([self.policy.prompt(state) for state in states], texts)
+        lengths = []
+        for decision, whole in zip(decisions, written, strict=True):
+            has_no_end = not decision.finished  # one that was cut
+            lengths.append(len(whole.tokens) - has_no_end)
+        return {"length": float(np.mean(lengths)), "verdict": float(np.mean(self.verdicts(states, texts)))}
 
 
 def cut(text: str, words: int) -> tuple[str, str]:
