@@ -9,7 +9,8 @@ Algorithm (Li et al., "RAIN: Your Language Models Can Align Themselves without F
         v  <- the judge's verdict on the text up to the next punctuation mark after the piece, asked in both
               orders: -1, 0 or 1
         q of all nodes on the way  <- mean of their v
-        node  <- its most visited piece, once that was visited often enough and is good, after tries not bad
+        node  <- its most visited piece, once that was visited often enough (visits) and its q is above 0.8;
+                  after tries visits of node above 0
     the answer follows the most visited pieces from node, and is written to its end
 
 q' is q on a scale from 0 to 1 between the smallest and the largest q of the tree so far, as in the release.
@@ -85,7 +86,8 @@ class RAINConfig(TextConfig):
     simulation: PositiveInt = 12
     """Maximum tokens that are written at a time; the verdict is on those up to a punctuation mark (ours)."""
     branches: PositiveInt = 3
-    """Maximum number of different pieces that may follow a partial answer (ours; paper: 10)."""
+    """Pieces drawn after a partial answer before the search walks on; further ones are drawn only while all
+    are bad (ours; paper: 10 at once)."""
     explore: NonNegativeFloat = 2.0
     """Constant c of the search: weight of likely pieces that were seldom visited (paper)."""
     visits: PositiveInt = 3
