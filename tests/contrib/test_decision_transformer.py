@@ -3,7 +3,7 @@
 import pytest
 
 from hunch.core import UsageError
-from hunch_contrib.in_context.decision_transformer import Features
+from hunch_contrib.in_context.decision_transformer import DecisionTransformer, Features
 
 
 def test_numbers_that_were_never_recorded_are_read_and_words_are_not():
@@ -12,3 +12,10 @@ def test_numbers_that_were_never_recorded_are_read_and_words_are_not():
     assert [features(f"Cart position {x} m.")[place] for x in (-0.5, 0.1, 1.0)] == [-1.0, 0.2, 2.0]
     with pytest.raises(UsageError, match="never have 'pole' where"):
         features("Pole position 0.25 m.")
+
+
+def test_more_steps_than_the_model_reads_are_refused():
+    pytest.importorskip("transformers")
+    DecisionTransformer(lm="pocket?corpus=walks", context=170)
+    with pytest.raises(UsageError, match="reads at most 512 tokens, and a step is three: set context to at"):
+        DecisionTransformer(lm="pocket?corpus=walks", context=171)
