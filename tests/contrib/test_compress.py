@@ -82,6 +82,14 @@ def test_a_control_that_learns_no_policy_has_no_shuffled_rewards(choose):
         Compress(lm=trainable(SCRATCH), group=3, shuffle=True, choose=choose)
 
 
+@pytest.mark.parametrize(("first", "kept"), [("2", 2), ("\u00b2", 1), ("two", 1)])
+def test_a_control_reads_the_length_where_it_is_a_number(first, kept):
+    agent = Compress(lm=trainable(SCRATCH), group=3, choose="first", keep=0.25)
+    agent.begin(World(), 0)
+    [text] = agent.act([State(f"{first} words : the old baker sold")])
+    assert text.split() == ["the", "old", "baker", "sold"][:kept]
+
+
 def logprob(agent, step):
     with torch.no_grad():
         return float(agent.policy.evaluate([step.transition.state], [step.decision]).logprobs.sum())

@@ -178,6 +178,15 @@ def test_the_divergence_of_a_conditioned_model_is_that_of_what_it_writes():
     assert player.figures()["kl"] == pytest.approx(float((now - before).mean()), rel=1e-5)
 
 
+@pytest.mark.parametrize("rewards", [[0.0, 1.0] * 5, range(10)])
+def test_the_filter_keeps_as_many_texts_as_it_says(rewards):
+    data = [Episode((step(f"{GOOD} ; {i}", float(reward)),)) for i, reward in enumerate(rewards)]
+    for top, kept in ((1.0, 10), (0.5, 5)):
+        agent = made("offline-rlhf", lm=SCRATCH, loss="filter", top=top)
+        agent.begin(World(steps=2, data=data), 0)
+        assert len(agent.examples) == kept
+
+
 @pytest.mark.parametrize("loss", ["filter", "conditioned", "weighted"])
 def test_rare_rewards_are_told_apart(loss):
     """One text in ten has a reward: a fifth of the best is not all of them, and its level is not theirs."""

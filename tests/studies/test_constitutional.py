@@ -1,12 +1,16 @@
 """Constitutional AI: revisions by principles, what is learnt from them, mixed labels, resume, bad input."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
-from hunch.core import State, Transition, UsageError
+from hunch.core import HunchWarning, State, Transition, UsageError
+from hunch.lm.asking import AskConfig, Asking
+from hunch.lm.backends.scripted import ScriptedWriter
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")
@@ -78,6 +82,19 @@ def test_the_model_learns_to_write_like_the_revisions(principles):
     assert np.mean([bool(harms(ASKED.observation, text)) for text in texts]) < 0.2
     assert agent.records()[0]["draft"] == BAD
     assert agent.learn() == {}  # without comparisons that is all
+
+
+@pytest.mark.parametrize(("words", "revised"), [(3, 1.0), (600, 0.0)])
+def test_a_revision_that_the_model_cannot_read_leaves_its_draft(principles, words, revised):
+    agent = made(principles, drafts=4, compare=False, critique=False, max_tokens=4, lm="pocket?corpus=walks")
+    long_winded = ScriptedWriter("long-winded", lambda prompt, rng: "Revision: " + "serve " * words)
+    agent.asking = Asking(long_winded, AskConfig(), tokens=2_000, stop=())
+    agent.begin(hunch.core.World(streams=4, steps=4), 0)
+    agent.observe([Transition(ASKED, BAD, 0.0, ASKED, True, False)] * 4)
+    too_long = pytest.warns(HunchWarning, match="4 of 4 revisions do not fit into what pocket")
+    with too_long if words == 600 else nullcontext():
+        assert agent.learn()["revised"] == revised
+    assert (agent.records()[0]["text"] == BAD) == (revised == 0)
 
 
 def test_mixed_labels_come_from_both():

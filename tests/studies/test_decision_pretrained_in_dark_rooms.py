@@ -8,6 +8,7 @@ from tests.studies.dark_rooms import lives, room
 
 import hunch
 from hunch.core import State, Transition, UsageError, World
+from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation
 from hunch.rl.dataset import as_episodes
 from hunch.rl.lifetimes import histories
 from hunch_contrib.in_context.decision_pretrained import DecisionPretrained, PosteriorPlayer
@@ -149,3 +150,17 @@ def test_lifetimes_of_one_task_have_no_labels_to_shuffle(data):
     agent = DecisionPretrained(**SMALL, labels="shuffled")
     with pytest.raises(UsageError, match="There is one task"):
         agent.begin(World(data=of_one_task, copy=lambda: room()), 0)
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        DecisionPretrained(**SMALL),
+        AlgorithmDistillation(labels="best", episodes=2, width=16, layers=1, heads=2),
+    ],
+)
+def test_data_without_the_states_of_the_environment_are_refused_in_a_sentence(agent, data):
+    bare = [replace(recording, raw=()) for recording in data.episodes]
+    world = World(data=as_episodes(replace(data, episodes=tuple(bare))), copy=lambda: room())
+    with pytest.raises(UsageError, match="recorded without these: record them by hunch data histories"):
+        agent.begin(world, 0)

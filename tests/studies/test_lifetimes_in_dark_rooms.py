@@ -5,7 +5,7 @@ import pytest
 from tests.studies.dark_rooms import lives, room
 
 import hunch
-from hunch.core import State, Transition, UsageError, World
+from hunch.core import Episode, State, Transition, UsageError, World
 from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation
 from hunch.methods.in_context.in_context_lm import InContextLM
 from hunch.methods.in_context.nearest_history import NearestHistory
@@ -170,3 +170,19 @@ def test_the_best_action_is_asked_of_the_environment(data):
     lake = hunch.make("hunch/FrozenLake-v0")
     with pytest.raises(UsageError, match="knows its best action"):
         hunch.train(AlgorithmDistillation(**SMALL, labels="best"), lake, data=as_episodes(data), steps=2)
+
+
+def test_a_batch_without_labels_teaches_nothing():
+    """The states of the first episodes are none of those in which the end of the history shows an action."""
+    life = []
+    for number in range(10):
+        state = State(f"place {number}", actions=("left", "right"))
+        life.append(Episode((Transition(state, "left", 0.0, state, True, False),), number=number))
+    agent = AlgorithmDistillation(labels="final", **{**SMALL, "episodes": 1, "batch_size": 1})
+    agent.begin(World(steps=20, data=life), 0)
+    metrics = [agent.learn() for _ in range(20)]
+    assert {} in metrics
+    losses = [metric["loss"] for metric in metrics if metric]
+    assert losses
+    assert np.isfinite(losses).all()
+    assert np.isfinite(agent.player(0).policy([life[0][0].state])).all()

@@ -175,9 +175,25 @@ def test_a_judge_is_needed_and_must_answer(capsys, tmp_path):
     assert "judge" in capsys.readouterr().err
 
 
-def test_no_divergence_is_reported_of_texts_that_a_search_chose():
+def test_an_evaluation_reports_the_verdict_and_no_divergence():
     agent = made()
     agent.begin(World(steps=10, streams=1), 0)
     player = agent.player(0)
     player.act([ASKED])
-    assert set(player.figures()) == {"length", "distinct"}
+    figures = player.figures()
+    assert set(figures) == {"length", "distinct", "verdict"}
+    assert agent.text_metrics([ASKED] * 4, [Decision(text) for text in [HARMLESS] * 3 + [HARMFUL]])[
+        "verdict"
+    ] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("search", ["rain", "best"])
+def test_the_length_is_that_of_whole_answers(search):
+    """A search writes an answer in several stretches, of which the last decision knows one."""
+    agent = made(lm="pocket?corpus=walks", search=search, budget=60, visits=1, principle="It is short.")
+    agent.begin(World(steps=10, streams=1), 0)
+    player = agent.player(0)
+    [text] = player.act([State("You see a red ball")])
+    tokens = len(agent.lm.as_written(["You see a red ball"], [text])[0].tokens)
+    assert tokens - 1 <= player.figures()["length"] <= tokens
+    assert search == "best" or tokens > 8, "more than one stretch of max_tokens"

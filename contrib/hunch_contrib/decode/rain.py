@@ -9,7 +9,8 @@ Algorithm (Li et al., "RAIN: Your Language Models Can Align Themselves without F
         v  <- the judge's verdict on the text up to the next punctuation mark after the piece, asked in both
               orders: -1, 0 or 1
         q of all nodes on the way  <- mean of their v
-        node  <- its most visited piece, once that was visited often enough and is good, after tries not bad
+        node  <- its most visited piece, once that was visited often enough (visits) and its q is above 0.8;
+                  after tries visits of node above 0
     the answer follows the most visited pieces from node, and is written to its end
 
 q' is q on a scale from 0 to 1 between the smallest and the largest q of the tree so far, as in the release.
@@ -85,7 +86,8 @@ class RAINConfig(TextConfig):
     simulation: PositiveInt = 12
     """Maximum tokens that are written at a time; the verdict is on those up to a punctuation mark (ours)."""
     branches: PositiveInt = 3
-    """Maximum number of different pieces that may follow a partial answer (ours; paper: 10)."""
+    """Pieces drawn after a partial answer before the search walks on; further ones are drawn only while all
+    are bad (ours; paper: 10 at once)."""
     explore: NonNegativeFloat = 2.0
     """Constant c of the search: weight of likely pieces that were seldom visited (paper)."""
     visits: PositiveInt = 3
@@ -299,9 +301,18 @@ class RAIN(TextAgent):
             verdicts.append(float(int(signs / 2)))  # 0 unless both agree
         return verdicts
 
-    def judge(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
-        """Return the mean verdict on answers."""
-        return {"verdict": float(np.mean(self.verdicts(states, [decision.text for decision in decisions])))}
+    def text_metrics(self, states: Sequence[State], decisions: Sequence[Decision]) -> dict[str, float]:
+        """Return the mean verdict on answers, and their mean length in tokens.
+
+        The decision of a search has the tokens alone that were written last, so the answers are tokenised.
+        """
+        texts = [decision.text for decision in decisions]
+        written = self.lm.as_written([self.policy.prompt(state) for state in states], texts)
+        lengths = []
+        for decision, whole in zip(decisions, written, strict=True):
+            has_no_end = not decision.finished  # one that was cut
+            lengths.append(len(whole.tokens) - has_no_end)
+        return {"length": float(np.mean(lengths)), "verdict": float(np.mean(self.verdicts(states, texts)))}
 
 
 def cut(text: str, words: int) -> tuple[str, str]:

@@ -43,7 +43,7 @@ from hunch.methods.method import Method
 from hunch.methods.settings import configure
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.lifetimes import Vocabulary, histories
+from hunch.rl.lifetimes import Vocabulary, best_action, histories
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -146,7 +146,7 @@ class DecisionPretrained(InContext):
                     f"{len(steps)}: record more episodes, or set fewer transitions."
                 )
             assert isinstance(env, HasBest)
-            best = [self.vocabulary.action(env.best(t.state.raw)) - 1 for t in steps]
+            best = [self.vocabulary.action(best_action(t, env.best)) - 1 for t in steps]
             tasks.append(Task(self._rows(steps), np.array(best)))
         return tasks
 

@@ -116,7 +116,8 @@ class DecisionTransformer(InContext):
         config: All settings; ``options`` change single ones.
 
     Raises:
-        UsageError: on an unknown option, or a setting out of range.
+        UsageError: on an unknown option, a setting out of range, or a model that is not causal or reads fewer
+            steps.
     """
 
     config_class: ClassVar[type[Any]] = DecisionTransformerConfig
@@ -124,6 +125,14 @@ class DecisionTransformer(InContext):
     def __init__(self, config: DecisionTransformerConfig | None = None, **options: Any) -> None:
         self.config: DecisionTransformerConfig = configure(type(self), config, options)
         self.lm = trainable(self.config.lm or SMALL)
+        if self.lm.network.config.is_encoder_decoder:
+            raise UsageError(f"{self.lm.name} has an encoder and a decoder: lm must be a causal model.")
+        reads = self.lm.model.context
+        if reads is not None and 3 * self.config.context > reads:
+            raise UsageError(
+                f"{self.lm.name} reads at most {reads} tokens, and a step is three: set context to at most "
+                f"{reads // 3}."
+            )
 
     @property
     def evidence(self) -> EvidenceLevel | None:

@@ -7,12 +7,12 @@ ICLR 2024)::
     g, b  <- the embeddings of both, of length 1;  d = g - b
     repeat
         x <- the embedding of the picture after the step
-        r <- 1 - |P (x - g)|^2 / 2   with   P = alpha d d' / |d|^2 + (1 - alpha) I
+        r <- constant - |P (x - g)|^2 / 2   with   P = alpha d d' / |d|^2 + (1 - alpha) I
         train any learner on r
 
-With alpha = 0 the reward is the cosine of picture and goal. With alpha = 1 only the direction
-counts in which goal and baseline differ. The model fills one role, the reward source. The baseline is the
-same learner with the environment's reward; the control has an untrained encoder.
+The constant is 1 in the paper; with alpha = 0 the reward is then the cosine of picture and goal. With
+alpha = 1 only the direction counts in which goal and baseline differ. The model fills one role, the reward
+source. The baseline is the same learner with the environment's reward; the control has an untrained encoder.
 
 Rewards are positive at every step, so an episode that ends early earns less: the paper's tasks have a fixed
 length. Where success ends an episode, the goal may not be worth reaching, unless ``constant`` is 0.
@@ -131,13 +131,17 @@ class Likeness(RewardSource):
         return [self._near(x, goal) for x, goal in zip(vectors.astype(np.float64), goals, strict=True)]
 
     def _near(self, x: FloatArray, goal: str) -> float:
-        g = self._vector(goal)
-        difference = x / np.linalg.norm(x) - g
+        """Return the reward of a picture's vector, r = constant - |P (x - g)|^2 / 2."""
+        g = self._vector(goal)  # (dim,), as all vectors here
+        difference = x / np.linalg.norm(x) - g  # x - g, with x of length 1
         if self.baseline and self.alpha:
+            # P = alpha d d' / |d|^2 + (1 - alpha) I
             d = g - self._vector(self.baseline)
-            if not (length := float(d @ d)) > 1e-9:
+            squared_length = float(d @ d)
+            if not squared_length > 1e-9:  # nan is refused, too
                 raise UsageError(f"The goal {goal!r} and the baseline have equal embeddings: change one.")
-            difference = self.alpha * d * float(d @ difference) / length + (1 - self.alpha) * difference
+            along_d = self.alpha * d * float(d @ difference) / squared_length
+            difference = along_d + (1 - self.alpha) * difference
         return float(self.constant - difference @ difference / 2)
 
     def _vector(self, text: str) -> FloatArray:

@@ -142,7 +142,8 @@ class Compress(WritingAgent):
         choose = self.config.choose
         words = words_of(state)
         asked = state.observation.split()[0]  # "N words : TEXT"
-        length = int(asked) if asked.isdigit() else round(self.config.keep * len(words))
+        # A superscript is a digit, too, but no number.
+        length = int(asked) if asked.isdecimal() else round(self.config.keep * len(words))
         length = min(len(words), length)
         bits = np.zeros(len(words), dtype=int)
         if choose == "first":

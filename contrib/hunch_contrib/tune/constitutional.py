@@ -17,11 +17,12 @@ without a critique before it), ``labels=gold``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-from hunch.core import EvidenceLevel, State, Transition, UsageError, World, weakest
+from hunch.core import EvidenceLevel, HunchWarning, State, Transition, UsageError, World, weakest
 from hunch.lm.answers.lines import spoken
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.base import LanguageModel
@@ -133,28 +134,48 @@ class Constitutional(RLHF):
         texts = [draft.text for draft in drafts]
         for _ in range(self.config.revisions):
             texts = self.improved(states, texts)
+        known = []
+        for state, text in zip(states, texts, strict=True):
+            known += [text_of(self.agent.policy.prompt(state)), text]
+        self.agent.lm.take(known)  # a growing vocabulary adds their words
         changed = 0
+        too_long = 0
         for state, draft, text in zip(states, drafts, texts, strict=True):
             learnt = draft  # its tokens as they were drawn: a draft that was cut has no end
-            if text != draft.text:
+            if text != draft.text and not self.fits(state, text):
+                too_long += 1
+            elif text != draft.text:
                 learnt = Decision(text)
                 changed += 1
             self.learnt.append((state.plain(), *learnt))
             if len(self.learnt) <= SHOWN:
-                self.samples.append({"prompt": state.observation, "draft": draft.text, "text": text})
+                self.samples.append({"prompt": state.observation, "draft": draft.text, "text": learnt.text})
+        if too_long:
+            warnings.warn(
+                f"{too_long:,} of {len(texts):,} revisions do not fit into what {self.agent.lm.name} reads, "
+                "so their drafts are learnt as they are.",
+                HunchWarning,
+                stacklevel=2,
+            )
 
         # 2. ascend on log pi(y | x)
         self.agent.texts = self.prompts_and_texts()
-        known = []
-        for (prompt, _), text in zip(self.agent.texts, texts, strict=True):
-            known += [text_of(prompt), text]
-        self.agent.lm.take(known)  # a growing vocabulary adds their words
         self.answers = []
         self.revised = True
         loss = 0.0
         for _ in range(self.config.demonstrations):
             loss = self.imitate()["loss"]
         return {"loss": loss, "revised": changed / len(drafts)}
+
+    def fits(self, state: State, text: str) -> bool:
+        """Return whether the model can read a revision after its prompt."""
+        lm = self.agent.lm
+        prompt = self.agent.policy.prompt(state)
+        try:
+            lm.require_room([prompt], [lm.as_written([prompt], [text])[0].tokens])
+        except UsageError:
+            return False
+        return True
 
     def prompts_and_texts(self) -> list[tuple[Any, str | Decision]]:
         """Return the prompts, and the decision that is learnt after each of them."""

@@ -135,11 +135,14 @@ def labelled(
         history: The episodes of a history.
         labels: Which actions to predict.
         best: Returns the best action for ``info["raw"]``; needed for the labels ``best``.
+
+    Raises:
+        UsageError: if the labels are ``best``, and a step was recorded without ``info["raw"]``.
     """
     if labels == "taken":
         return [[t.action for t in episode] for episode in history]
     if labels == "best" and best is not None:
-        return [[best(t.state.raw) for t in episode] for episode in history]
+        return [[best_action(t, best) for t in episode] for episode in history]
     # final: what the learner took most often in the last tenth of its history
     counts: Mapping[str, Counter[str]] = defaultdict(Counter)
     last_tenth = history[-max(1, len(history) // 10) :]
@@ -148,6 +151,24 @@ def labelled(
             counts[t.state.observation][t.action] += 1
     usual = {text: actions.most_common(1)[0][0] for text, actions in counts.items()}
     return [[usual.get(t.state.observation) for t in episode] for episode in history]
+
+
+def best_action(t: Transition, best: Callable[[Any], str]) -> str:
+    """Return the best action in the state of a recorded step.
+
+    Args:
+        t: The step.
+        best: Returns the best action for ``info["raw"]``.
+
+    Raises:
+        UsageError: if the step was recorded without ``info["raw"]``.
+    """
+    if t.state.raw is None:
+        raise UsageError(
+            "The best actions are those of the environment's own states (info['raw']), and the data were "
+            "recorded without these: record them by hunch data histories."
+        )
+    return best(t.state.raw)
 
 
 def drawn(n: int, episodes: int, stride: int, order: Order, rng: np.random.Generator) -> list[int]:

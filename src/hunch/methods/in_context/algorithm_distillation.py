@@ -165,7 +165,9 @@ class AlgorithmDistillation(InContext):
         if not self.lives:
             return {}
         *steps, labels = self._examples()
-        targets = torch.from_numpy(labels)  # (n, T), -1 for padding
+        targets = torch.from_numpy(labels)  # (n, T), -1 for padding, and where a step has no label
+        if not (targets >= 0).any():  # labels final: states that the end of the history does not show
+            return {}
         logits = self.model(Steps.of(*steps))  # (n, T, actions)
         # loss = - mean log p(a_t | o_1, a_1, r_1, ..., o_t), over all steps of all examples
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)

@@ -119,7 +119,10 @@ class ProgramAgent(CodingAgent):
         self.attempts: list[Attempt] = []
         self.pending: dict[int, Attempt] = {}
         self.known: dict[str, int] = {}  # number of the first attempt of each structure
-        self.requested = self.drawn = self.seen = self.failing = 0
+        self.requested = 0  # programs that the search has asked for: the number of the next attempt
+        self.drawn = 0  # answers of the writer, rewrites among them
+        self.seen = 0  # attempts that metrics have covered
+        self.failing = 0  # attempts in a row that failed
         self.searching = self._new_search()
 
     def act(self, states: Sequence[State]) -> list[str]:
@@ -213,7 +216,8 @@ class ProgramAgent(CodingAgent):
         Raises:
             StoppedError: if too many programs in a row failed. A resumed run continues with new programs.
         """
-        new, self.seen = self.attempts[self.seen :], len(self.attempts)
+        new = self.attempts[self.seen :]
+        self.seen = len(self.attempts)
         if self.config.give_up and self.failing >= self.config.give_up:
             reasons = Counter(attempt.error for attempt in self.attempts[-self.failing :]).most_common(3)
             why_failed = "; ".join(
@@ -274,7 +278,9 @@ class ProgramAgent(CodingAgent):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
-        self.attempts, self.pending, self.searching = [], {}, self._new_search()
+        self.attempts = []
+        self.pending = {}
+        self.searching = self._new_search()
         for line in state["attempts"]:
             self._tell(Attempt.read(line))
         self.known = {}

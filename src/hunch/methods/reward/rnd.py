@@ -4,8 +4,9 @@ Algorithm (Burda et al., "Exploration by Random Network Distillation", ICLR 2019
 
     f   <- a random network that never changes;   f^ <- another one, which is trained
     for each step to s', with x the standardised embedding of s'
-        r_int  <- |f^(x) - f(x)|^2 / (the running deviation of its discounted sums)
-        now and then: descend on the mean of |f^(x) - f(x)|^2, so that what was seen often pays little
+        e      <- mean over the outputs of (f^(x) - f(x))^2
+        r_int  <- e / (the running deviation of S), where S <- gamma S + e is the sum of an episode
+        once there are ``batch`` new x: descend on the mean of e, so that what was seen often pays little
     learn from extrinsic * r_env + weight * r_int
 """
 
@@ -132,7 +133,7 @@ class RandomDistillation(RewardSource):
         return self._scaled(transitions, errors)
 
     def _train(self, texts: Sequence[str]) -> None:
-        """Descend on the mean of |f^(x) - f(x)|^2, once there is a batch of observations."""
+        """Descend on the mean of the errors, once there is a batch of observations."""
         self.due += texts
         if len(self.due) < self.batch:
             return

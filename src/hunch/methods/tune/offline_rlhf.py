@@ -116,7 +116,8 @@ class OfflineRLHF(RecordedAgent):
 
         if c.loss == "filter":
             least = np.quantile(rewards, 1 - c.top)
-            if least == rewards.min():  # most have the lowest reward: what is better than it is kept
+            # Where most have the lowest reward, what is better than it is kept; with top 1, all.
+            if least == rewards.min() and c.top < 1:
                 return [example for example in known if example.reward > least]
             return [example for example in known if example.reward >= least]
         if c.loss == "weighted":

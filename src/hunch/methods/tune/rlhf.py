@@ -225,7 +225,7 @@ class RLHF(Rewarded):
         self.streams = world.streams
         self.rng = np.random.default_rng([seed, 4])
         self.imitated = 0  # updates of stage 1
-        self.played = 0  # texts of stages 2 and 3
+        self.played = 0  # texts of all stages
         self.round = 1
         self.samples: list[dict[str, Any]] = []
         self.latest: list[dict[str, Any]] = []
