@@ -8,6 +8,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
@@ -378,7 +379,7 @@ def _called(rule: str, size: int, name: str, call: Callable[[], Any]) -> Sequenc
         if isinstance(error, HunchError) and not isinstance(error, InadmissibleActionError):
             raise  # it says itself what is missing
         raise ContractError(rule, f"{name} raised {_named(error)}") from error
-    _require("shape", isinstance(answer, tuple) and len(answer) == size, f"{name} gave {answer!r}")
+    _require("shape", isinstance(answer, tuple) and len(answer) == size, lambda: f"{name} gave {answer!r}")
     result: Sequence[Any] = answer
     return result
 
@@ -388,9 +389,11 @@ def _frame(
 ) -> Frame:
     """What was shown, if all of it is of the right type."""
     _require(
-        "observation", isinstance(observation, str), f"{observation!r} is a {type(observation).__name__}"
+        "observation",
+        isinstance(observation, str),
+        lambda: f"{observation!r} is a {type(observation).__name__}",
     )
-    _require("shape", isinstance(info, dict), f"info is {info!r}")
+    _require("shape", isinstance(info, dict), lambda: f"info is {info!r}")
     over = terminated or truncated
     if info.get("actions") is None and not info.get("free_text") and over:
         info = {**info, "actions": ()}
@@ -416,14 +419,14 @@ def _entries(info: dict[str, Any]) -> None:
     _require("info", not single, f"info['rewards'] is {rewards!r}, and there is no info['player']")
     history = info.get("history", ())
     pairs = isinstance(history, (list, tuple)) and all(map(_is_pair, history))
-    _require("info", pairs, f"info['history'] is {history!r}")
+    _require("info", pairs, lambda: f"info['history'] is {history!r}")
     pictures = info.get("pictures", ())
     files = isinstance(pictures, (list, tuple)) and all(isinstance(data, bytes) for data in pictures)
-    _require("info", files, f"info['pictures'] is {pictures!r}")
+    _require("info", files, lambda: f"info['pictures'] is {pictures!r}")
     described = info.get("action_descriptions", {})
     texts = isinstance(described, Mapping) and all(isinstance(text, str) for text in described.values())
     listed = texts and (not described or described.keys() <= set(info.get("actions") or ()))
-    _require("info", listed, f"info['action_descriptions'] is {described!r}")
+    _require("info", listed, lambda: f"info['action_descriptions'] is {described!r}")
 
 
 def _is_finite(reward: Any) -> bool:
@@ -441,24 +444,29 @@ def _listed(info: dict[str, Any], observation: str, over: bool) -> tuple[str, ..
     _require("actions", not info.get("free_text"), "info has 'actions' and says 'free_text', too")
     actions: tuple[str, ...] = info["actions"]
     texts = isinstance(actions, tuple) and all(isinstance(action, str) and action for action in actions)
-    _require("actions", texts, f"it is {actions!r}")
-    _require("actions", len(set(actions)) == len(actions), f"one comes twice in {actions}")
-    alike = same_to_a_reader(actions)
+    _require("actions", texts, lambda: f"it is {actions!r}")
+    _require("actions", len(set(actions)) == len(actions), lambda: f"one comes twice in {actions}")
+    alike = _alike(actions)
     told_apart = alike is None or f"{alike[0]!a} and {alike[1]!a} cannot be told apart"
     _require("actions", told_apart is True, str(told_apart))
-    _require("actions", bool(actions) or over, f"it is empty after {observation!r}")
+    _require("actions", bool(actions) or over, lambda: f"it is empty after {observation!r}")
     return actions
+
+
+_alike = lru_cache(maxsize=4096)(same_to_a_reader)
 
 
 def _compare(rule: str, problem: str, frame: Frame, expected: Frame) -> None:
     for name, now, before in zip(Frame._fields, frame, expected, strict=True):
         same = now == before or (now != now and before != before)  # two failed programs
-        _require(rule, same, f"{problem}: {name} {now!r} instead of {before!r}")
+        if not same:
+            raise ContractError(rule, f"{problem}: {name} {now!r} instead of {before!r}")
 
 
-def _require(rule: str, kept: bool, problem: str) -> None:
+def _require(rule: str, kept: bool, problem: str | Callable[[], str]) -> None:
+    """Raise an error if a rule is not kept; a text that takes long to write is written only then."""
     if not kept:
-        raise ContractError(rule, problem)
+        raise ContractError(rule, problem if isinstance(problem, str) else problem())
 
 
 def _named(error: BaseException) -> str:
