@@ -252,7 +252,8 @@ def compare(
                 running.append(begun[job])
             running = [process for process in running if process.is_alive()]
             watch({job: {} for job in begun} | progress(todo))
-            wait([process.sentinel for process in running], timeout=0.3)
+            if running:
+                wait([process.sentinel for process in running], timeout=0.3)
         if stop():
             raise KeyboardInterrupt
     return [outcome(job, begun[job].exitcode if job in begun else None) for job in todo]

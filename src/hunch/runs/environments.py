@@ -212,6 +212,8 @@ def asked_by(env: TextEnvironment) -> dict[str, LanguageModel]:
     """
     models: dict[str, Any] = {}
     for layer in layers(env):
+        if not hasattr(layer, "models"):  # asked at every step, and the checks of protocols take long
+            continue
         # An environment of others may mean something else by `models`.
         means_models = isinstance(layer, gym.Wrapper) or "models" in attributes_told(layer)
         if means_models and isinstance(layer, AsksModels) and isinstance(layer.models, Mapping):
