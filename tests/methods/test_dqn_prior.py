@@ -434,9 +434,10 @@ def test_bad_options(table, options, said):
 # ---- memory ----------------------------------------------------------------------------------------------
 
 
-def trained_with_a_small_buffer(monkeypatch, forget_every, table, **options):
+def trained_with_a_small_buffer(monkeypatch, forget_every, table, prior=None, **options):
     monkeypatch.setattr(dqn_prior, "FORGET_EVERY", forget_every)
-    agent = DQNPrior(SimilarityPrior(table), table, warmup=20, batch_size=8, hidden=8, **options)
+    prior = prior or SimilarityPrior(table)
+    agent = DQNPrior(prior, table, warmup=20, batch_size=8, hidden=8, **options)
     make = agent.new_learner
 
     def small(seed, recorded):
@@ -466,3 +467,26 @@ def test_forgotten_states_change_nothing(monkeypatch, proposals):
     assert again.features.states == small.features.states
     (new,) = again.features.number([State("never seen", "do it", ("left",))])
     assert new not in small.features.states
+
+
+class Sampling:
+    """Answers that name one action each, whose shares are the prior's probabilities."""
+
+    evidence = "L0"
+
+    def propose(self, states, k, rng):
+        proposals = []
+        for state in states:
+            drawn = rng.integers(len(state.options), size=k)
+            indices, counts = np.unique(drawn, return_counts=True)
+            proposals.append(Proposal(indices, counts / k))
+        return proposals
+
+
+def test_forgotten_states_change_nothing_where_sampled_answers_hand_over(monkeypatch):
+    table = TextTable(lm.load("bag-of-words?dim=16"))
+    options = {"prior": Sampling(), "k": 2, "confidence": 0.9}
+    whole, first = trained_with_a_small_buffer(monkeypatch, 10**9, table, **options)
+    small, second = trained_with_a_small_buffer(monkeypatch, 10, table, **options)
+    assert first.episodes == second.episodes
+    assert len(small.proposals.kept) == len(whole.proposals.kept) > 2 * 40 + 11

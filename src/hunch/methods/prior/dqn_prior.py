@@ -540,9 +540,14 @@ class HandOver:
         """The evidence level of the prior."""
         return self.prior.evidence
 
+    @property
+    def knows_distribution(self) -> bool:
+        """True if the probabilities are stated; False if they are shares of sampled answers."""
+        return isinstance(self.prior, DistributionPrior)
+
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
         """Return the favourite, or all actions with equal weights; k is not used."""
-        prior_k = None if isinstance(self.prior, DistributionPrior) else self.k
+        prior_k = None if self.knows_distribution else self.k
         proposals = []
         for state, proposed in zip(states, self.prior.propose(states, prior_k, rng), strict=True):
             n = len(state.options)
@@ -716,7 +721,9 @@ class Candidates:
     def numbers(self) -> set[int]:
         """Return the numbers of the states that must not be forgotten."""
         numbers = {arrival.state for arrival in self.pending.values()}
-        if self.k is not None:  # a state that comes again would be drawn again, and not kept
+        hands_over_by_answers = isinstance(self.prior, HandOver) and not self.prior.knows_distribution
+        if self.k is not None or hands_over_by_answers:
+            # A state that comes again would be drawn again, and have other candidates.
             numbers |= self.kept.keys()
         return numbers
 
