@@ -113,6 +113,7 @@ def test_the_request_shows_a_beginning_and_a_blank_one_only_the_form():
     _, info = game.reset(seed=0)
     for shown in (problem.plain.text, problem.text()):
         assert f"task = {info['task']!r}" in shown
+        assert "In other episodes the task is another one: 'put " in shown
         assert "You pick up the" in shown  # each kind of command is shown once before any is shown twice
     for left in (blank.plain.text, blank.text()):
         assert "ousehold" not in left
@@ -124,6 +125,7 @@ def test_the_request_shows_a_beginning_and_a_blank_one_only_the_form():
         problem.start,
     )
     assert blank.plain.returns == problem.plain.returns
+    assert "In other episodes" not in made("hunch/FrozenLake-v0").unwrapped.problem.plain.text
 
 
 @pytest.mark.parametrize("base", ["CartPole-v1", "Pendulum-v1", "FrozenLake-v1"])

@@ -41,10 +41,7 @@ class Game:
     def __init__(self, env: gym.Env[Any, Any], seed: int, remembers: bool = False) -> None:
         self.env = env
         self.remembers = remembers
-        try:
-            observation, info = env.reset(seed=seed)
-        except Exception as error:
-            raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
+        observation, info = begun(env, seed)
         self.memory: Any = None
         self.total, self.steps, self.over = 0.0, 0, False
         self.truncated, self.success = False, False
@@ -169,6 +166,18 @@ class TextGame(Game):
         self.history.append((_short(answer), NOTHING))
         self.steps += 1
         self.wasted += 1
+
+
+def begun(env: gym.Env[Any, Any], seed: int) -> tuple[Any, dict[str, Any]]:
+    """Begin an episode; return its observation and info.
+
+    Raises:
+        HunchError: if the environment fails.
+    """
+    try:
+        return env.reset(seed=seed)
+    except Exception as error:
+        raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
 
 
 def limit_of_steps(env: gym.Env[Any, Any]) -> int:

@@ -16,7 +16,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
 from hunch.envs.design.limit import limit_of, made
 from hunch.envs.design.plain import ON_TEXTS, plain_policy, plain_text_policy, sections_of, text_of
-from hunch.envs.design.played import Game, TextGame, commands_of, limit_of_steps
+from hunch.envs.design.played import Game, TextGame, begun, commands_of, limit_of_steps
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
@@ -29,6 +29,8 @@ COMMANDS_SHOWN = 20
 """Maximum number of commands that are shown of a list."""
 RANDOM_STEPS = 10
 """Steps of the example in a text environment, which are taken at random."""
+OTHER_EPISODES = 3
+"""Further episodes whose tasks are named, if they differ."""
 BLANK = "Write a policy."
 """The task in the blank prompt."""
 IMPORTS = "import numpy as np\n\n"
@@ -238,16 +240,18 @@ def _example(env: gym.Env[Any, Any]) -> str:
     """Return the beginning of an episode, and what a few commands lead to.
 
     They are taken at random, those first whose first word has not been taken: so the example shows many
-    kinds of commands, and nothing of how the task is solved.
+    kinds of commands, and nothing of how the task is solved. Where tasks differ from episode to episode, some
+    others are named, or a model takes the first for the only one.
     """
     chance = np.random.default_rng(0)
-    observation, info = env.reset(seed=0)
+    observation, info = begun(env, 0)
+    task = str(info.get("task", ""))
     commands, words = commands_of(env, info), set[str]()
     shown = ", ".join(map(repr, commands[:COMMANDS_SHOWN]))
     more = f", and {len(commands) - COMMANDS_SHOWN} more" if len(commands) > COMMANDS_SHOWN else ""
     lines = [
         "An episode begins like this:",
-        f"task = {str(info.get('task', ''))!r}",
+        f"task = {task!r}",
         f"observation = {str(observation)[:FIRST_SHOWN]!r}",
         f"commands = [{shown}{more}]",
         "Some commands, taken at random, and the observations after them:",
@@ -261,6 +265,10 @@ def _example(env: gym.Env[Any, Any]) -> str:
         if terminated or truncated:
             break
         commands = commands_of(env, info)
+    others = {str(begun(env, seed)[1].get("task", "")): None for seed in range(1, OTHER_EPISODES + 1)}
+    others.pop(task, None)
+    if others:
+        lines.append(f"In other episodes the task is another one: {', '.join(map(repr, others))}.")
     return "\n".join(lines)
 
 
