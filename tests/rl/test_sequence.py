@@ -80,10 +80,10 @@ def episode(number: int, actions: str, lifetime: int = 0, reward: float = 0.0) -
     listed = ("a", "b")
     made = [
         Transition(
-            State(f"place {i}", actions=listed),
+            State(f"place {i}", actions=listed, raw=i),
             action,
             reward,
-            State(f"place {i + 1}", actions=listed),
+            State(f"place {i + 1}", actions=listed, raw=i + 1),
             False,
             i == len(actions) - 1,
         )
@@ -133,7 +133,7 @@ def test_final_labels_are_what_the_learner_did_in_the_end():
     life = [episode(i, "aa") for i in range(10)] + [episode(i, "ba") for i in range(10, 20)]
     assert labelled(life, "final", None)[0] == ["b", "a"]
     assert labelled(life, "taken", None)[0] == ["a", "a"]
-    assert labelled(life, "best", lambda raw: "b")[0] == ["b", "b"]
+    assert labelled(life, "best", lambda raw: "ab"[raw])[0] == ["a", "b"]
 
 
 def test_what_only_the_end_of_an_episode_shows_is_known_where_it_is_read():
