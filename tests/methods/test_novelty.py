@@ -53,6 +53,24 @@ def test_it_does_not_if_q_starts_at_0():
     assert successes(methods.RND(table=table(initial=0.0), rnd_warmup=100), 0) == 0
 
 
+def test_ppo_learns_from_no_action_that_its_policy_did_not_draw():
+    """Log-probabilities are computed before an update, so one drawn at random would look like its own."""
+    agent = methods.RND(learner="ppo", rnd_warmup=10)
+    drawn = []
+    act = agent.agent.act
+
+    def noted(states):
+        chosen = act(states)
+        drawn.extend(chosen)
+        return chosen
+
+    agent.agent.act = noted
+    hunch.train(agent, Corridor(), 30, seed=0)
+    kept = [step.transition.action for stream in agent.agent.kept.streams() for step in stream]
+    assert kept == drawn
+    assert len(kept) == 30
+
+
 def step(text):
     state = State(text, "", ("a", "b"))
     return Transition(state, "a", 0.0, state, False, False)

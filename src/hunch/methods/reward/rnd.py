@@ -201,7 +201,8 @@ class RNDConfig(NoveltyConfig):
     rnd_epochs: PositiveInt = 4
     """Updates of the predictor per training (paper)."""
     rnd_warmup: NonNegativeInt = 500
-    """First environment steps, at random and without bonus, which collect statistics (our choice)."""
+    """First environment steps, at random and without bonus, which collect statistics (our choice). With PPO
+    they are those of its policy."""
     rnd_gamma: Share = 0.99
     """Discount per step of the sums of bonuses whose standard deviation divides the bonus (paper)."""
     rnd_scaled: tuple[Literal["input", "errors"], ...] = ("input", "errors")
@@ -251,8 +252,11 @@ class RND(Rewarded):
         super().begin(world, seed)
 
     def act(self, states: Sequence[State]) -> list[str]:
-        """Act at random in the first steps, then let the learner act."""
-        if not self.source.warming:
+        """Act at random in the first steps, then let the learner act.
+
+        PPO learns from actions that its own policy has drawn alone, so it acts from the first step.
+        """
+        if not self.source.warming or self.config.learner == "ppo":
             return super().act(states)
         rng = np.random.default_rng([self.seed, self.source.steps])
         return [state.options[int(rng.integers(len(state.options)))] for state in states]
