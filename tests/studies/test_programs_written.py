@@ -11,10 +11,12 @@ from hunch_studies.programs_written import (
     FUNSEARCH_BEDS,
     GAMES,
     ISLANDS,
+    POLICY_BEDS,
     by_chance,
     funsearch_arms,
     game_arms,
     planning_arms,
+    policy_arms,
     random_priorities,
     recorded,
 )
@@ -28,6 +30,12 @@ def test_arms_differ_in_what_is_compared_alone():
         assert blank.options == by_label[ISLANDS].options
         assert blank.env_options == {**bed.options, "blank": True}
         assert by_label[BEST_OF_N].options.request == by_label[ISLANDS].options.request == "paper"
+    for bed in POLICY_BEDS.values():
+        by_label = {arm.label: arm.config for arm in policy_arms(bed, "model", 16)}
+        assert {config.steps for config in by_label.values()} == {16}
+        blank = by_label[f"{BEST_OF_N}, {BLANK}"]
+        assert blank.options == by_label[BEST_OF_N].options
+        assert blank.env_options == {**bed.options, "blank": True}
     for domain in DOMAINS:
         by_label = {arm.label: arm.config for arm in planning_arms(domain, "model")}
         assert {config.steps for config in by_label.values()} == {5}
