@@ -100,6 +100,19 @@ def act(task, observation, commands, history):
     assert trial.components["wasted"] == 49 / 50
 
 
+def test_of_a_long_episode_it_sees_the_latest_commands(monkeypatch):
+    monkeypatch.setattr("hunch.envs.design.played.HISTORY", 3)
+    program = """
+def act(task, observation, commands, history):
+    taken = [command for command, _ in history]
+    assert taken in ([], ["look"], ["look"] * 2, ["look"] * 2 + ["inventory"], ["look", "inventory", "look"])
+    if taken == ["look", "inventory", "look"]:
+        raise ValueError("the first is left out")
+    return "inventory" if len(history) == 2 else "look"
+"""
+    assert "the first is left out" in tried(program, episodes=1).error
+
+
 def test_the_feedback_says_what_was_done_and_why_it_ended():
     feedback = tried(CYCLE, max_steps=4).feedback
     assert "task put" in feedback

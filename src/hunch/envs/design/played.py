@@ -18,6 +18,8 @@ SHOWN: Final = 3
 """Number of steps of the worst episode in the feedback, from its beginning and from its end."""
 SHORT: Final = 100
 """Maximum number of entries of an array that is shown in full."""
+HISTORY: Final = 200
+"""Number of commands, with what each led to, that a program sees of those taken so far: the latest."""
 NOTHING: Final = "Nothing happens."
 """What a program sees in a text environment after an answer that is none of the commands (as in ALFWorld)."""
 
@@ -136,7 +138,7 @@ class TextGame(Game):
 
     def given(self) -> tuple[Any, ...]:
         """Return the arguments of the program's next call."""
-        return (self.task, self.observation, self.commands, self.history)
+        return (self.task, self.observation, self.commands, self.history[-HISTORY:])
 
     def action(self, answer: Any) -> str:
         """Return the command that a program's answer is."""

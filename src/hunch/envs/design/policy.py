@@ -45,7 +45,7 @@ class PolicyCode(DesignProblem):
     environment's reward threshold. The environment runs here; the program sees only observations.
 
     In a text environment (:class:`~hunch.envs.base.TextEnv`) a program sees the task, the observation, the
-    commands that are possible now, and the commands taken so far with what each led to. The request shows
+    commands that are possible now, and the last 200 commands taken with what each led to. The request shows
     the beginning of an episode and a few commands taken at random.
 
     Args:
