@@ -76,7 +76,7 @@ APART: Final[dict[str, str]] = {
     "DQN-Prior with a small model that writes": "the model's last digits depend on the processor",
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
     "Code policies, written by a small real model": _RECORDED,
-    "Code policies by a small real model, beside the blank prompt (also household games by code)": _RECORDED,
+    "Code policies by a small real model, beside the blank prompt": _RECORDED,
     "GIF-MCTS, written by a small real model": _RECORDED,
     "Calibration as a reward": "the model's last digits depend on the processor",
     "Best of n with a small real model": "the model's last digits depend on the processor",
