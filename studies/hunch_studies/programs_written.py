@@ -76,13 +76,9 @@ def policy_arms(bed: Bed, model: str, programs: int) -> tuple[Arm, ...]:
     )
 
 
-def _policy_rows(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    return _written(*results(bed, listed, seeds, folder), folder)
-
-
 def _policy_parts(scale: Scale, data: Path) -> list[Part]:
     programs = max(STREAMS, round(POLICIES_WRITTEN * scale.share))
-    return _each(scale, POLICY_BEDS, partial(policy_arms, programs=programs), _policy_rows)
+    return _each(scale, POLICY_BEDS, partial(policy_arms, programs=programs), _bed_rows)
 
 
 # ---- FunSearch --------------------------------------------------------------------------------------------
@@ -190,7 +186,7 @@ def _planning_bed(domain: str) -> Bed:
 
 
 def _planning_rows(domain: str, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    return _written(*results(_planning_bed(domain), listed, seeds, folder), folder)
+    return _bed_rows(_planning_bed(domain), listed, seeds, folder)
 
 
 def by_chance(domain: Name, steps: int = 1_000) -> dict[str, float]:
@@ -247,7 +243,7 @@ def game_arms(game: Game, model: str, programs: int) -> tuple[Arm, ...]:
 
 def _game_rows(game: Game, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     bed = Bed("hunch/GameCode-v0", {"game": game}, component="held_out_exact")
-    return _written(*results(bed, listed, seeds, folder), folder)
+    return _bed_rows(bed, listed, seeds, folder)
 
 
 def _game_parts(scale: Scale, data: Path) -> list[Part]:
@@ -295,6 +291,11 @@ OTHERS: Final[Mapping[str, str]] = {
 """The arms over which leads are shown, and what they are called in the head of a table."""
 ROWS: Final = "rows.jsonl"
 """File in the folder of a part, with a row for each run: ``part``, ``arm``, ``seed``, and what it found."""
+
+
+def _bed_rows(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Keep what the runs in a bed found as rows, and return their table, in Markdown."""
+    return _written(*results(bed, listed, seeds, folder), folder)
 
 
 def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -> str:

@@ -46,3 +46,10 @@ def limit_of(env: gym.Env[Any, Any]) -> str:
     """Return :data:`LIMIT` in words if an environment is registered without one, for a problem's identity."""
     registered = gym.registry.get(env.spec.id) if env.spec is not None else None
     return f" {LIMIT} steps" if registered is not None and registered.max_episode_steps is None else ""
+
+
+def limit_of_steps(env: gym.Env[Any, Any]) -> int:
+    """Return the smallest limit of steps: that of the registration, of the environment itself, or of here."""
+    registered = env.spec.max_episode_steps if env.spec is not None else None
+    of_environment = getattr(env.unwrapped, "max_steps", None)
+    return min(limit for limit in (registered, of_environment, LIMIT) if isinstance(limit, int))

@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 
 from hunch.core import HunchError, UsageError
-from hunch.envs.design.limit import LIMIT
 from hunch.envs.design.problem import OutsideError
 from hunch.numbers import number
 
@@ -180,13 +179,6 @@ def begun(env: gym.Env[Any, Any], seed: int) -> tuple[Any, dict[str, Any]]:
         return env.reset(seed=seed)
     except Exception as error:
         raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
-
-
-def limit_of_steps(env: gym.Env[Any, Any]) -> int:
-    """Return the limit of steps of an environment: that of its registration, else its own."""
-    registered = env.spec.max_episode_steps if env.spec is not None else None
-    own = getattr(env.unwrapped, "max_steps", None)
-    return min(each for each in (registered, own, LIMIT) if isinstance(each, int))
 
 
 def commands_of(env: gym.Env[Any, Any], info: Mapping[str, Any]) -> list[str]:

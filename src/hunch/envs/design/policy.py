@@ -14,9 +14,9 @@ import numpy as np
 
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
-from hunch.envs.design.limit import limit_of, made
+from hunch.envs.design.limit import limit_of, limit_of_steps, made
 from hunch.envs.design.plain import ON_TEXTS, plain_policy, plain_text_policy, sections_of, text_of
-from hunch.envs.design.played import Game, TextGame, begun, commands_of, limit_of_steps
+from hunch.envs.design.played import Game, TextGame, begun, commands_of
 from hunch.envs.design.problem import DesignProblem, Trial
 from hunch.envs.design.running import TOTAL, box
 from hunch.sandbox import ArgumentError
@@ -158,16 +158,18 @@ class PolicyCode(DesignProblem):
                     raise ValueError(f"the memory is too large: {error}") from None
                 for game, answer in zip(live, answers, strict=True):
                     game.step(answer)
-        spoken = [game for game in games if isinstance(game, TextGame)]
-        if spoken and all(game.wasted == game.steps for game in spoken):
-            raise ValueError(spoken[0].complaint)
+        text_games = [game for game in games if isinstance(game, TextGame)]
+        if text_games and all(game.wasted == game.steps for game in text_games):
+            raise ValueError(text_games[0].complaint)
         returns = [game.total for game in games]
         worst = games[int(np.argmin(returns))]
         shown = ", ".join(f"{game.total:g} in {game.steps} steps" for game in games)
         components = {"steps": float(np.mean([game.steps for game in games]))}
-        if spoken:
-            components["success"] = float(np.mean([game.success for game in spoken]))
-            components["wasted"] = sum(game.wasted for game in spoken) / sum(game.steps for game in spoken)
+        if text_games:
+            components["success"] = float(np.mean([game.success for game in text_games]))
+            components["wasted"] = sum(game.wasted for game in text_games) / sum(
+                game.steps for game in text_games
+            )
         limits = sum(game.truncated for game in games)
         ends = f"{len(games) - limits} ended by the rules of the environment, {limits} at the limit of steps"
         return Trial(
@@ -257,9 +259,9 @@ def _example(env: gym.Env[Any, Any]) -> str:
         "Some commands, taken at random, and the observations after them:",
     ]
     for _ in range(RANDOM_STEPS):
-        new = [command for command in commands if _first_word(command) not in words] or commands
+        new = [command for command in commands if command.partition(" ")[0] not in words] or commands
         command = new[int(chance.integers(len(new)))]
-        words.add(_first_word(command))
+        words.add(command.partition(" ")[0])
         observation, _, terminated, truncated, info = env.step(command)
         lines.append(f"{command!r}: {str(observation)[:LATER_SHOWN]!r}")
         if terminated or truncated:
@@ -270,10 +272,6 @@ def _example(env: gym.Env[Any, Any]) -> str:
     if others:
         lines.append(f"In other episodes the task is another one: {', '.join(map(repr, others))}.")
     return "\n".join(lines)
-
-
-def _first_word(command: str) -> str:
-    return command.split(maxsplit=1)[0] if command.split() else ""
 
 
 def described(doc: str, without: tuple[str, ...] = ()) -> str:
