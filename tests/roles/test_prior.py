@@ -313,6 +313,44 @@ def test_with_the_blank_prompt_the_model_reads_what_the_audition_leaves(spec, wa
     assert _prior(control, PriorConfig(), model) == settings_of(control)
 
 
+@pytest.mark.parametrize("way", ["label", "likelihood", "text"])
+def test_a_model_reads_the_latest_steps_only(way):
+    past = (("A hall.", "go to the shed"), ("A shed.", "go to the field"))
+    actions = ("go to the hall", "dig")
+    states = [State("A field.", "find a log", actions, history=past[first:]) for first in (0, 1, 2)]
+    model = lm.load("scripted:overlap")
+    prior = build_prior(PriorConfig(way=way, recent=1), model)
+    usual = build_prior(PriorConfig(way=way), model)
+
+    def proposed(prior, read):
+        [proposal] = prior.propose([read], 50, np.random.default_rng(0))
+        return proposal.named(2).tolist()
+
+    assert proposed(prior, states[0]) == proposed(usual, states[1])
+    assert proposed(prior, states[2]) == proposed(usual, states[2])
+    assert settings_of(prior).recent == 1
+    assert settings_of(usual).recent is None
+    assert _prior(prior, PriorConfig(), model) == settings_of(prior)
+
+
+def test_a_prior_is_asked_once_for_all_states_of_which_it_reads_the_same():
+    asked = []
+
+    class Counting(UniformPrior):
+        probabilities = DistributionPrior.probabilities
+
+        def _compute(self, states):
+            asked.extend(states)
+            return super()._compute(states)
+
+    prior = Counting()
+    prior.recent = 0
+    states = [State("A field.", actions=("dig", "go"), history=((place, "go"),)) for place in "abc"]
+    assert len(prior.probabilities(states)) == 3
+    prior.probabilities(states)
+    assert [state.history for state in asked] == [()]
+
+
 def test_the_blank_prompt_keeps_rules_that_do_not_name_the_task():
     state = State(
         "Logs are brown.\nFind a log!\nYou see a tree.", "Find a log!", ("go",), goals=("see a tree",)

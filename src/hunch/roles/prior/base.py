@@ -7,7 +7,7 @@ priors from language models.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -86,6 +86,20 @@ class ActionPrior(Protocol):
         """
 
 
+def read_of(state: State, *, blank: bool, recent: int | None) -> State:
+    """Return what a model reads of a state.
+
+    Args:
+        state: The state, as the learner sees it.
+        blank: Leave out the task and the goals; see :func:`hunch.roles.prior.blank.aimless`.
+        recent: Number of past steps to keep, the latest ones; None keeps all.
+    """
+    if recent is not None:
+        kept = state.history[max(0, len(state.history) - recent) :]
+        state = replace(state, history=kept)
+    return aimless(state) if blank else state
+
+
 # ---- priors that know their distribution ------------------------------------------------------------------
 
 
@@ -96,9 +110,11 @@ class DistributionPrior:
 
     Attributes:
         blank: The model reads neither task nor goals; see :func:`hunch.roles.prior.blank.aimless`.
+        recent: Number of past steps that the model reads, at most; None for all that a state holds.
     """
 
     blank: bool = False
+    recent: int | None = None
 
     def __init__(self, evidence: EvidenceLevel | None) -> None:
         self.evidence = evidence
@@ -110,22 +126,25 @@ class DistributionPrior:
 
     def read(self, state: State) -> State:
         """Return what the model reads of a state."""
-        return aimless(state) if self.blank else state
+        return read_of(state, blank=self.blank, recent=self.recent)
 
     def probabilities(self, states: Sequence[State]) -> list[FloatArray]:
-        """Return p(a|s) over ``state.actions`` for each state; the model gets one request per state.
+        """Return p(a|s) over ``state.actions`` for each state.
+
+        The model gets one request for all states of which it reads the same.
 
         Raises:
             UsageError: if what a subclass computed is no distribution.
         """
-        new = [state for state in dict.fromkeys(states) if state not in self._known]
+        read = [self.read(state) for state in states]
+        new = [state for state in dict.fromkeys(read) if state not in self._known]
         if new:
-            computed = self._compute([self.read(state) for state in new])
+            computed = self._compute(new)
             if len(computed) != len(new):
                 raise UsageError(f"The prior gives {len(computed)} distributions for {len(new)} states.")
             for state, p in zip(new, computed, strict=True):
                 self._known[state] = require_distribution(p, state)
-        distributions = [self._known[state] for state in states]
+        distributions = [self._known[state] for state in read]
         while len(self._known) > KNOWN:
             del self._known[next(iter(self._known))]  # the oldest
         return distributions

@@ -28,7 +28,7 @@ from hunch.core import UsageError
 from hunch.lm.base import LanguageModel, Normalisation
 from hunch.lm.settings import AskConfig, ask_config
 from hunch.lm.ways import has_way, way_for
-from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt
+from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import ActionPrior, DistributionPrior, UniformPrior
 from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
@@ -78,6 +78,9 @@ class PriorConfig(AskConfig):
     blank: bool = field(default=False, metadata=LATER)
     """The blank prompt, a control: the model reads neither the task, nor goals, nor lines of observations
     that repeat them. Rules that do not name the task stay (ours)."""
+    recent: NonNegativeInt | None = field(default=None, metadata=LATER)
+    """Past steps that the model reads, at most. Default: all that the learner sees (``env.history``). With 0
+    it is asked once for each observation, however long the learner's history is (ours)."""
 
     @classmethod
     def current(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +125,8 @@ def build_prior(
     prior = _asked(config, lm, table, role)
     if config.blank:
         prior.blank = True
+    if config.recent is not None:
+        prior.recent = config.recent
     return prior
 
 
@@ -167,11 +172,15 @@ def settings_of(prior: ActionPrior) -> PriorConfig | None:
     A subclass may do something else, so its settings say nothing, and the result is None.
     """
     config = _stated(prior)
-    return config and replace(config, blank=getattr(prior, "blank", False))
+    if config is None:
+        return None
+    blank = getattr(prior, "blank", False)
+    recent = getattr(prior, "recent", None)
+    return replace(config, blank=blank, recent=recent)
 
 
 def _stated(prior: ActionPrior) -> PriorConfig | None:
-    """Return the settings of a prior but for its blank prompt; None for priors of others."""
+    """Return the settings of a prior but for what it reads of a state; None for priors of others."""
     if type(prior) is UniformPrior:
         return PriorConfig(way="uniform")
     if type(prior) is NoveltyPrior:

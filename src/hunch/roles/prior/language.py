@@ -18,8 +18,7 @@ from hunch.lm.scoring.choose import choose, decide, project
 from hunch.lm.ways import require_way
 from hunch.numbers import softmax
 from hunch.ranges import PositiveFloat, check_value
-from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal
-from hunch.roles.prior.blank import aimless
+from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal, read_of
 
 ASKS: Final = AskConfig(temperature=1.0)
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
@@ -284,12 +283,14 @@ class MappedPrior:
 
     Attributes:
         blank: The model reads neither task nor goals; see :func:`hunch.roles.prior.blank.aimless`.
+        recent: Number of past steps that the model reads, at most; None for all that a state holds.
 
     Raises:
         UsageError: if the model cannot generate, or does not support a setting.
     """
 
     blank: bool = False
+    recent: int | None = None
 
     def __init__(
         self,
@@ -328,7 +329,7 @@ class MappedPrior:
 
     def prompt(self, state: State) -> Prompt:
         """Return the prompt for a state."""
-        read = aimless(state) if self.blank else state
+        read = read_of(state, blank=self.blank, recent=self.recent)
         return self._asking.prompt(prompt(read, self.listed), **about(read))
 
     def answers(self, states: Sequence[State], k: int, first: int = 0) -> list[list[str]]:
