@@ -273,6 +273,10 @@ _LISTED = {
         "ladder_lake",
         "Does the audition foretell what real models are worth as prior and as policy on the Frozen Lake?",
     ),
+    "ladder-kitchen": Listed(
+        "ladder_kitchen",
+        "Does a real model that writes pay as the prior of DQN-Prior in the kitchens of Overcooked?",
+    ),
     "ladder-pick": Listed(
         "ladder_pick",
         "Does a real model that writes pay as the prior of DQN-Prior in Household-Pick?",

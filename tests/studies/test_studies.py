@@ -82,7 +82,7 @@ def measured(label, seed):
     return {"number": time.monotonic_ns()}
 
 
-@pytest.mark.parametrize("name", ["arena", "beside-published", "ladder-pick"])
+@pytest.mark.parametrize("name", ["arena", "beside-published", "ladder-pick", "ladder-kitchen"])
 def test_two_models_of_one_name_are_refused(name, tmp_path):
     lms = ("hf:one/SmolLM2-135M-Instruct.Q4_1.gguf?batch=8", "smollm2")
     with pytest.raises(UsageError, match="Two of these models have one name"):
