@@ -1,5 +1,7 @@
 """The four priors, their proposals, and Proposition 1."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -330,6 +332,26 @@ def test_a_model_reads_the_latest_steps_only(way):
     assert proposed(prior, states[2]) == proposed(usual, states[2])
     assert settings_of(prior).recent == 1
     assert settings_of(usual).recent is None
+    assert _prior(prior, PriorConfig(), model) == settings_of(prior)
+
+
+def test_written_answers_are_asked_for_once_where_a_number_of_samples_is_set(tmp_path):
+    model = lm.load("scripted:overlap?error=0.5")
+    config = PriorConfig(way="text", samples=40, recent=0)
+    prior = build_prior(config, model)
+    states = [State("A field.", "dig", ("dig", "go", "rest"), history=((place, "go"),)) for place in "abc"]
+    first, second, third = prior.probabilities(states)
+    assert first.tolist() == second.tolist() == third.tolist()
+    assert first.sum() == pytest.approx(1)
+    # The shares are those of a prior that is asked anew at each proposal.
+    [proposal] = build_prior(PriorConfig(way="text"), model).propose(
+        [replace(states[0], history=())], 400, np.random.default_rng(0)
+    )
+    assert np.abs(proposal.named(3) - first).max() < 0.25
+    # Draws need no further answers, and another run has the same distribution.
+    assert len(prior.propose(states, 5, np.random.default_rng(0))) == 3
+    assert build_prior(config, model).probabilities(states)[0].tolist() == first.tolist()
+    assert settings_of(prior) == replace(config, temperature=1.0)
     assert _prior(prior, PriorConfig(), model) == settings_of(prior)
 
 

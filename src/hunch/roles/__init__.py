@@ -17,7 +17,7 @@ _HOMES = lazy.homes(
         "policy.settings": "LMPolicyConfig",
         "prior.base": "ActionPrior DistributionPrior Proposal UniformPrior",
         "prior.kinds": "PriorConfig build_prior",
-        "prior.language": "DecisionPrior LabelledPrior LikelihoodPrior MappedPrior",
+        "prior.language": "DecisionPrior LabelledPrior LikelihoodPrior MappedPrior SampledPrior",
         "prior.similarity": "NoveltyPrior SimilarityPrior",
         "reward.judge": "Judge JudgeConfig",
         "reward.rewarded": "RewardSource Rewarded Shaping",

@@ -9,7 +9,7 @@ from hunch.roles.policy.perceptron import PerceptronPolicy as PerceptronPolicy
 from hunch.roles.policy.settings import LMPolicyConfig as LMPolicyConfig
 from hunch.roles.prior.base import ActionPrior as ActionPrior, DistributionPrior as DistributionPrior, Proposal as Proposal, UniformPrior as UniformPrior
 from hunch.roles.prior.kinds import PriorConfig as PriorConfig, build_prior as build_prior
-from hunch.roles.prior.language import DecisionPrior as DecisionPrior, LabelledPrior as LabelledPrior, LikelihoodPrior as LikelihoodPrior, MappedPrior as MappedPrior
+from hunch.roles.prior.language import DecisionPrior as DecisionPrior, LabelledPrior as LabelledPrior, LikelihoodPrior as LikelihoodPrior, MappedPrior as MappedPrior, SampledPrior as SampledPrior
 from hunch.roles.prior.similarity import NoveltyPrior as NoveltyPrior, SimilarityPrior as SimilarityPrior
 from hunch.roles.reward.judge import Judge as Judge, JudgeConfig as JudgeConfig
 from hunch.roles.reward.rewarded import Rewarded as Rewarded, RewardSource as RewardSource, Shaping as Shaping

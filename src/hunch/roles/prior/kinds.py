@@ -31,7 +31,13 @@ from hunch.lm.ways import has_way, way_for
 from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.prior.base import ActionPrior, DistributionPrior, UniformPrior
-from hunch.roles.prior.language import DecisionPrior, LabelledPrior, LikelihoodPrior, MappedPrior
+from hunch.roles.prior.language import (
+    DecisionPrior,
+    LabelledPrior,
+    LikelihoodPrior,
+    MappedPrior,
+    SampledPrior,
+)
 from hunch.roles.prior.similarity import NoveltyPrior, SimilarityPrior
 
 PriorWay = Literal[
@@ -75,6 +81,9 @@ class PriorConfig(AskConfig):
     rotations: PositiveInt = field(default=1, metadata=LATER)
     """With label: number of orders of the list of actions to average over, each of them a request. Small
     models choose by the place in the list; as many orders as actions put each at each place (ours)."""
+    samples: PositiveInt | None = field(default=None, metadata=LATER)
+    """With text or structured: number of answers, asked for once for each state that the model reads; their
+    shares are p(a|s) from then on (ours). Default: each proposal is a new answer, as in the paper."""
     blank: bool = field(default=False, metadata=LATER)
     """The blank prompt, a control: the model reads neither the task, nor goals, nor lines of observations
     that repeat them. Rules that do not name the task stay (ours)."""
@@ -163,6 +172,16 @@ def _asked(
             lm, normalise=config.normalise, temperature=temperature, listed=listed, asks=asks, role=role
         )
     structured = way == "structured"
+    if config.samples is not None:
+        return SampledPrior(
+            lm,
+            config.samples,
+            reading=config.read,
+            asks=asks,
+            listed=listed,
+            structured=structured,
+            role=role,
+        )
     return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=structured, role=role)
 
 
@@ -199,11 +218,24 @@ def _stated(prior: ActionPrior) -> PriorConfig | None:
             way=likelihood, normalise=prior.normalise, **_requests(prior.asks, prior.temperature)
         )
     if type(prior) is MappedPrior:
-        text: PriorWay = "text" if prior.listed else "text-unlisted"
-        if prior.structured:
-            text = "structured"
-        return PriorConfig(way=text, read=prior.read, **_requests(prior.asks, prior.asks.temperature))
+        return PriorConfig(
+            way=_written(prior), read=prior.read, **_requests(prior.asks, prior.asks.temperature)
+        )
+    if type(prior) is SampledPrior:
+        return PriorConfig(
+            way=_written(prior),
+            read=prior.reading,
+            samples=prior.samples,
+            **_requests(prior.asks, prior.asks.temperature),
+        )
     return None
+
+
+def _written(prior: MappedPrior | SampledPrior) -> PriorWay:
+    """Return how a prior is asked whose model writes."""
+    if prior.structured:
+        return "structured"
+    return "text" if prior.listed else "text-unlisted"
 
 
 def _requests(asks: AskConfig, temperature: float | None) -> dict[str, Any]:

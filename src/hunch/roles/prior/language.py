@@ -17,7 +17,7 @@ from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import choose, decide, project
 from hunch.lm.ways import require_way
 from hunch.numbers import softmax
-from hunch.ranges import PositiveFloat, check_value
+from hunch.ranges import PositiveFloat, PositiveInt, check_value
 from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal, read_of
 
 ASKS: Final = AskConfig(temperature=1.0)
@@ -324,6 +324,10 @@ class MappedPrior:
         if k is None:
             raise UsageError("The mapped prior samples its candidates: set the number of proposals k.")
         first = int(rng.integers(2**31))  # the number of the first sample: all randomness of the answers
+        return self.sampled(states, k, first)
+
+    def sampled(self, states: Sequence[State], k: int, first: int) -> list[Proposal]:
+        """Return for each state the actions that answers number ``first`` to ``first + k - 1`` name."""
         answers = self.answers(states, k, first)
         return [self._proposal(texts, state) for texts, state in zip(answers, states, strict=True)]
 
@@ -357,3 +361,59 @@ class MappedPrior:
             return project(answer, options)
         index = read_option(answer, options)
         return (len(options) - 1, False) if index is None else (index, True)
+
+
+class SampledPrior(DistributionPrior):
+    """p(a|s) estimated from written answers: the share of ``samples`` answers that name each action.
+
+    :class:`MappedPrior` asks for new answers at each proposal. Here the same answers serve all proposals in
+    states of which the model reads the same, so a model is asked once for each of them. An answer that names
+    no action counts for the last one, as there.
+
+    Args:
+        lm: A model that generates.
+        samples: Number of answers, the same ones in every run. An action of probability p is missed with
+            probability (1 - p)^samples.
+        reading: How an answer is read; ``read`` of :class:`MappedPrior`.
+        asks: How answers are sampled, possibly with a prompt file.
+        listed: Name the admissible actions in the prompt.
+        structured: Let the model's server restrict each answer to one of the actions.
+        role: The role that the prior fills.
+
+    Raises:
+        UsageError: if the model cannot generate or does not support a setting, or without a sample.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        samples: int,
+        *,
+        reading: Literal["decided", "named"] = "decided",
+        asks: AskConfig = ASKS,
+        listed: bool = True,
+        structured: bool = False,
+        role: str = "prior",
+    ) -> None:
+        super().__init__(lm.evidence)
+        self._mapped = MappedPrior(
+            lm, read=reading, asks=asks, listed=listed, structured=structured, role=role
+        )
+        check_value("samples", samples, PositiveInt)
+        self.lm = lm
+        self.samples = samples
+        self.reading: Literal["decided", "named"] = reading
+        self.asks = asks
+        self.listed = listed
+        self.structured = structured
+        self.role = role
+
+    wording = WORDING
+
+    def _compute(self, states: list[State]) -> list[FloatArray]:
+        probabilities = []
+        for state, proposal in zip(states, self._mapped.sampled(states, self.samples, 0), strict=True):
+            p = np.zeros(len(state.options))  # (actions,)
+            p[proposal.indices] = proposal.weights
+            probabilities.append(p)
+        return probabilities
