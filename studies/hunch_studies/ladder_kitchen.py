@@ -33,12 +33,15 @@ STEPS: Final = {TOMATO: 6_000, SALAD: 12_000}
 MODEL: Final = "smollm2"
 """The model that is asked, unless others are named."""
 UNLISTED: Final[PriorWay] = "likelihood-unlisted"
-WAYS: Final[dict[str, PriorWay]] = {
-    "smollm2": "label",
-    "qwen-coder-0.5b": UNLISTED,
-    "qwen-coder-1.5b": UNLISTED,
+WAYS: Final[dict[str, tuple[PriorWay, ...]]] = {
+    "smollm2": ("label",),
+    "qwen-coder-0.5b": (UNLISTED,),
+    "qwen-coder-1.5b": (UNLISTED, "structured"),
 }
-"""How the ladder's pilot says that a model is best asked as a prior; another model in its best way."""
+"""How the ladder's pilot says that a model is best asked as a prior, and another way where 100 questions gave
+the other one more; other models in their best way."""
+SAMPLES: Final = 32
+"""Restricted answers that are asked for once for each observation."""
 ORACLE: Final = "scripted:kitchen?error=0"
 
 
@@ -48,7 +51,8 @@ def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
     place: dict[str, Any] = {"history": HISTORY, "max_steps": KITCHENS[env]}
 
     def filled(label: str, lm: str, way: PriorWay = "auto", blank: bool = False) -> Arm:
-        prior = PriorConfig(way=way, recent=0, blank=blank)
+        samples = SAMPLES if way == "structured" else None
+        prior = PriorConfig(way=way, recent=0, samples=samples, blank=blank)
         return dqn_prior(label, env, lm, steps, place, prior=prior)
 
     listed = [
@@ -60,9 +64,10 @@ def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
         filled("oracle", ORACLE),
     ]
     for rung, spec in by_name(scale.lms or (MODEL,)).items():
-        way = WAYS.get(rung, "auto")
-        listed.append(filled(rung, spec, way))
-        listed.append(filled(f"{rung}, {BLANK}", spec, way, blank=True))
+        for number, way in enumerate(WAYS.get(rung, ("auto",))):
+            label = f"{rung}, {way}" if number else rung
+            listed.append(filled(label, spec, way))
+            listed.append(filled(f"{label}, {BLANK}", spec, way, blank=True))
     return tuple(listed)
 
 
