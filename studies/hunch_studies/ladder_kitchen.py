@@ -40,8 +40,8 @@ WAYS: Final[dict[str, tuple[PriorWay, ...]]] = {
 }
 """How the ladder's pilot says that a model is best asked as a prior, and another way where 100 questions gave
 the other one more; other models in their best way."""
-SAMPLES: Final = 32
-"""Restricted answers that are asked for once for each observation."""
+SAMPLES: Final = 128
+"""Restricted answers that are asked for once for each observation; in torch all of them cost one pass."""
 ORACLE: Final = "scripted:kitchen?error=0"
 
 
