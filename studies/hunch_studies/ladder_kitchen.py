@@ -29,7 +29,7 @@ from hunch_studies.study import Part, Scale, Study, by_name
 
 HISTORY: Final = 3
 """Past steps that Q reads (paper)."""
-STEPS: Final = {TOMATO: 6_000, SALAD: 12_000}
+STEPS: Final = {TOMATO: 6_000, SALAD: 8_000}
 MODEL: Final = "smollm2"
 """The model that is asked, unless others are named."""
 UNLISTED: Final[PriorWay] = "likelihood-unlisted"
