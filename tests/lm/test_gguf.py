@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from tokenizer import save_tokenizer
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm.backends import llama_server, weights
+from hunch.lm.backends.gguf_header import header_of
+from hunch.lm.backends.weights import memory_of
+from hunch.lm.shelf import file_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -229,3 +233,37 @@ def test_too_little_memory_is_said_before_anything_is_read(
     with pytest.raises(UsageError, match="GB of memory while they are converted, but"):
         lm.trainable(f"hf:{file}")
     assert llama_server.free_memory() > room
+
+
+def test_a_format_of_16_bits_takes_half_of_the_memory_besides_the_largest_tensor(tmp_path: Path) -> None:
+    header = header_of(save_gguf(tmp_path, "llama"))
+    assert 0 < header.largest < header.weights
+    single, half = (memory_of(header, dtype) for dtype in (torch.float32, torch.bfloat16))
+    assert single - half == 2 * header.weights
+    assert half - 2 * header.weights == 8 * header.largest
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from hunch.lm.backends import weights
+from hunch.lm.backends.gguf_header import header_of
+
+torch, _ = weights.libraries()
+file, dtype = Path(sys.argv[1]), sys.argv[2]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+weights.read(file, "AutoModelForCausalLM", "cpu", dtype)
+taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+print(taken / (weights.memory_of(header_of(file), getattr(torch, dtype)) + file.stat().st_size))
+"""
+
+
+@pytest.mark.models
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is counted in other units elsewhere")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_packaged_model_takes_the_memory_that_is_asked_for(dtype: str) -> None:
+    """Pages of the file count as memory of the process, but can be taken from it."""
+    file = file_of("smollm2")
+    done = subprocess.run([sys.executable, "-c", PEAK, str(file), dtype], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 0.6 < float(done.stdout) < 1.3  # its tokenizer counts, too

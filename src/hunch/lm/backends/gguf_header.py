@@ -57,11 +57,13 @@ class Header:
         metadata: Numbers, texts and short arrays of numbers, by key. Of other arrays the length.
         least: Bytes that the file has at least if it is whole: up to the first byte of its last tensor.
         weights: Number of weights, of all tensors.
+        largest: Number of weights of the largest tensor.
     """
 
     metadata: dict[str, Any]
     least: int
     weights: int
+    largest: int
 
     @property
     def has_chat_template(self) -> bool:
@@ -170,16 +172,18 @@ class _Reader:
                 self.arrays[key] = self.at
             metadata[key] = self.value(kind)
         last = 0
-        weights = 0
+        weights = largest = 0
         for _ in range(tensors):
             self.text(LONGEST_KEY)
             dimensions = self.number("<I")
-            weights += math.prod(self.number("<Q") for _ in range(dimensions))
+            size = math.prod(self.number("<Q") for _ in range(dimensions))
+            weights += size
+            largest = max(largest, size)
             self.skip(4)  # its type
             last = max(last, self.number("<Q"))
         alignment = int(metadata.get("general.alignment", ALIGNMENT))
         begin = math.ceil(self.at / alignment) * alignment  # of the tensors
-        return Header(metadata, begin + last + 1 if tensors else self.at, weights)
+        return Header(metadata, begin + last + 1 if tensors else self.at, weights, largest)
 
     def value(self, kind: int) -> Any:
         if kind in NUMBERS:
