@@ -275,7 +275,7 @@ _LISTED = {
     ),
     "ladder-kitchen": Listed(
         "ladder_kitchen",
-        "Does a real model that writes pay as the prior of DQN-Prior in the kitchens of Overcooked?",
+        "Does a real model that writes pay as the prior of DQN-Prior and CQL-Prior in Overcooked?",
     ),
     "ladder-pick": Listed(
         "ladder_pick",

@@ -1,4 +1,4 @@
-"""DQN-Prior in the kitchens of Overcooked with real models, beside words, even draws and blank prompts.
+"""DQN-Prior and CQL-Prior in Overcooked with real models, beside words, even draws and blank prompts.
 
     hunch study ladder-kitchen --workers 1    # SmolLM2: llama.cpp serves one model at a time
     hunch study ladder-kitchen --workers 1 --lm qwen-coder-1.5b
@@ -8,13 +8,15 @@ last three steps, and episodes end after 31 (Tomato) and 51 (Salad) actions. Whe
 the observation and no past steps, as the other priors here do, so that it is asked once for each of a few
 hundred observations.
 
-What counts is success over the whole run, the area under the curve: in the end all arms may serve the dish,
-and a prior is there to save steps. An oracle in the role shows the room.
+What counts online is success over the whole run, the area under the curve: in the end all arms may serve the
+dish, and a prior is there to save steps. From recorded data (CQL-Prior, with the weight of the authors' code)
+it is the return of the last and of the best checkpoint. An oracle in the role shows the room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,15 @@ from hunch_studies.frontiers import learning
 from hunch_studies.ladder import WORDS
 from hunch_studies.ladder_lake import BLANK, with_leads
 from hunch_studies.priors import KITCHENS, SALAD, TOMATO, dqn, dqn_prior
+from hunch_studies.priors_offline import (
+    BETAS,
+    FAIR,
+    GOOD,
+    PUBLISHED,
+    by_agent,
+    checkpoints,
+    published,
+)
 from hunch_studies.study import Part, Scale, Study, by_name
 
 HISTORY: Final = 3
@@ -43,32 +54,60 @@ the other one more; other models in their best way."""
 SAMPLES: Final = 128
 """Restricted answers that are asked for once for each observation; in torch all of them cost one pass."""
 ORACLE: Final = "scripted:kitchen?error=0"
+PLAIN: Final = PriorConfig(recent=0)
+"""Priors that read the observation only."""
+
+
+def asked(scale: Scale) -> Iterator[tuple[str, str, PriorConfig]]:
+    """Yield name, model and settings of each prior that asks a model; the blank prompt follows the usual."""
+    yield WORDS, "words", PLAIN
+    yield "minilm", "minilm", PLAIN
+    yield f"minilm, {BLANK}", "minilm", PriorConfig(recent=0, blank=True)
+    for rung, spec in by_name(scale.lms or (MODEL,)).items():
+        for number, way in enumerate(WAYS.get(rung, ("auto",))):
+            name = f"{rung}, {way}" if number else rung
+            samples = SAMPLES if way == "structured" else None
+            yield name, spec, PriorConfig(way=way, recent=0, samples=samples)
+            yield f"{name}, {BLANK}", spec, PriorConfig(way=way, recent=0, samples=samples, blank=True)
 
 
 def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
-    """Return DQN, and DQN-Prior with even draws, words, MiniLM, an oracle, and each model and its blank."""
+    """Return DQN, and DQN-Prior with even draws, with an oracle, and with each prior that asks a model."""
     steps = scale.steps(STEPS[env])
     place: dict[str, Any] = {"history": HISTORY, "max_steps": KITCHENS[env]}
-
-    def filled(label: str, lm: str, way: PriorWay = "auto", blank: bool = False) -> Arm:
-        samples = SAMPLES if way == "structured" else None
-        prior = PriorConfig(way=way, recent=0, samples=samples, blank=blank)
-        return dqn_prior(label, env, lm, steps, place, prior=prior)
-
     listed = [
         dqn(env, steps, place),
-        filled("uninformed", "uniform"),
-        filled(WORDS, "words"),
-        filled("minilm", "minilm"),
-        filled(f"minilm, {BLANK}", "minilm", blank=True),
-        filled("oracle", ORACLE),
+        dqn_prior("uninformed", env, "uniform", steps, place, prior=PLAIN),
+        dqn_prior("oracle", env, ORACLE, steps, place, prior=PLAIN),
     ]
-    for rung, spec in by_name(scale.lms or (MODEL,)).items():
-        for number, way in enumerate(WAYS.get(rung, ("auto",))):
-            label = f"{rung}, {way}" if number else rung
-            listed.append(filled(label, spec, way))
-            listed.append(filled(f"{label}, {BLANK}", spec, way, blank=True))
+    listed += [dqn_prior(name, env, lm, steps, place, prior=prior) for name, lm, prior in asked(scale)]
     return tuple(listed)
+
+
+def from_data(scale: Scale, data: Path) -> Part:
+    """Return CQL, and CQL-Prior with each prior, on the data of :mod:`hunch_studies.priors_offline`."""
+    source = data / "salad-published"
+    recorder = dqn_prior("", SALAD, FAIR, 6_000, PUBLISHED, proposals="visited").config
+
+    def learnt(label: str, method: str, lm: str, **options: Any) -> Arm:
+        return published(label, method, SALAD, str(source), lm, scale, beta=BETAS["5/128"], **options)
+
+    listed = [
+        learnt("CQL", "cql", "uniform"),
+        learnt("uninformed", "cql-prior", "uniform", prior=PLAIN),
+        learnt("oracle", "cql-prior", ORACLE, prior=PLAIN),
+    ]
+    listed += [learnt(name, "cql-prior", lm, prior=prior) for name, lm, prior in asked(scale)]
+    controls = ("CQL", "uninformed", WORDS)
+    leads = [
+        (name, over) for name, *_ in asked(scale) for over in (*controls, f"{name}, {BLANK}") if over != name
+    ]
+    return Part(
+        "Salad, recorded",
+        tuple(listed),
+        measure=partial(checkpoints, leads),
+        prepare=partial(by_agent, source, recorder, 1_186, GOOD, scale.smoke),
+    )
 
 
 def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
@@ -82,17 +121,18 @@ def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    return [
+    online = [
         Part(env.split("/")[1].removesuffix("-v0"), arms(env, scale), measure=measured)
         for env in (TOMATO, SALAD)
     ]
+    return [*online, from_data(scale, data)]
 
 
 STUDIES = {
     "ladder-kitchen": Study(
         "ladder-kitchen",
-        "Does a real model that writes pay as the prior of DQN-Prior in the kitchens of Overcooked?",
-        "With a 7B model DQN-Prior learns both dishes in fewer steps than DQN (Yan et al., in a figure).",
+        "Does a real model that writes pay as the prior of DQN-Prior and CQL-Prior in Overcooked?",
+        "With a 7B model DQN-Prior needs fewer steps than DQN, and CQL-Prior fewer data than CQL.",
         "Q reads three past steps, the model none. Success over the run is the area under the curve.",
         _parts,
         lm_for="dqn-prior",
