@@ -2,6 +2,7 @@
 
     hunch study ladder-kitchen --workers 1    # SmolLM2: llama.cpp serves one model at a time
     hunch study ladder-kitchen --workers 1 --lm qwen-coder-1.5b
+    python -m hunch_studies.ladder_kitchen ROWS.jsonl [FOLDER]    # tables of rows; of those of new runs, too
 
 The paper's protocol (Yan et al., ICLR 2025): five proposals, drawn on each arrival in a state, Q reads the
 last three steps, and episodes end after 31 (Tomato) and 51 (Salad) actions. Where we depart: a model reads
@@ -15,17 +16,25 @@ it is the return of the last and of the best checkpoint. An oracle in the role s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
-from hunch.runs.compare import Arm, jobs
+from hunch.runs.compare import Arm, folder_name, jobs
+from hunch.runs.files import write_atomically
 from hunch.runs.stored import finished
-from hunch_studies.frontiers import learning
+from hunch_studies.frontiers import late, learning
 from hunch_studies.ladder import WORDS
 from hunch_studies.ladder_lake import BLANK, with_leads
+from hunch_studies.planners import table
 from hunch_studies.priors import KITCHENS, SALAD, TOMATO, dqn, dqn_prior
 from hunch_studies.priors_offline import (
     BETAS,
@@ -34,6 +43,7 @@ from hunch_studies.priors_offline import (
     PUBLISHED,
     by_agent,
     checkpoints,
+    evaluated,
     published,
 )
 from hunch_studies.study import Part, Scale, Study, by_name
@@ -54,6 +64,8 @@ the other one more; other models in their best way."""
 SAMPLES: Final = 128
 """Restricted answers that are asked for once for each observation; in torch all of them cost one pass."""
 ORACLE: Final = "scripted:kitchen?error=0"
+CONTROLS: Final = ("no prior", "uninformed", WORDS)
+"""All actions as candidates (DQN, CQL), even draws of five, and a model that knows words only."""
 PLAIN: Final = PriorConfig(recent=0)
 """Priors that read the observation only."""
 
@@ -76,7 +88,7 @@ def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
     steps = scale.steps(STEPS[env])
     place: dict[str, Any] = {"history": HISTORY, "max_steps": KITCHENS[env]}
     listed = [
-        dqn(env, steps, place),
+        replace(dqn(env, steps, place), label="no prior"),
         dqn_prior("uninformed", env, "uniform", steps, place, prior=PLAIN),
         dqn_prior("oracle", env, ORACLE, steps, place, prior=PLAIN),
     ]
@@ -93,14 +105,13 @@ def from_data(scale: Scale, data: Path) -> Part:
         return published(label, method, SALAD, str(source), lm, scale, beta=BETAS["5/128"], **options)
 
     listed = [
-        learnt("CQL", "cql", "uniform"),
+        learnt("no prior", "cql", "uniform"),
         learnt("uninformed", "cql-prior", "uniform", prior=PLAIN),
         learnt("oracle", "cql-prior", ORACLE, prior=PLAIN),
     ]
     listed += [learnt(name, "cql-prior", lm, prior=prior) for name, lm, prior in asked(scale)]
-    controls = ("CQL", "uninformed", WORDS)
     leads = [
-        (name, over) for name, *_ in asked(scale) for over in (*controls, f"{name}, {BLANK}") if over != name
+        (name, over) for name, *_ in asked(scale) for over in (*CONTROLS, f"{name}, {BLANK}") if over != name
     ]
     return Part(
         "Salad, recorded",
@@ -117,7 +128,66 @@ def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
         results = [finished(job.folder) for job in jobs([arm], seeds, folder)]
         areas[arm.label] = [learning(result) for result in results if result]
     head = "prior | success over the run"
-    return with_leads(areas, areas.keys(), ("DQN", "uninformed", WORDS), head, folder)
+    return with_leads(areas, areas.keys(), CONTROLS, head, folder)
+
+
+# ---- rows -------------------------------------------------------------------------------------------------
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """Return a row for each finished run below the folder of this study.
+
+    Online a row has the area under the curve and the success in the last quarter of the steps, from recorded
+    data the return of the last and of the best checkpoint.
+    """
+    rows = []
+    for run in sorted(folder.glob("*/*/seed-*")):
+        result = finished(run)
+        if result is None:
+            continue
+        row = {"part": run.parts[-3], "arm": run.parts[-2], "seed": int(run.name.removeprefix("seed-"))}
+        returns = list(evaluated(run).values())
+        if returns:
+            row |= {"last": returns[-1], "best": max(returns)}
+        else:
+            row |= {"area": learning(result), "late": late(result)}
+        rows.append(row)
+    return rows
+
+
+def tables(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return for each part and figure the mean of each arm and its leads, paired by seed, in Markdown."""
+    texts = []
+    for part, figure in (
+        ("overcooked-tomato", "area"),
+        ("overcooked-salad", "area"),
+        ("salad--recorded", "last"),
+        ("salad--recorded", "best"),
+    ):
+        found: dict[str, dict[int, float]] = {}  # by arm and seed
+        for row in rows:
+            if row["part"] == part and figure in row:
+                found.setdefault(row["arm"], {})[row["seed"]] = row[figure]
+        lines = []
+        for arm, own in sorted(found.items(), key=lambda item: -np.mean(list(item[1].values()))):
+            cells = []
+            for over in (*map(folder_name, CONTROLS), folder_name(f"{arm}, {BLANK}")):
+                both = sorted(own.keys() & found.get(over, {}).keys()) if over != arm else []
+                lead = over_pairs([own[seed] - found[over][seed] for seed in both])
+                cells.append(lead.short() if both else "")
+            lines.append((arm, str(len(own)), over_seeds(list(own.values())).short(), *cells))
+        leads = " | ".join(f"over {control}" for control in (*CONTROLS, f"its {BLANK}"))
+        texts.append(f"{part}, {figure}:\n\n" + table(f"prior | seeds | {figure} | {leads}", lines))
+    return "\n\n".join(texts)
+
+
+def main(file: str, folder: str = "") -> None:
+    """Write the rows of a folder into a file, if a folder is named, and print the tables of its rows."""
+    path = Path(file)
+    if folder:
+        lines = [json.dumps(row) for row in rows_of(Path(folder))]
+        write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+    print(tables([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
@@ -139,3 +209,6 @@ STUDIES = {
         seeds=5,
     )
 }
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
