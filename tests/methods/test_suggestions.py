@@ -1,14 +1,17 @@
 """Suggested goals: sensible ones are named, nonsense is rejected and counted, a state is asked about once."""
 
+import numpy as np
 import pytest
 from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
-from hunch.core import State, UsageError
+from hunch.core import HunchError, State, UsageError
 from hunch.envs.craft_goals import sensible
 from hunch.lm import Cached
 from hunch.lm.backends.scripted import ScriptedModel
+from hunch.lm.base import Model
+from hunch.lm.hearing import PATIENCE
 from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 
 S = State("You see trees.", "", ("go to cave", "collect wood", "eat stone"))
@@ -63,6 +66,25 @@ def test_candidates_are_approved_one_by_one():
     model = ScriptedModel(lambda prompt, options: options[0 if "to collect wood" in prompt else 1])
     source = begun(Suggestions(Cached(model), SuggestionConfig(how="ask")))
     assert source.suggest([S]) == [("collect wood",)]
+
+
+class NoLetter(Model):
+    """Lists neither Yes nor No among its likeliest outputs."""
+
+    name, revision, verbs = "no-letter", "1", frozenset({"label"})
+
+    def label(self, prompts, labels):
+        return [np.full(len(listed), -np.inf) for listed in labels]
+
+
+@pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")  # it says nothing of use
+def test_the_patience_of_the_settings_counts_where_candidates_are_approved():
+    states = [State(f"Tree {number}.", "", ("chop tree", "sleep")) for number in range(PATIENCE)]
+    with pytest.raises(HunchError, match=f"{PATIENCE} answers of no-letter in a row"):
+        begun(Suggestions(Cached(NoLetter()), SuggestionConfig())).suggest(states)
+    patient = begun(Suggestions(Cached(NoLetter()), SuggestionConfig(patience=None)))
+    assert patient.suggest(states) == [()] * PATIENCE
+    assert patient.lm.usage.fallbacks == 2 * PATIENCE
 
 
 def test_an_encoder_names_what_is_alike():

@@ -175,7 +175,16 @@ class Suggestions(GoalSource):
             return self._decided(states)
         pairs = [(state, option) for state in states for option in state.options]
         prompts = [f"{s.observation}\n\n{self.approval(option)}\n- Yes\n- No\nAnswer:" for s, option in pairs]
-        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts), way=way, role="goal"))
+        answers = iter(
+            choose(
+                self.lm,
+                prompts,
+                [("Yes", "No")] * len(prompts),
+                way=way,
+                patience=self.config.patience,
+                role="goal",
+            )
+        )
         return [
             self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
             for state in states
