@@ -95,6 +95,27 @@ def test_an_encoder_names_what_is_alike():
         begun(Suggestions(lm.load("scripted:suggest"), SuggestionConfig(how="alike")))
 
 
+def test_goals_by_likeness_do_not_hang_on_the_state_that_came_first():
+    """The history belongs to what is embedded, so equal observations after other steps are other states."""
+    key, door = (
+        State("A room.", "", ("open red door", "take blue key"), ((f"{what} is here.", "wait"),))
+        for what in ("A blue key", "A red door")
+    )
+    source = begun(Suggestions(lm.load("bag-of-words"), SuggestionConfig(goals=1)))
+    assert source.suggest([key, door]) == [("take blue key",), ("open red door",)]
+    again = begun(Suggestions(lm.load("bag-of-words"), SuggestionConfig(goals=1)))
+    assert again.suggest([door, key]) == [("open red door",), ("take blue key",)]
+
+
+def test_a_prompt_of_ones_own_is_filled_in_for_each_task(tmp_path):
+    file = tmp_path / "goals.txt"
+    file.write_text("{task}: {observation}\n{actions}\n")
+    model = ScriptedModel(lambda prompt, options: options[prompt.startswith("wood")])
+    source = begun(Suggestions(Cached(model), SuggestionConfig(prompt=str(file), goals=1)))
+    states = [State("Trees.", task, ("go to cave", "collect wood")) for task in ("a cave", "wood")]
+    assert [source.suggest([state]) for state in states] == [[("go to cave",)], [("collect wood",)]]
+
+
 def test_the_rule_names_what_works_and_nothing_else():
     env = hunch.make("hunch/Craft-v0", difficulty="hard")
     rng_env = env.unwrapped

@@ -6,7 +6,7 @@ Source: Du et al., "Guiding Pretraining in Reinforcement Learning with Large Lan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -113,7 +113,7 @@ class Suggestions(GoalSource):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget all suggestions, and reset the random generator."""
-        self.known: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+        self.known: dict[Hashable, tuple[str, ...]] = {}
         self.lines = 0
         self.rejected = 0
 
@@ -121,13 +121,19 @@ class Suggestions(GoalSource):
         """Return the goals of each state; one model call for all new states."""
         if self.nonsense:
             return [self.nonsense] * len(states)
-        keys = [(state.observation, state.options) for state in states]
+        keys = [self._read_of(state) for state in states]
         new = {key: state for key, state in zip(keys, states, strict=True) if key not in self.known}
         if new:
             suggest = {"list": self._written, "ask": self._approved, "alike": self._nearest}[self.how]
             goals = suggest(list(new.values()))
             self.known |= {key: tuple(suggested) for key, suggested in zip(new, goals, strict=True)}
         return [self.known[key] for key in keys]
+
+    def _read_of(self, state: State) -> Hashable:
+        """Return what goals depend on: states that are equal in it have the same ones."""
+        reads_all = self.how == "alike" or (self.how == "list" and self._asking.template is not None)
+        # The history is in the text that is embedded, and may be in a prompt from a file, as the task may.
+        return state if reads_all else (state.observation, state.options)
 
     def _written(self, states: Sequence[State]) -> list[list[str]]:
         """Return the goals that a model wrote for each state."""
