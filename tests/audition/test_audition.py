@@ -17,6 +17,7 @@ from hunch.audition.answer import Audition, Heard, Line, advice, brief, deciding
 from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
+from hunch.audition.placing import placed_in
 from hunch.audition.planner import SKILLS
 from hunch.audition.prior import PRIOR, accuracy, states
 from hunch.audition.question import Bed, Manner, Scores, best, moments, won_by_search
@@ -1043,6 +1044,23 @@ def test_no_word_of_the_task_is_left_in_the_states_of_a_blank_prompt(bed):
         assert "aim" not in blank
         assert all(option in blank for option in moment.state.options)
         assert blank != prompt(replace(moment.state, task="")) or not bed.manual
+
+
+@pytest.mark.parametrize(
+    ("env", "options"),
+    [
+        ("hunch/Household-Pick-v0", {"games": 3}),
+        ("hunch/Household-Clean-v0", {}),
+        ("hunch/FrozenLake-v0", {"max_steps": 30}),
+    ],
+)
+def test_a_blank_prompt_says_no_task_in_an_environment_of_ones_own_choice(env, options):
+    for place, settings in ((env, options), (hunch.make(env, **options), {})):
+        role, [bed], _ = placed_in(PRIOR, place, settings, ())
+        for moment in role.draw(bed, 4, 0).moments:
+            blank = prompt(aimless(moment.state, bed.manual))
+            assert moment.state.task not in blank
+            assert "that we aim to reach" not in blank
 
 
 # ---- a line per role, and until it is decided -------------------------------------------------------------
