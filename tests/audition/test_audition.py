@@ -6,6 +6,7 @@ import re
 import shlex
 import threading
 from dataclasses import replace
+from zlib import crc32
 
 import gymnasium
 import numpy as np
@@ -1164,6 +1165,41 @@ def test_roles_that_may_pay_are_asked_until_it_is_decided():
     assert once.lines[0].verdict == "may pay"
     assert long.lines[0].heard.questions > once.lines[0].heard.questions
     assert deciding(long.lines[0], 0.05) is None or long.lines[0].heard.questions * 2 > 400
+
+
+class Guessing(Model):
+    """Embeds pictures and texts at random."""
+
+    name, revision, verbs, dim = "guessing", "1", frozenset({"embed", "see"}), 8
+
+    def embed(self, texts):
+        seeds = [crc32(str(text).encode()) for text in texts]
+        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds], dtype=np.float32)
+
+
+def test_no_more_questions_are_promised_than_are_stored():
+    """There are a hundred pairs of stored pictures, some of them equally far from the goal."""
+    pairs = ["preference"], "hunch/BabyAI-GoToRedBallNoDists-v0"
+    few = hunch.audition(Guessing(), *pairs, questions=40)
+    assert (few.lines[0].verdict, few.lines[0].heard.questions) == ("may pay", 40)
+    assert "--until decided" in advice(few, "guessing")
+    every = hunch.audition(Guessing(), *pairs, questions=400)
+    assert every.lines[0].verdict == "may pay"
+    assert every.lines[0].heard.questions < 200
+    assert "only a loop can tell" in advice(every, "guessing")
+    said = []
+    hunch.audition(Guessing(), *pairs, questions=400, most=1_600, progress=said.append)
+    assert len(said) == 1, "asked again, they would be the same"
+
+
+def test_more_questions_are_more_than_were_wanted():
+    """Where ten of a hundred questions could be made, twenty are no advice."""
+    points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
+    frontier = Frontier("m", "judge", "e", "e", "independent", "success", 1, 1, "", points)
+    mine = Heard("judge", "e", "mine", ability=0.6, interval=(0.5, 0.7), questions=10, wanted=100)
+    line = Line(mine, None, None, frontier, (0.0, 0.2), None, "may pay")
+    assert deciding(line, 0.05) == 400
+    assert "may pay as judge: ask until it is known" in advice(Audition((line,), 0.05, 0, {}), "mine")
 
 
 def test_progress_says_how_long_the_rest_takes():

@@ -137,7 +137,7 @@ def audition(
                     heard = Heard(role.name, bed.env if bed else place, spec, why=why, asked=not why)
                     try:
                         if bed is not None and not why:
-                            heard = hear(role, bed, spec, model, asked, seed, manner)
+                            heard = _counted(hear(role, bed, spec, model, asked, seed, manner), bed, n)
                     except BudgetError as error:
                         stopped, heard = str(error), replace(heard, why=OUT_OF_BUDGET, asked=False)
                     pace.done += max(1, n)
@@ -279,6 +279,15 @@ def hear(
         other_ways=tuple(way for way in role.ways_of(model) if way != used),
         unread=answered.unread,
     )
+
+
+def _counted(heard: Heard, bed: Bed, wanted: int) -> Heard:
+    """Return scores with the number of questions that were wanted, and whether there are no others.
+
+    Stored questions, and those of recorded episodes, come to an end.
+    """
+    ends = bed.stored or bool(bed.data)
+    return replace(heard, wanted=wanted, exhausted=ends and heard.questions < wanted)
 
 
 def unable(role: Role, model: LanguageModel, manner: Manner) -> str:
