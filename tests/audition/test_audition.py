@@ -1165,6 +1165,8 @@ def test_roles_that_may_pay_are_asked_until_it_is_decided():
     assert once.lines[0].verdict == "may pay"
     assert long.lines[0].heard.questions > once.lines[0].heard.questions
     assert deciding(long.lines[0], 0.05) is None or long.lines[0].heard.questions * 2 > 400
+    for asked in (once, long):
+        assert asked.lines[0].heard.usage["calls"] == asked.usage[model]["calls"], "of all rounds"
 
 
 class Guessing(Model):

@@ -117,6 +117,7 @@ def audition(
             todo = list(_places(due, questions))
             pace = Pace(sum(max(1, n) for _, _, n, _ in todo) * len(models))
             earlier = {role.name: lines[role.name] for role, _, _ in due}
+            used = {_asked_of(line.heard): line.heard.usage for own in earlier.values() for line in own}
             for role, _, _ in due:
                 lines[role.name] = []
             for role, bed, n, lacking in todo:
@@ -138,6 +139,8 @@ def audition(
                     try:
                         if bed is not None and not why:
                             heard = _counted(hear(role, bed, spec, model, asked, seed, manner), bed, n)
+                            # A role took what all of its rounds took.
+                            heard = replace(heard, usage=_sum(heard.usage, used.get(_asked_of(heard), {})))
                     except BudgetError as error:
                         stopped, heard = str(error), replace(heard, why=OUT_OF_BUDGET, asked=False)
                     pace.done += max(1, n)
@@ -279,6 +282,17 @@ def hear(
         other_ways=tuple(way for way in role.ways_of(model) if way != used),
         unread=answered.unread,
     )
+
+
+def _asked_of(heard: Heard) -> tuple[str, str, str]:
+    """Return who was asked what: role, environment and model."""
+    return heard.role, heard.env, heard.model
+
+
+def _sum(usage: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    """Return the sum of two usages."""
+    names = dict.fromkeys((*usage, *more))
+    return {name: usage.get(name, 0) + more.get(name, 0) for name in names}
 
 
 def _counted(heard: Heard, bed: Bed, wanted: int) -> Heard:
