@@ -747,6 +747,7 @@ def test_recorded_successes_count_as_right():
         ({"lm": []}, "names no model"),
         ({"lm": ["uniform", 3]}, "or a list of these"),
         ({"lm": "uniform", "most": 0}, "most must be at least 1"),
+        ({"lm": "uniform", "most": 50}, "At most 50 questions cannot be asked 100 at first"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
         ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),
         ({"lm": "uniform", "data": []}, "Recorded episodes need their environment"),
@@ -816,6 +817,8 @@ def test_a_dry_run_names_the_whole_model(hunch_command):
         ((), "Name the models"),
         (("--lm", "uniform", "--roles", "cook"), "There is no role 'cook'"),
         (("--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
+        (("--lm", "uniform", "--most", "400"), "--most is for --until decided"),
+        (("--lm", "uniform", "--until", "decided", "--most", "50"), "lower questions"),
     ],
 )
 def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):

@@ -84,6 +84,8 @@ def audition(
     check_value("seed", seed, NonNegativeInt)
     check_value("worth", worth, Share)
     check_value("most", most, PositiveInt | None)
+    if most is not None and most < questions:
+        raise UsageError(f"At most {most} questions cannot be asked {questions} at first: lower questions.")
     models_given = [lm] if isinstance(lm, str) or hasattr(lm, "verbs") else lm
     one_by_one = isinstance(models_given, (list, tuple))
     if not one_by_one or not all(isinstance(one, str) or hasattr(one, "verbs") for one in models_given):
