@@ -114,6 +114,9 @@ def test_a_prompt_of_ones_own_is_filled_in_for_each_task(tmp_path):
     source = begun(Suggestions(Cached(model), SuggestionConfig(prompt=str(file), goals=1)))
     states = [State("Trees.", task, ("go to cave", "collect wood")) for task in ("a cave", "wood")]
     assert [source.suggest([state]) for state in states] == [[("go to cave",)], [("collect wood",)]]
+    for unread in (SuggestionConfig(prompt=str(file), how="ask"), SuggestionConfig(prompt=str(file))):
+        with pytest.raises(UsageError, match="read no prompt file"):
+            Suggestions(model if unread.how == "ask" else lm.load("bag-of-words"), unread)
 
 
 def test_the_rule_names_what_works_and_nothing_else():

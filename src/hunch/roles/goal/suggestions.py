@@ -72,7 +72,7 @@ class Suggestions(GoalSource):
         nonsense: Goals to suggest in all states instead, as a control.
 
     Raises:
-        UsageError: if the model does not support the chosen kind of request.
+        UsageError: if the model does not support the chosen kind of request, or a prompt file has no use.
     """
 
     wording = "2f027ed1"
@@ -96,6 +96,8 @@ class Suggestions(GoalSource):
         if self.how not in able:
             needs = " or ".join(sorted(kinds[self.how]))
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
+        if self.config.prompt and self.how != "list":
+            raise UsageError(f"Goals by {self.how!r} read no prompt file: leave it out, or set how to list.")
         if self.how == "ask":
             way_of_choosing(lm, self.config.way, "goal")  # refuses a way that the model lacks
         self._asking = Asking(lm, self.config, tokens=64, stop=(), role="goal")
@@ -112,7 +114,7 @@ class Suggestions(GoalSource):
         }
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all suggestions, and reset the random generator."""
+        """Forget all suggestions."""
         self.known: dict[Hashable, tuple[str, ...]] = {}
         self.lines = 0
         self.rejected = 0
