@@ -95,6 +95,26 @@ def test_an_encoder_names_what_is_alike():
         begun(Suggestions(lm.load("scripted:suggest"), SuggestionConfig(how="alike")))
 
 
+class Counting(Model):
+    """Embeds at random, and counts its requests."""
+
+    name, revision, verbs, dim = "counting", "1", frozenset({"embed"}), 4
+
+    def __init__(self):
+        self.requests = []
+
+    def embed(self, texts):
+        self.requests.append(list(texts))
+        return np.array([np.random.default_rng(len(text)).normal(size=4) for text in texts], dtype=np.float32)
+
+
+def test_goals_by_likeness_of_all_states_are_one_request():
+    model = Counting()
+    source = begun(Suggestions(model, SuggestionConfig()))
+    source.suggest([State(f"Tree {number}.", "", ("chop tree", "sleep")) for number in range(9)])
+    assert [len(request) for request in model.requests] == [11], "nine states and two candidates"
+
+
 def test_goals_by_likeness_do_not_hang_on_the_state_that_came_first():
     """The history belongs to what is embedded, so equal observations after other steps are other states."""
     key, door = (

@@ -226,6 +226,7 @@ class Suggestions(GoalSource):
     def _nearest(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates of each state whose embeddings are nearest to the observation's."""
         assert self.table is not None
+        self.table.add(text for state in states for text in (" ".join(state.lines()), *state.options))
         goals = []
         for state in states:
             texts = [" ".join(state.lines()), *state.options]
