@@ -18,7 +18,7 @@ from hunch.audition.answer import COSTS, MOST_ASKED, Audition, brief, costs, not
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
 from hunch.audition.roles import role_named
-from hunch.audition.submission import FEWEST, submission, write
+from hunch.audition.submission import FEWEST, LARGEST, submission, write
 from hunch.cli.environment import split_environment
 from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
@@ -157,6 +157,8 @@ def _check_submitting(what: AuditionOptions, file: Path) -> None:
         )
     if what.questions < FEWEST:
         raise UsageError(f"--submit needs at least {FEWEST} questions per role, not {what.questions}.")
+    if what.seed > LARGEST:
+        raise UsageError(f"--submit takes a --seed of at most {LARGEST:.0e}.")
     require_writable(file.parent)
     if file.is_dir():
         raise UsageError(f"--submit takes a file, and {file} is a folder.")
