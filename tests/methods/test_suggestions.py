@@ -85,6 +85,8 @@ def test_the_patience_of_the_settings_counts_where_candidates_are_approved():
     patient = begun(Suggestions(Cached(NoLetter()), SuggestionConfig(patience=None)))
     assert patient.suggest(states) == [()] * PATIENCE
     assert patient.lm.usage.fallbacks == 2 * PATIENCE
+    lenient = begun(Suggestions(Cached(NoLetter()), SuggestionConfig(patience=None, threshold=0.3)))
+    assert lenient.suggest(states[:1]) == [()], "no answer is no yes, wherever the threshold is"
 
 
 def test_an_encoder_names_what_is_alike():

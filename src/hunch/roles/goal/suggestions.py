@@ -17,7 +17,7 @@ from hunch.lm import DecisionQuestion, choose, decide
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.scoring.choose import way_of_choosing
+from hunch.lm.scoring.choose import Choice, way_of_choosing
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.goal.goaled import GoalSource
@@ -47,7 +47,7 @@ class SuggestionConfig(AskConfig):
     samples: PositiveInt = 1
     """With list: number of answers that are combined."""
     threshold: Share = 0.5
-    """With ask: minimum probability of yes for a candidate to become a goal (released code)."""
+    """With ask: probability of yes above which a candidate becomes a goal (released code)."""
     temperature: NonNegativeFloat = 0.1
     """With list: temperature of the answers (released code)."""
     max_tokens: PositiveInt | None = None
@@ -193,10 +193,7 @@ class Suggestions(GoalSource):
                 role="goal",
             )
         )
-        return [
-            self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
-            for state in states
-        ]
+        return [self._ranked(self._yes(state, [next(answers) for _ in state.options])) for state in states]
 
     def _decided(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates to which a decision model says yes; all of a state are one request."""
@@ -207,15 +204,16 @@ class Suggestions(GoalSource):
         observations = [state.observation for state in states]
         patience = self.config.patience
         answered = decide(self.lm, observations, questions, patience=patience, role="goal")
-        goals = []
-        for state, state_answers in zip(states, answered, strict=True):
-            p_yes = {
-                option: float(answer.probabilities[0])
-                for option, answer in zip(state.options, state_answers, strict=True)
-                if not answer.fallbacks  # a refused question is no yes
-            }
-            goals.append(self._ranked(p_yes))
-        return goals
+        return [self._ranked(self._yes(*of_state)) for of_state in zip(states, answered, strict=True)]
+
+    @staticmethod
+    def _yes(state: State, answers: Sequence[Choice]) -> dict[str, float]:
+        """Return the probability of yes of each candidate; one without an answer is none."""
+        return {
+            option: float(answer.probabilities[0])
+            for option, answer in zip(state.options, answers, strict=True)
+            if answer.answered > 0
+        }
 
     def _ranked(self, p_yes: Mapping[str, float]) -> list[str]:
         """Return the candidates above the threshold, the most likely first."""
