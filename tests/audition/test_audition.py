@@ -6,6 +6,7 @@ import re
 import shlex
 import threading
 from dataclasses import replace
+from zlib import crc32
 
 import gymnasium
 import numpy as np
@@ -17,6 +18,7 @@ from hunch.audition.answer import Audition, Heard, Line, advice, brief, deciding
 from hunch.audition.frontier import Frontier, Point, over, verdict
 from hunch.audition.hearing import hear
 from hunch.audition.page import page
+from hunch.audition.placing import placed_in
 from hunch.audition.planner import SKILLS
 from hunch.audition.prior import PRIOR, accuracy, states
 from hunch.audition.question import Bed, Manner, Scores, best, moments, won_by_search
@@ -745,6 +747,7 @@ def test_recorded_successes_count_as_right():
         ({"lm": []}, "names no model"),
         ({"lm": ["uniform", 3]}, "or a list of these"),
         ({"lm": "uniform", "most": 0}, "most must be at least 1"),
+        ({"lm": "uniform", "most": 50}, "At most 50 questions cannot be asked 100 at first"),
         ({"lm": "uniform", "roles": ["prior"], "env": Nowhere()}, "finds no success"),
         ({"lm": "uniform", "roles": ["policy"], "env": Untold(limit=3)}, "does not tell success"),
         ({"lm": "uniform", "data": []}, "Recorded episodes need their environment"),
@@ -814,6 +817,8 @@ def test_a_dry_run_names_the_whole_model(hunch_command):
         ((), "Name the models"),
         (("--lm", "uniform", "--roles", "cook"), "There is no role 'cook'"),
         (("--lm", "uniform", "--questions", "0"), "questions must be at least 1"),
+        (("--lm", "uniform", "--most", "400"), "--most is for --until decided"),
+        (("--lm", "uniform", "--until", "decided", "--most", "50"), "lower questions"),
     ],
 )
 def test_wrong_use_is_one_sentence(hunch_command, arguments, sentence):
@@ -1045,6 +1050,23 @@ def test_no_word_of_the_task_is_left_in_the_states_of_a_blank_prompt(bed):
         assert blank != prompt(replace(moment.state, task="")) or not bed.manual
 
 
+@pytest.mark.parametrize(
+    ("env", "options"),
+    [
+        ("hunch/Household-Pick-v0", {"games": 3}),
+        ("hunch/Household-Clean-v0", {}),
+        ("hunch/FrozenLake-v0", {"max_steps": 30}),
+    ],
+)
+def test_a_blank_prompt_says_no_task_in_an_environment_of_ones_own_choice(env, options):
+    for place, settings in ((env, options), (hunch.make(env, **options), {})):
+        role, [bed], _ = placed_in(PRIOR, place, settings, ())
+        for moment in role.draw(bed, 4, 0).moments:
+            blank = prompt(aimless(moment.state, bed.manual))
+            assert moment.state.task not in blank
+            assert "that we aim to reach" not in blank
+
+
 # ---- a line per role, and until it is decided -------------------------------------------------------------
 
 
@@ -1146,6 +1168,43 @@ def test_roles_that_may_pay_are_asked_until_it_is_decided():
     assert once.lines[0].verdict == "may pay"
     assert long.lines[0].heard.questions > once.lines[0].heard.questions
     assert deciding(long.lines[0], 0.05) is None or long.lines[0].heard.questions * 2 > 400
+    for asked in (once, long):
+        assert asked.lines[0].heard.usage["calls"] == asked.usage[model]["calls"], "of all rounds"
+
+
+class Guessing(Model):
+    """Embeds pictures and texts at random."""
+
+    name, revision, verbs, dim = "guessing", "1", frozenset({"embed", "see"}), 8
+
+    def embed(self, texts):
+        seeds = [crc32(str(text).encode()) for text in texts]
+        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds], dtype=np.float32)
+
+
+def test_no_more_questions_are_promised_than_are_stored():
+    """There are a hundred pairs of stored pictures, some of them equally far from the goal."""
+    pairs = ["preference"], "hunch/BabyAI-GoToRedBallNoDists-v0"
+    few = hunch.audition(Guessing(), *pairs, questions=40)
+    assert (few.lines[0].verdict, few.lines[0].heard.questions) == ("may pay", 40)
+    assert "--until decided" in advice(few, "guessing")
+    every = hunch.audition(Guessing(), *pairs, questions=400)
+    assert every.lines[0].verdict == "may pay"
+    assert every.lines[0].heard.questions < 200
+    assert "only a loop can tell" in advice(every, "guessing")
+    said = []
+    hunch.audition(Guessing(), *pairs, questions=400, most=1_600, progress=said.append)
+    assert len(said) == 1, "asked again, they would be the same"
+
+
+def test_more_questions_are_more_than_were_wanted():
+    """Where ten of a hundred questions could be made, twenty are no advice."""
+    points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
+    frontier = Frontier("m", "judge", "e", "e", "independent", "success", 1, 1, "", points)
+    mine = Heard("judge", "e", "mine", ability=0.6, interval=(0.5, 0.7), questions=10, wanted=100)
+    line = Line(mine, None, None, frontier, (0.0, 0.2), None, "may pay")
+    assert deciding(line, 0.05) == 400
+    assert "may pay as judge: ask until it is known" in advice(Audition((line,), 0.05, 0, {}), "mine")
 
 
 def test_progress_says_how_long_the_rest_takes():

@@ -121,6 +121,22 @@ def test_a_name_that_a_page_would_read_as_markup_is_refused(name):
         submission.check(replace(made, model=name), "This file")
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"seed": -1}, "no seed from 0"),
+        ({"seed": 10**4000}, "no seed from 0"),
+        ({"version": "1.0\n| a |"}, "names the version"),
+        ({"version": "1" * 1000}, "names the version"),
+    ],
+)
+def test_a_seed_or_a_version_that_cannot_be_is_refused(changes, says):
+    made = submission.Submission("a", "1", "L3", "0.1.dev1+gabc", seed=0, rows=(ROW,))
+    submission.check(made, "This file")
+    with pytest.raises(UsageError, match=says):
+        submission.check(replace(made, **changes), "This file")
+
+
 HEARD = Heard(
     "prior",
     "hunch/FrozenLake-v0",
@@ -204,6 +220,7 @@ def test_a_dry_run_counts_the_blank_prompts_as_well(tmp_path, capsys):
         ["--lm", "minilm", "--questions", "5"],
         ["--lm", "minilm", "--env", "hunch/FrozenLake-v0"],
         ["--lm", "minilm", "--blank"],
+        ["--lm", "minilm", "--seed", str(10**16)],
         ["--lm", "uniform", "--roles", "prior", "--questions", "20"],
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -132,6 +133,30 @@ def test_several_models_must_be_told_apart(file: Path, tmp_path: Path) -> None:
     assert lm.load("replay:" + str(target), revision=model.revision).model.recorded == "scripted:first"
     with pytest.raises(UsageError, match="no answers of a model"):
         lm.load(f"replay:{target}", model="minilm")
+
+
+@pytest.mark.parametrize("name", ["uniform", "hf:a?chat=true&dtype=bfloat16", "served%26b"])
+@pytest.mark.parametrize("revisions", [("1", "2"), ("1e5", "0012"), ("a&b", "c")])
+def test_a_spec_names_any_model_and_revision_as_the_message_lists_them(
+    tmp_path: Path, name: str, revisions: tuple[str, str]
+) -> None:
+    target = tmp_path / "two.jsonl"
+    how = [32, 1.0, 1.0, ["\n"]]
+    origins = [(name, revision) for revision in revisions] + [("another", revisions[0])]
+    records = [
+        {
+            **{"model": model, "revision": revision, "evidence": "L3", "verb": "generate"},
+            **{"request": ["hi", how], "sample": 0, "value": f"{model} {revision}"},
+        }
+        for model, revision in origins
+    ]
+    target.write_text("\n".join(map(json.dumps, records)))
+    with pytest.raises(UsageError, match="3 models; choose one by") as error:
+        lm.load(f"replay:{target}")
+    listed = re.findall(r"(\S+) \(revision (\S+)\)", str(error.value))
+    for (model, revision), (of_model, of_revision) in zip(origins, listed, strict=True):
+        chosen = lm.load(f"replay:{target}?model={of_model}&revision={of_revision}")
+        assert chosen.generate(["hi"]) == [[f"{model} {revision}"]]
 
 
 def test_provenance_of_an_export(file: Path, tmp_path: Path) -> None:

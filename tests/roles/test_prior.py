@@ -13,6 +13,7 @@ from hunch.envs import make
 from hunch.lm.base import Model
 from hunch.lm.scoring.choose import project
 from hunch.lm.settings import AskConfig
+from hunch.methods.planner.examples import build_scorer
 from hunch.methods.prior.dqn_prior import posterior
 from hunch.numbers import softmax
 from hunch.roles.prior.base import DistributionPrior, UniformPrior, draw
@@ -243,6 +244,16 @@ def test_ways_that_a_model_lacks_are_refused_with_those_it_has(minilm):
         build_prior(PriorConfig(way="decision"), lm.load("scripted:first"))
     with pytest.raises(UsageError, match="similarity"):
         build_prior(PriorConfig(way="structured"), minilm)
+
+
+def test_a_prompt_file_that_nobody_reads_is_refused(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_text("{observation}\n{actions}")
+    words = lm.load("bag-of-words")
+    for build in (build_prior, build_scorer):
+        with pytest.raises(UsageError, match="reads no prompt file"):
+            build(PriorConfig(prompt=str(file)), words)
+        assert isinstance(build(PriorConfig(prompt=str(file)), lm.load("uniform")), UniformPrior), "a control"
 
 
 def test_the_setting_of_rotations_reaches_the_prior():

@@ -108,6 +108,17 @@ def test_the_divergence_is_measured_from_a_reference(models):
     torch.testing.assert_close(random.reference_logprobs(STATES, decisions), found, atol=1e-5, rtol=0)
 
 
+def test_a_reference_of_its_own_keeps_its_weights_beside_a_model_that_begins_at_random(models):
+    decisions = written(policy(models))
+    pretrained = policy(models).evaluate(STATES, decisions).logprobs
+    for start in ("random", "shuffled"):
+        settings = TextPolicyConfig(max_tokens=8, width=8, start=start)
+        acting = TextPolicy(models[0], settings, 0, prompt=listed, reference=models[1])
+        reference = acting.reference_logprobs(STATES, decisions)
+        torch.testing.assert_close(reference, pretrained, atol=1e-5, rtol=0)
+        assert (acting.evaluate(STATES, decisions).logprobs - pretrained).abs().max() > 1
+
+
 class TwoTurns(gymnasium.Env):
     """Pays for the word right, then for the word drop; any text is an action."""
 

@@ -41,6 +41,9 @@ class Heard:
         other_ways: The other ways in which the role can ask this model.
         unread: Share of the questions to which no answer could be read.
         asked: False if the model was not asked for a reason that lies in the audition, such as its budget.
+        wanted: Number of questions that were to be asked; there may be fewer, such as where hardly an episode
+            meets the objective. 0 if that is not known.
+        exhausted: True if there are no more questions than these.
     """
 
     role: str
@@ -58,11 +61,21 @@ class Heard:
     other_ways: tuple[str, ...] = ()
     unread: float = 0.0
     asked: bool = True
+    wanted: int = 0
+    exhausted: bool = False
 
     @property
     def has_score(self) -> bool:
         """True if there is a score."""
         return not isnan(self.ability)
+
+    @property
+    def asked_for(self) -> float:
+        """The number of questions as ``--questions`` counts them here.
+
+        A policy that plays has a score for each episode; its questions are those that lead to so many.
+        """
+        return max(self.wanted, self.questions * self.columns.get(LENGTH, STEPS) / STEPS)
 
 
 @dataclass(frozen=True)
@@ -244,13 +257,12 @@ def deciding(line: Line, worth: float) -> int | None:
     """Return about how many questions in this environment decide a verdict "may pay".
 
     The intervals of the abilities are as wide as one over the root of the number of questions, or narrower
-    where all answers are right or all wrong, see :func:`_narrowed`. A policy that
-    plays has a score for each episode; its questions are those that lead to so many episodes. None if the
-    verdict is another one, or no number of questions decides it: where no frontier was made, or where the
-    frontier itself is too uncertain at this ability. Then only a loop can tell.
+    where all answers are right or all wrong, see :func:`_narrowed`. None if the verdict is another one, or no
+    number of questions decides it: where no frontier was made, where the frontier itself is too uncertain at
+    this ability, or where there are no more questions. Then only a loop can tell.
     """
     heard, frontier = line.heard, line.frontier
-    if line.verdict != "may pay" or frontier is None or not heard.questions:
+    if line.verdict != "may pay" or frontier is None or not heard.questions or heard.exhausted:
         return None
     n = 2 * heard.questions
     while n <= MOST:
@@ -259,7 +271,7 @@ def deciding(line: Line, worth: float) -> int | None:
         words = line.words if line.words and line.words.has_score else None
         above = over(gain, frontier.gain(_narrowed(words, times))) if words else None
         if verdict(gain, above, worth) != "may pay":
-            return ceil(n * heard.columns.get(LENGTH, STEPS) / STEPS)
+            return ceil(times * heard.asked_for)
         n *= 2
     return None
 
@@ -287,8 +299,8 @@ def deciding_role(lines: Sequence[Line], worth: float) -> int | None:
         worth: Smallest gain in success rate for which a model is recommended.
     """
     places = len({line.heard.env for line in lines})
-    most = max((line.heard.questions for line in lines), default=0)
-    needed = [(line.heard.questions, deciding(line, worth)) for line in lines]
+    most = max((line.heard.asked_for for line in lines), default=0)
+    needed = [(line.heard.asked_for, deciding(line, worth)) for line in lines]
     # Where a number of questions is not divisible by that of the environments, some have fewer.
     return min((ceil(n * places * most / asked) for asked, n in needed if n), default=None)
 

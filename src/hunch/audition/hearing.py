@@ -84,6 +84,8 @@ def audition(
     check_value("seed", seed, NonNegativeInt)
     check_value("worth", worth, Share)
     check_value("most", most, PositiveInt | None)
+    if most is not None and most < questions:
+        raise UsageError(f"At most {most} questions cannot be asked {questions} at first: lower questions.")
     models_given = [lm] if isinstance(lm, str) or hasattr(lm, "verbs") else lm
     one_by_one = isinstance(models_given, (list, tuple))
     if not one_by_one or not all(isinstance(one, str) or hasattr(one, "verbs") for one in models_given):
@@ -117,6 +119,7 @@ def audition(
             todo = list(_places(due, questions))
             pace = Pace(sum(max(1, n) for _, _, n, _ in todo) * len(models))
             earlier = {role.name: lines[role.name] for role, _, _ in due}
+            used = {_asked_of(line.heard): line.heard.usage for own in earlier.values() for line in own}
             for role, _, _ in due:
                 lines[role.name] = []
             for role, bed, n, lacking in todo:
@@ -137,7 +140,9 @@ def audition(
                     heard = Heard(role.name, bed.env if bed else place, spec, why=why, asked=not why)
                     try:
                         if bed is not None and not why:
-                            heard = hear(role, bed, spec, model, asked, seed, manner)
+                            heard = _counted(hear(role, bed, spec, model, asked, seed, manner), bed, n)
+                            # A role took what all of its rounds took.
+                            heard = replace(heard, usage=_sum(heard.usage, used.get(_asked_of(heard), {})))
                     except BudgetError as error:
                         stopped, heard = str(error), replace(heard, why=OUT_OF_BUDGET, asked=False)
                     pace.done += max(1, n)
@@ -279,6 +284,26 @@ def hear(
         other_ways=tuple(way for way in role.ways_of(model) if way != used),
         unread=answered.unread,
     )
+
+
+def _asked_of(heard: Heard) -> tuple[str, str, str]:
+    """Return who was asked what: role, environment and model."""
+    return heard.role, heard.env, heard.model
+
+
+def _sum(usage: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    """Return the sum of two usages."""
+    names = dict.fromkeys((*usage, *more))
+    return {name: usage.get(name, 0) + more.get(name, 0) for name in names}
+
+
+def _counted(heard: Heard, bed: Bed, wanted: int) -> Heard:
+    """Return scores with the number of questions that were wanted, and whether there are no others.
+
+    Stored questions, and those of recorded episodes, come to an end.
+    """
+    ends = bed.stored or bool(bed.data)
+    return replace(heard, wanted=wanted, exhausted=ends and heard.questions < wanted)
 
 
 def unable(role: Role, model: LanguageModel, manner: Manner) -> str:

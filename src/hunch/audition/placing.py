@@ -46,7 +46,7 @@ def placed_in(
     if env is None:
         there = tuple(bed for bed in role.beds if bed.stored or bed.env in names())
         return role, there, "" if there else f"{role.beds[0].env} comes with the studies"
-    bed = _bed(env, options, data)
+    bed = _bed(role, env, options, data)
     changed = bool(options or data or bed.given)
     known = () if changed else tuple(bed_of_role for bed_of_role in role.beds if bed_of_role.env == env)
     if role is POLICY and (changed or env not in {f.bed for f in frontiers() if f.role == role.name}):
@@ -71,10 +71,14 @@ def read_data(data: Any) -> Sequence[Episode]:
     return dataset.as_episodes(recorded)
 
 
-def _bed(env: str | TextEnvironment, options: Mapping[str, Any], data: Sequence[Episode]) -> Bed:
-    if isinstance(env, str):
-        return Bed(env, options, data=data)
-    return Bed(name_of(env), given=env, data=data)
+def _bed(role: Role, env: str | TextEnvironment, options: Mapping[str, Any], data: Sequence[Episode]) -> Bed:
+    """Return an environment as the user set it up; its texts are those of the role's own, if it is one."""
+    name = env if isinstance(env, str) else name_of(env)
+    given = None if isinstance(env, str) else env
+    for known in role.beds:
+        if known.env == name:
+            return Bed(name, options, given=given, data=data, needs=known.needs, manual=known.manual)
+    return Bed(name, options, given=given, data=data, manual=None)
 
 
 ANY_TEXT: Final = "yes"

@@ -44,7 +44,8 @@ class Bed:
         stored: True if the questions are stored in this package, so the environment need not be installed.
         needs: Requests of which a model must support at least one in this bed, besides those of the role.
         manual: Pattern of what observations say of the task and the rules, which the blank prompt leaves out;
-            empty if they only describe what is there.
+            empty if they only describe what is there. None if that is not known: then the blank prompt
+            leaves out the lines that repeat the task.
     """
 
     env: str
@@ -54,7 +55,7 @@ class Bed:
     data: Sequence[Episode] = ()
     stored: bool = False
     needs: frozenset[Verb] = frozenset()
-    manual: str = ""
+    manual: str | None = ""
 
     def make(self, seed: int) -> TextEnvironment:
         """Make the environment, with a different pool of games for each seed."""

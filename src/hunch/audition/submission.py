@@ -163,9 +163,12 @@ def check(made: Submission, what: str) -> None:
     if made.evidence not in ("L1", "L2", "L3"):
         kind = "a scripted model" if made.evidence == "L0" else "no known evidence"
         raise UsageError(f"{what} is of {kind} (evidence level {made.evidence}).")
-    for name in (made.model, made.revision):
-        if not name.isprintable() or "|" in name or not 0 < len(name.strip()) <= len(name) <= LONGEST:
-            raise UsageError(f"{what} names its model with odd or too many characters.")
+    if not _is_name(made.model) or not _is_name(made.revision):
+        raise UsageError(f"{what} names its model with odd or too many characters.")
+    if not _is_name(made.version):
+        raise UsageError(f"{what} names the version of the library with odd or too many characters.")
+    if not 0 <= made.seed <= LARGEST:
+        raise UsageError(f"{what} has no seed from 0 to {LARGEST:.0e}.")
     if MARKUP.search(made.model):
         raise UsageError(f"{what} names its model with characters that are markup on a page.")
     places = [(row.role, row.env) for row in made.rows]
@@ -200,6 +203,11 @@ def check(made: Submission, what: str) -> None:
         asked = _asked(made.rows, role)
         if asked < FEWEST:
             raise UsageError(f"{what} asked {asked} questions as {role}: a row needs at least {FEWEST}.")
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text is a short name that fits into a cell of a table."""
+    return text.isprintable() and "|" not in text and 0 < len(text.strip()) <= len(text) <= LONGEST
 
 
 def write(made: Submission, path: Path) -> None:

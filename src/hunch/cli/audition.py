@@ -18,7 +18,7 @@ from hunch.audition.answer import COSTS, MOST_ASKED, Audition, brief, costs, not
 from hunch.audition.hearing import audition as heard
 from hunch.audition.page import page
 from hunch.audition.roles import role_named
-from hunch.audition.submission import FEWEST, submission, write
+from hunch.audition.submission import FEWEST, LARGEST, submission, write
 from hunch.cli.environment import split_environment
 from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
@@ -64,8 +64,8 @@ class AuditionOptions:
     """Way of asking, in the roles that have it. Default: each role's own for the model."""
     until: Literal["asked", "decided"] = "asked"
     """End when all questions were asked, or ask the roles that may pay twice as many until it is decided."""
-    most: PositiveInt = MOST_ASKED
-    """With --until decided: maximum questions per role."""
+    most: PositiveInt | None = None
+    """With --until decided: maximum questions per role. Default: 1,600, or as many as --questions."""
     blank: bool = False
     """Ask without objective, task and manual: the control that shows whether a model uses them."""
     budget: Limits = field(default_factory=Limits)
@@ -85,13 +85,15 @@ def audition(arguments: Sequence[str]) -> None:
     """Ask models the questions of each role, and print the table of results.
 
     Raises:
-        UsageError: if no model is named.
+        UsageError: if no model is named, or an option has no use.
     """
     rest, env_options = split_environment(arguments)
     what = read(AuditionOptions, prog="hunch audition", description=DESCRIPTION, args=rest)
     check_settings(what)
     if not what.lm:
         raise UsageError("Name the models, as in 'hunch audition --lm minilm bag-of-words'.")
+    if what.most is not None and what.until != "decided":
+        raise UsageError("--most is for --until decided: without it, each role has --questions.")
     if what.out:
         require_writable(what.out)
     if what.submit:
@@ -107,7 +109,7 @@ def audition(arguments: Sequence[str]) -> None:
         seed=what.seed,
         worth=what.worth,
         way=what.way,
-        most=what.most if what.until == "decided" else None,
+        most=_most(what) if what.until == "decided" else None,
         budget=budget,
         join=rehearsal if what.dry_run else None,
         progress=_show_progress,
@@ -135,6 +137,11 @@ def audition(arguments: Sequence[str]) -> None:
             _submit(what.submit, what.lm[0], result, asking, budget)
 
 
+def _most(what: AuditionOptions) -> int:
+    """Return the maximum questions per role of ``--until decided``."""
+    return max(MOST_ASKED, what.questions) if what.most is None else what.most
+
+
 def _check_submitting(what: AuditionOptions, file: Path) -> None:
     """Check before a question is asked that an audition can be submitted as a file.
 
@@ -150,6 +157,8 @@ def _check_submitting(what: AuditionOptions, file: Path) -> None:
         )
     if what.questions < FEWEST:
         raise UsageError(f"--submit needs at least {FEWEST} questions per role, not {what.questions}.")
+    if what.seed > LARGEST:
+        raise UsageError(f"--submit takes a --seed of at most {LARGEST:.0e}.")
     require_writable(file.parent)
     if file.is_dir():
         raise UsageError(f"--submit takes a file, and {file} is a folder.")

@@ -11,8 +11,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import unquote
 
 from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.question import Answering, Question
@@ -59,7 +61,7 @@ class ReplayModel(Answering, Model):
         self.name = f"replay:{path}"
         kept: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for record in _records(path):
-            if model in (None, record["model"]) and revision in (None, record["revision"]):
+            if _matches(record["model"], model) and _matches(record["revision"], revision):
                 kept.setdefault((record["model"], record["revision"]), []).append(record)
         if len(kept) != 1:
             raise UsageError(_ambiguous(path, list(kept)))
@@ -128,7 +130,7 @@ def load(name: str, *, model: str | None = None, revision: str | None = None) ->
 
     Args:
         name: The file, written by ``hunch cache export``.
-        model: The model to replay, if the file holds several.
+        model: The model to replay, if the file holds several; in a spec with %26 for each & of its name.
         revision: The revision to replay, if the file holds several.
 
     Raises:
@@ -235,10 +237,28 @@ def _is_prompt(prompt: Any) -> bool:
     )
 
 
+def _matches(name: str, wanted: Any) -> bool:
+    """Return whether a name is the one wanted, as a spec gives it: a number if it is one, with %26 for &."""
+    if wanted is None or name == wanted:
+        return True
+    if isinstance(wanted, str):
+        return name == unquote(wanted)
+    with suppress(ValueError):
+        return bool(json.loads(name) == wanted)
+    return False
+
+
+def _in_spec(name: str) -> str:
+    """Return a name as it is written in the options of a spec, which & separates."""
+    return name.replace("%", "%25").replace("&", "%26")
+
+
 def _ambiguous(path: Path, models: list[tuple[str, str]]) -> str:
     if not models:
         return f"{path} holds no answers of a model that matches."
-    listed = ", ".join(f"{model} (revision {revision})" for model, revision in models[:LISTED])
+    listed = ", ".join(
+        f"{_in_spec(model)} (revision {_in_spec(revision)})" for model, revision in models[:LISTED]
+    )
     more = f", and {len(models) - LISTED} more" if len(models) > LISTED else ""
     return (
         f"{path} holds the answers of {len(models)} models; choose one by ?model=SPEC, and &revision=R "

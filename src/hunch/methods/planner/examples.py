@@ -14,7 +14,7 @@ from hunch.lm.hearing import note_way, show_choices
 from hunch.numbers import softmax
 from hunch.roles.planner.skills import FAILED, WORKED
 from hunch.roles.prior.base import ActionPrior
-from hunch.roles.prior.kinds import PriorConfig, PriorWay, build_prior, choose_way
+from hunch.roles.prior.kinds import PriorConfig, PriorWay, build_prior, choose_way, require_no_prompt
 from hunch.roles.prior.similarity import SimilarityPrior, cosines
 
 SHARPNESS: Final = 0.05
@@ -185,6 +185,9 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
     Args:
         config: How the model scores skills.
         lm: The model.
+
+    Raises:
+        UsageError: as for :func:`hunch.roles.prior.kinds.build_prior`.
     """
     if config.way == "auto" and lm.name != "uniform":
         if "decide" in lm.verbs:
@@ -197,6 +200,7 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
             way = choose_way(config, lm, "planner")
         note_way(lm, "planner", way, automatic=True)
         if way == "similarity":
+            require_no_prompt(config)
             prior = ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
             prior.blank = config.blank
             return prior

@@ -6,7 +6,7 @@ Source: Du et al., "Guiding Pretraining in Reinforcement Learning with Large Lan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from hunch.lm import DecisionQuestion, choose, decide
 from hunch.lm.answers.reading import read_items
 from hunch.lm.asking import AskConfig, Asking, about
 from hunch.lm.base import LanguageModel
-from hunch.lm.scoring.choose import way_of_choosing
+from hunch.lm.scoring.choose import Choice, way_of_choosing
 from hunch.ranges import LATER, NonNegativeFloat, PositiveInt, Share
 from hunch.roles.encoder.features import TextTable
 from hunch.roles.goal.goaled import GoalSource
@@ -47,7 +47,7 @@ class SuggestionConfig(AskConfig):
     samples: PositiveInt = 1
     """With list: number of answers that are combined."""
     threshold: Share = 0.5
-    """With ask: minimum probability of yes for a candidate to become a goal (released code)."""
+    """With ask: probability of yes above which a candidate becomes a goal (released code)."""
     temperature: NonNegativeFloat = 0.1
     """With list: temperature of the answers (released code)."""
     max_tokens: PositiveInt | None = None
@@ -72,7 +72,7 @@ class Suggestions(GoalSource):
         nonsense: Goals to suggest in all states instead, as a control.
 
     Raises:
-        UsageError: if the model does not support the chosen kind of request.
+        UsageError: if the model does not support the chosen kind of request, or a prompt file has no use.
     """
 
     wording = "2f027ed1"
@@ -96,6 +96,8 @@ class Suggestions(GoalSource):
         if self.how not in able:
             needs = " or ".join(sorted(kinds[self.how]))
             raise UsageError(f"Goals by {self.how!r} need a model that can {needs}; {lm.name} cannot.")
+        if self.config.prompt and self.how != "list":
+            raise UsageError(f"Goals by {self.how!r} read no prompt file: leave it out, or set how to list.")
         if self.how == "ask":
             way_of_choosing(lm, self.config.way, "goal")  # refuses a way that the model lacks
         self._asking = Asking(lm, self.config, tokens=64, stop=(), role="goal")
@@ -112,8 +114,8 @@ class Suggestions(GoalSource):
         }
 
     def begin(self, world: World, seed: int) -> None:
-        """Forget all suggestions, and reset the random generator."""
-        self.known: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+        """Forget all suggestions."""
+        self.known: dict[Hashable, tuple[str, ...]] = {}
         self.lines = 0
         self.rejected = 0
 
@@ -121,13 +123,19 @@ class Suggestions(GoalSource):
         """Return the goals of each state; one model call for all new states."""
         if self.nonsense:
             return [self.nonsense] * len(states)
-        keys = [(state.observation, state.options) for state in states]
+        keys = [self._read_of(state) for state in states]
         new = {key: state for key, state in zip(keys, states, strict=True) if key not in self.known}
         if new:
             suggest = {"list": self._written, "ask": self._approved, "alike": self._nearest}[self.how]
             goals = suggest(list(new.values()))
             self.known |= {key: tuple(suggested) for key, suggested in zip(new, goals, strict=True)}
         return [self.known[key] for key in keys]
+
+    def _read_of(self, state: State) -> Hashable:
+        """Return what goals depend on: states that are equal in it have the same ones."""
+        reads_all = self.how == "alike" or (self.how == "list" and self._asking.template is not None)
+        # The history is in the text that is embedded, and may be in a prompt from a file, as the task may.
+        return state if reads_all else (state.observation, state.options)
 
     def _written(self, states: Sequence[State]) -> list[list[str]]:
         """Return the goals that a model wrote for each state."""
@@ -175,11 +183,17 @@ class Suggestions(GoalSource):
             return self._decided(states)
         pairs = [(state, option) for state in states for option in state.options]
         prompts = [f"{s.observation}\n\n{self.approval(option)}\n- Yes\n- No\nAnswer:" for s, option in pairs]
-        answers = iter(choose(self.lm, prompts, [("Yes", "No")] * len(prompts), way=way, role="goal"))
-        return [
-            self._ranked({option: float(next(answers).probabilities[0]) for option in state.options})
-            for state in states
-        ]
+        answers = iter(
+            choose(
+                self.lm,
+                prompts,
+                [("Yes", "No")] * len(prompts),
+                way=way,
+                patience=self.config.patience,
+                role="goal",
+            )
+        )
+        return [self._ranked(self._yes(state, [next(answers) for _ in state.options])) for state in states]
 
     def _decided(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates to which a decision model says yes; all of a state are one request."""
@@ -190,15 +204,16 @@ class Suggestions(GoalSource):
         observations = [state.observation for state in states]
         patience = self.config.patience
         answered = decide(self.lm, observations, questions, patience=patience, role="goal")
-        goals = []
-        for state, state_answers in zip(states, answered, strict=True):
-            p_yes = {
-                option: float(answer.probabilities[0])
-                for option, answer in zip(state.options, state_answers, strict=True)
-                if not answer.fallbacks  # a refused question is no yes
-            }
-            goals.append(self._ranked(p_yes))
-        return goals
+        return [self._ranked(self._yes(*of_state)) for of_state in zip(states, answered, strict=True)]
+
+    @staticmethod
+    def _yes(state: State, answers: Sequence[Choice]) -> dict[str, float]:
+        """Return the probability of yes of each candidate; one without an answer is none."""
+        return {
+            option: float(answer.probabilities[0])
+            for option, answer in zip(state.options, answers, strict=True)
+            if answer.answered > 0
+        }
 
     def _ranked(self, p_yes: Mapping[str, float]) -> list[str]:
         """Return the candidates above the threshold, the most likely first."""
@@ -209,6 +224,7 @@ class Suggestions(GoalSource):
     def _nearest(self, states: Sequence[State]) -> list[list[str]]:
         """Return the candidates of each state whose embeddings are nearest to the observation's."""
         assert self.table is not None
+        self.table.add(text for state in states for text in (" ".join(state.lines()), *state.options))
         goals = []
         for state in states:
             texts = [" ".join(state.lines()), *state.options]

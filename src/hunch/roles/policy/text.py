@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -95,7 +96,8 @@ class TextPolicy(ModelPolicy):
         # The reference: another model, or this one with earlier weights (see _reference_weights).
         self.reference_policy = self.chooser
         if isinstance(reference, Trainable):
-            self.reference_policy = LMPolicy(reference, options, seed)
+            # Its weights stay as they are, also where this model begins with shuffled or random ones.
+            self.reference_policy = LMPolicy(reference, replace(options, start="weights"), seed)
 
     def sample(
         self, states: Sequence[State], rngs: Sequence[np.random.Generator], temperature: float = 1.0

@@ -129,7 +129,8 @@ def build_prior(
         role: The role that the prior fills, a key of :data:`hunch.lm.hearing.ANSWERS`.
 
     Raises:
-        UsageError: if the model does not support this way of asking; the message names those that it has.
+        UsageError: if the model does not support this way of asking (the message names those that it has), or
+            a prompt file has no use in it.
     """
     prior = _asked(config, lm, table, role)
     if config.blank:
@@ -158,6 +159,7 @@ def _asked(
     if way == "label":
         return LabelledPrior(lm, temperature=temperature, rotations=config.rotations, asks=asks, role=role)
     if way == "similarity":
+        require_no_prompt(config)
         embeddings = table if table is not None and table.lm is lm else lm
         return SimilarityPrior(
             embeddings,
@@ -183,6 +185,16 @@ def _asked(
             role=role,
         )
     return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=structured, role=role)
+
+
+def require_no_prompt(config: PriorConfig) -> None:
+    """Check that no prompt file is set where texts are only compared.
+
+    Raises:
+        UsageError: if one is.
+    """
+    if config.prompt:
+        raise UsageError("By similarity a model reads no prompt file: leave it out, or take another way.")
 
 
 def settings_of(prior: ActionPrior) -> PriorConfig | None:
