@@ -195,12 +195,13 @@ class RemoteModel(Answering, Model):
         halvings = step = 0
         now = question
         while True:
+            alternates = self._alternates  # as this attempt is written; another question may change it
             try:
                 answer = await self.line.send(
                     self._watched(self.request_for(question, now)), skip, self._count
                 )
             except RequestError as error:
-                if self._may_alternate(now, error):
+                if not alternates and _may_alternate(now, error):
                     self._alternates = True
                     continue
                 if not _is_too_long(error) or step == len(SHARES) - 1:
@@ -251,13 +252,6 @@ class RemoteModel(Answering, Model):
             "it with a larger context; such an answer is used once and not stored"
         )
         return True
-
-    def _may_alternate(self, question: Question, error: RequestError) -> bool:
-        """Return whether a refused conversation may pass if its speakers take turns."""
-        prompt = question.request[0]
-        if self._alternates or isinstance(prompt, str) or not 400 <= error.status < 600:
-            return False
-        return bool(ROLES.search(error.says)) and alternating(prompt) != tuple(prompt)
 
     async def _ask(
         self,
@@ -375,6 +369,14 @@ def _why(written: Written, sampling: Sampling) -> str:
     at = f"is cut at max_tokens={sampling.max_tokens}, which is too low"
     why = " and ".join(filter(None, (written.instead, at if written.end == "cut" else "")))
     return why and f": the model {why}"
+
+
+def _may_alternate(question: Question, error: RequestError) -> bool:
+    """Return whether a refused conversation may pass if its speakers take turns."""
+    prompt = question.request[0]
+    if isinstance(prompt, str) or not 400 <= error.status < 600:
+        return False
+    return bool(ROLES.search(error.says)) and alternating(prompt) != tuple(prompt)
 
 
 def _is_too_long(error: RequestError) -> bool:
