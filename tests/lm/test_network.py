@@ -253,6 +253,8 @@ def test_pickles_and_forks_without_the_key(server: Server, monkeypatch: pytest.M
         ({"chat": "maybe"}, "true, false or auto"),
         ({"base_url": "localhost:8000"}, "base_url must be an address"),
         ({"base_url": "http://0177.0.0.1/v1"}, "base_url must be an address, not .*: Invalid IPv4"),
+        ({"base_url": "http://me:secret@[::1/v1"}, "base_url must be an address such as .*: Invalid IPv6"),
+        ({"base_url": "http://localhost:99999/v1"}, "base_url must be an address .*: Port out of range"),
         ({"base_url": "http://me:secret@localhost/v1"}, "name, password or query"),
         ({"key_env": "NO_SUCH_KEY"}, "needs a key in the environment variable NO_SUCH_KEY"),
         ({"key_env": KEY}, "needs a key in the environment variable that key_env names"),

@@ -430,13 +430,21 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
     """
     variable_of_sdk = f"{sdk.upper()}_API_KEY"
     url = (base_url or os.environ.get(f"{sdk.upper()}_BASE_URL") or hosted).rstrip("/")
-    parts = urlsplit(url)
+    form = "base_url must be an address such as http://localhost:8000/v1"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # the address is not shown, as it may hold a password
+        raise UsageError(f"{form}: {error}.") from None
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
             "base_url must not contain a user name, password or query: the key comes from the environment."
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
+        raise UsageError(f"{form}, not {url!r}.")
+    try:
+        parts.port  # noqa: B018 - it is read from the text only now, and may be none
+    except ValueError as error:
+        raise UsageError(f"{form}, not {url!r}: {error}.") from None
     names = [key_env] if key_env else ["HUNCH_API_KEY", *([variable_of_sdk] if is_provider(sdk, url) else [])]
     variable = next((name for name in names if key_in(name)), "")
     if not variable and (key_env or is_provider(sdk, url)):
