@@ -101,6 +101,15 @@ def test_after_the_last_attempt_one_sentence(server: Server) -> None:
     assert server.met["500"] == 3
 
 
+def test_after_a_failure_nothing_is_sent_again(server: Server) -> None:
+    model = load(server, retries=4)
+    server.rejects = lambda body: "wrong" if "Refuse this." in json.dumps(body) else ""
+    server.poison = "Room 3."
+    with pytest.raises(HunchError, match="HTTP 400: wrong"):
+        model.generate(["Refuse this.", PROMPTS[3]], sampling=SHORT)
+    assert server.met["500"] <= 2, "it was under way, and would have been sent five times"
+
+
 def test_what_was_answered_is_kept(server: Server, tmp_path: Path) -> None:
     model = load(server, tmp_path / "a.sqlite", retries=1)
     server.poison = "Room 3."

@@ -11,6 +11,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, ClassVar, get_args
@@ -262,11 +263,14 @@ class RemoteModel(Answering, Model):
         """Send the questions to the server, with the allowed number of simultaneous requests."""
         waiting, failures = iter(questions), list[Exception]()
 
+        def needless(question: Question) -> bool:
+            """Return whether a question need not be sent, or sent again: after a failure nothing is."""
+            return bool(failures) or (known is not None and known(question))
+
         async def work() -> None:
             for question in waiting:
-                skip = None if known is None else lambda asked=question: known(asked)
                 try:
-                    answer = await self._send(question, skip)
+                    answer = await self._send(question, partial(needless, question))
                 except Exception as error:
                     failures.append(error)
                     break
