@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -254,9 +255,11 @@ def test_pickles_and_forks_without_the_key(server: Server, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"concurrency": 0}, "concurrency must be a number of at least 1"),
+        ({"concurrency": 0}, "concurrency must be a whole number of at least 1"),
+        ({"concurrency": 1.5}, "concurrency must be a whole number"),
+        ({"retries": math.inf}, "retries must be a whole number"),
         ({"timeout": "long"}, "timeout must be a number"),
-        ({"retries": -1}, "retries must be a number of at least 0"),
+        ({"retries": -1}, "retries must be a whole number of at least 0"),
         ({"price_in": -1}, "price per million tokens"),
         ({"evidence": "L9"}, "no evidence level 'L9'"),
         ({"chat": "maybe"}, "true, false or auto"),
