@@ -136,6 +136,16 @@ def test_threads_count_each_token_once(folders: dict[str, Path]) -> None:
     assert many.usage.calls == 48
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "bert"])
+def test_a_long_text_is_cut_without_a_setting_of_the_tokenizer(folders: dict[str, Path], kind: str) -> None:
+    """Such a setting would hold for what another thread tokenises at the moment, and the other way round."""
+    model = lm.load(f"hf:{folders[kind]}", cache=None).model
+    ids = model._text_tokens("Room 3: take the mug. " * 50, 20)
+    assert model.tokenizer.backend_tokenizer.truncation is None
+    cut = model.tokenizer("Room 3: take the mug. " * 50, truncation=True, max_length=20)
+    assert ids == cut["input_ids"]
+
+
 def test_samples_follow_the_scores(model: CausalModel) -> None:
     """Two routes to one distribution: frequencies of one sampled token, and exp(score)."""
     n = 1500

@@ -206,7 +206,6 @@ class CausalModel(TransformerModel):
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         self._writer = Writer(self._engine, limit // 2)
         self.tail = lru_cache(TAILS)(self._tail)  # states share most of their options
-        self._opening = seam.around(self.tokenizer)[0]
         self._template = template_of(self.tokenizer)
         if self._template:
             self._control = self._template.control
@@ -353,7 +352,7 @@ class CausalModel(TransformerModel):
         messages = self._conversation(prompt)
         if messages and self._template:
             return self._known(seam.joined(self.tokenizer, self._template.parts(messages, replied=scored)))
-        return self._known(self._opening + self._plain_tokens(text_of(prompt))) or self._start()
+        return self._known(self._before + self._plain_tokens(text_of(prompt))) or self._start()
 
     def _fitting(self, prompt: Prompt, room: int, scored: bool = False) -> list[int]:
         """Tokenise a prompt; it loses a part if it does not fit with ``room`` tokens after it.
