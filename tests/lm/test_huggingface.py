@@ -265,6 +265,11 @@ def test_an_encoder_only_embeds(folders: dict[str, Path]) -> None:
     assert model.embed(["mug", "a fridge"]).shape == (2, 32)
 
 
+def test_an_encoder_has_no_chat(folders: dict[str, Path]) -> None:
+    with pytest.raises(UsageError, match="is an encoder, so chat=true cannot be used"):
+        lm.load(f"hf:{folders['bert']}?chat=true")
+
+
 def test_evidence_is_real_unless_the_config_says_otherwise(folders: dict[str, Path], tmp_path: Path) -> None:
     def stating(level: str | None) -> str:
         folder = Path(shutil.copytree(folders["gpt2"], tmp_path / str(level)))

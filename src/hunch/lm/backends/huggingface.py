@@ -68,13 +68,13 @@ def load(
         batch: Prompts that a causal model scores together. With more than 1 the last digits of a score
             depend on the other prompts, so a resumed run may differ from an uninterrupted one.
         chat: Pass a text prompt to a causal model as a user message through its chat template; messages
-            always use the template.
+            always use the template. Models that see pictures do so if they have one.
         pooling: How the last hidden states become an embedding: ``mean`` over the tokens, or ``last`` for the
             last token, the only one that has seen the whole text in a causal model.
 
     Raises:
         UsageError: for a folder, device, dtype or pooling that does not exist, an encoder-decoder model, a
-            negative prefix cache, or a batch below 1.
+            negative prefix cache, a batch below 1, or an option that a model of this kind does not have.
         HunchError: if the model cannot be loaded.
     """
     check(name, prefix_cache=prefix_cache, batch=batch, chat=chat, pooling=pooling)
@@ -88,6 +88,10 @@ def load(
         raise UsageError(
             f"hf:{name} is an encoder-decoder model, which hf: does not support except for training a policy."
         )
+    if chat and kind in ("encoder", "paired"):
+        raise UsageError(f"hf:{name} is an encoder, so chat=true cannot be used.")
+    if pooling != "mean" and kind in ("seeing", "paired"):
+        raise UsageError(f"hf:{name} makes no embeddings of hidden states, so pooling cannot be chosen.")
     if kind == "seeing":
         from hunch.lm.backends.seeing import SeeingModel  # loads torch
 
