@@ -31,7 +31,7 @@ from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import Message, Prompt, alternating, without_system
 from hunch.lm.shorten import shortened
-from hunch.lm.speech import Sampling, Uncached
+from hunch.lm.speech import Sampling, Uncached, UncachedNumbers
 from hunch.lm.stopping import StoppingError
 from hunch.lm.usage import Usage
 
@@ -178,7 +178,11 @@ class RemoteModel(Answering, Model):
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         parts = self.stream(list(dict.fromkeys(asked)))
-        return {question: answer for part in parts for question, answer in part.items()}
+        return {
+            question: answer.numbers if isinstance(answer, UncachedNumbers) else answer
+            for part in parts
+            for question, answer in part.items()
+        }
 
     def _messages(self, prompt: Prompt) -> Sequence[Message]:
         """Return a prompt as messages in the form that the server accepts."""
@@ -229,7 +233,7 @@ class RemoteModel(Answering, Model):
             if not self._lost_a_part(request.body or {}, reply):
                 return answer
             self.shortened += 1
-            return Uncached(answer) if isinstance(answer, str) else answer
+            return _uncached(answer)
 
         return request._replace(read=read)
 
@@ -381,6 +385,15 @@ def _may_alternate(question: Question, error: RequestError) -> bool:
     if isinstance(prompt, str) or not 400 <= error.status < 600:
         return False
     return bool(ROLES.search(error.says)) and alternating(prompt) != tuple(prompt)
+
+
+def _uncached(answer: Any) -> Any:
+    """Return an answer to a part of a prompt in a form that is used once and not stored."""
+    if isinstance(answer, str):
+        return Uncached(answer)
+    if isinstance(answer, list):  # several samples of one prompt
+        return [Uncached(text) for text in answer]
+    return UncachedNumbers(answer)
 
 
 def _is_too_long(error: RequestError) -> bool:
