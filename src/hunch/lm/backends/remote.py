@@ -61,6 +61,8 @@ HALVINGS = 3
 """How often the room of an answer is halved before the prompt is shortened."""
 LEAST_ANSWER = 16
 """Tokens that the room of an answer keeps."""
+MOST_IDS = 10_000
+"""Number of the latest replies whose ids are compared."""
 
 
 class RemoteModel(Answering, Model):
@@ -313,6 +315,8 @@ class RemoteModel(Answering, Model):
         number = zlib.crc32(repr((request.path, request.body)).encode())
         if reply.get("id") and self._ids.setdefault(str(reply["id"]), number) != number:
             self._warn("gives answers to different requests the same id, so they may be mixed up")
+        if len(self._ids) > MOST_IDS:
+            del self._ids[next(iter(self._ids))]  # the oldest
 
     def _warn(self, problem: str) -> None:
         """Warn once of each problem."""
