@@ -213,15 +213,15 @@ def test_a_chat_route_that_cannot_be_used_is_not_left_without_a_word(server: Ser
     assert "without" not in model.revision
 
 
+def demands_turns(body: Body) -> str:
+    roles = [message["role"] for message in body.get("messages", ()) if message["role"] != "system"]
+    wrong = any(role != ("user", "assistant")[place % 2] for place, role in enumerate(roles))
+    return "Conversation roles must alternate user/assistant/user/assistant/..." if wrong else ""
+
+
 def test_speakers_take_turns_where_a_server_demands_it(server: Server) -> None:
     """Found out in the middle of a run, and from then on done at once."""
-
-    def rejects(body: Body) -> str:
-        roles = [message["role"] for message in body.get("messages", ()) if message["role"] != "system"]
-        wrong = any(role != ("user", "assistant")[place % 2] for place, role in enumerate(roles))
-        return "Conversation roles must alternate user/assistant/user/assistant/..." if wrong else ""
-
-    server.rejects = rejects
+    server.rejects = demands_turns
     model, told = load(server)
     assert told == []
     twice = (Message("user", "One."), Message("user", "Two."))
@@ -232,3 +232,11 @@ def test_speakers_take_turns_where_a_server_demands_it(server: Server) -> None:
     assert model.generate([begun], 1, Sampling(4))
     assert len(server.seen) == before + 1
     assert [message["role"] for message in server.seen[-1][2]["messages"]] == ["user", "assistant", "user"]
+
+
+def test_several_conversations_that_are_refused_at_once_are_all_sent_again(server: Server) -> None:
+    server.rejects = demands_turns
+    model, _ = load(server)
+    server.busiest, server.together = 0, 3  # all are under way when the first one is refused
+    twice = [(Message("user", f"One {i}."), Message("user", "Two.")) for i in range(3)]
+    assert len(model.generate(twice, 1, Sampling(4))) == 3

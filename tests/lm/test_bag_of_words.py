@@ -56,6 +56,12 @@ def test_phrases_know_the_order_of_words_and_the_size_of_numbers() -> None:
     assert dict(phrases("at 3"))["at 3"] == 1, "a whole number is a word, too"
 
 
+def test_digits_that_are_no_numbers_are_words() -> None:
+    for text in ("10²", "²", "① first"):
+        assert np.isfinite(lm.load("phrases").embed([text])).all()
+    assert dict(phrases("10²")) == {**dict(phrases("10")), "# ²": 1, "²": 1}
+
+
 def test_as_a_spec() -> None:
     model = lm.load("bag-of-words?dim=16")
     assert (model.name, model.dim, model.evidence, model.verbs) == (

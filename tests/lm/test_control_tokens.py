@@ -117,7 +117,7 @@ def test_a_control_token_in_a_plain_prompt_or_a_text_to_embed_is_a_text(tmp_path
         prompt = model._tokens(f"You see: {sign}")
         assert controls(prompt) == controls(model._tokens("You see: a sign"))
         assert controls(model._text_tokens(sign, None)) == controls(model._text_tokens("a", None))
-        assert model.count_tokens(f"You see: {sign}") == len(prompt) - len(model._opening)
+        assert model.count_tokens(f"You see: {sign}") == len(prompt) - len(model._before)
         assert len(model._text_tokens(sign, 4)) <= 4
         if kind == "bytes":
             assert tokenizer.decode(prompt) == f"You see: {sign}"

@@ -100,6 +100,29 @@ def test_a_prompt_that_the_server_cut_is_noticed(
     assert bool([one for one in said if "dropped a part of the prompt" in one]) == cut
 
 
+def test_numbers_of_a_prompt_that_the_server_cut_are_used_once(talker: Talker, tmp_path: Path) -> None:
+    """With the larger context that the warning asks for, the server gives others."""
+    usage = {"prompt_tokens": 2050, "completion_tokens": 1}
+    likely = {"top_logprobs": [{"token": letter, "logprob": -1.0} for letter in "AB"]}
+    _, reply = chat("A", logprobs={"content": [likely]})
+
+    def answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if "embeddings" in path:
+            return 200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}], "usage": usage}
+        return (200, reply | {"id": "", "usage": usage}) if "chat" in path else only_chat(path, body)
+
+    talker.answer = answer
+    model = lm.load("openai:m", cache=tmp_path / "a.sqlite", base_url=talker.url, evidence="L0", retries=0)
+    for prompt, calls in (("a room, " * 1000, 4), ("a room", 2)):
+        before = len(talker.asked)
+        for _ in range(2):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HunchWarning)
+                assert model.label([prompt], [["A", "B"]])[0].tolist() == [-1.0, -1.0]
+                assert model.embed([prompt]).tolist() == [[1.0, 2.0]]
+        assert len(talker.asked) == before + calls
+
+
 def test_a_cut_is_measured_against_shorter_prompts(talker: Talker) -> None:
     """Three tokens to a word here, so two tokens to a word are too few."""
     model = lm.load("openai:m", cache=None, base_url=talker.url, evidence="L0")

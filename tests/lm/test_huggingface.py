@@ -136,6 +136,16 @@ def test_threads_count_each_token_once(folders: dict[str, Path]) -> None:
     assert many.usage.calls == 48
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "bert"])
+def test_a_long_text_is_cut_without_a_setting_of_the_tokenizer(folders: dict[str, Path], kind: str) -> None:
+    """Such a setting would hold for what another thread tokenises at the moment, and the other way round."""
+    model = lm.load(f"hf:{folders[kind]}", cache=None).model
+    ids = model._text_tokens("Room 3: take the mug. " * 50, 20)
+    assert model.tokenizer.backend_tokenizer.truncation is None
+    cut = model.tokenizer("Room 3: take the mug. " * 50, truncation=True, max_length=20)
+    assert ids == cut["input_ids"]
+
+
 def test_samples_follow_the_scores(model: CausalModel) -> None:
     """Two routes to one distribution: frequencies of one sampled token, and exp(score)."""
     n = 1500
@@ -253,6 +263,11 @@ def test_an_encoder_only_embeds(folders: dict[str, Path]) -> None:
     model = lm.load(f"hf:{folders['bert']}", cache=None)
     assert model.verbs == {"embed"}
     assert model.embed(["mug", "a fridge"]).shape == (2, 32)
+
+
+def test_an_encoder_has_no_chat(folders: dict[str, Path]) -> None:
+    with pytest.raises(UsageError, match="is an encoder, so chat=true cannot be used"):
+        lm.load(f"hf:{folders['bert']}?chat=true")
 
 
 def test_evidence_is_real_unless_the_config_says_otherwise(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Budget, BudgetError, Cached, Sampling
 from hunch.lm.backends import http as network
+from hunch.lm.backends import remote
 from hunch.lm.backends.account import is_near, is_provider
 from hunch.lm.backends.replies import most, stated
 from hunch.lm.budget import Ledger
@@ -412,6 +413,16 @@ def test_another_models_name_and_a_repeated_id_are_told_once(liar: Liar) -> None
     with pytest.warns(HunchWarning, match="the same id") as more:
         model.generate(PROMPTS[3:6])
     assert len(ours(told)) == len(ours(more)) == 1
+
+
+def test_ids_of_old_replies_are_forgotten(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is asked a million times would keep a million of them."""
+    monkeypatch.setattr(remote, "MOST_IDS", 2)
+    model = load(liar)
+    numbers = itertools.count()
+    liar.lie = lambda reply: reply | {"id": f"reply {next(numbers)}"}
+    model.generate(PROMPTS[:5])
+    assert len(model.model._ids) == 2
 
 
 @pytest.mark.parametrize("name", ["m-2026-01-05", "m:latest", "owner/m", "M", "m@20260105", None, ""])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -99,6 +100,15 @@ def test_after_the_last_attempt_one_sentence(server: Server) -> None:
     assert str(caught.value) == f"127.0.0.1:{server.server_port} refuses the request with HTTP 500: busy"
     assert caught.value.__cause__ is caught.value.__context__ is None
     assert server.met["500"] == 3
+
+
+def test_after_a_failure_nothing_is_sent_again(server: Server) -> None:
+    model = load(server, retries=4)
+    server.rejects = lambda body: "wrong" if "Refuse this." in json.dumps(body) else ""
+    server.poison = "Room 3."
+    with pytest.raises(HunchError, match="HTTP 400: wrong"):
+        model.generate(["Refuse this.", PROMPTS[3]], sampling=SHORT)
+    assert server.met["500"] <= 2, "it was under way, and would have been sent five times"
 
 
 def test_what_was_answered_is_kept(server: Server, tmp_path: Path) -> None:
@@ -245,14 +255,18 @@ def test_pickles_and_forks_without_the_key(server: Server, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"concurrency": 0}, "concurrency must be a number of at least 1"),
+        ({"concurrency": 0}, "concurrency must be a whole number of at least 1"),
+        ({"concurrency": 1.5}, "concurrency must be a whole number"),
+        ({"retries": math.inf}, "retries must be a whole number"),
         ({"timeout": "long"}, "timeout must be a number"),
-        ({"retries": -1}, "retries must be a number of at least 0"),
+        ({"retries": -1}, "retries must be a whole number of at least 0"),
         ({"price_in": -1}, "price per million tokens"),
         ({"evidence": "L9"}, "no evidence level 'L9'"),
         ({"chat": "maybe"}, "true, false or auto"),
         ({"base_url": "localhost:8000"}, "base_url must be an address"),
         ({"base_url": "http://0177.0.0.1/v1"}, "base_url must be an address, not .*: Invalid IPv4"),
+        ({"base_url": "http://me:secret@[::1/v1"}, "base_url must be an address such as .*: Invalid IPv6"),
+        ({"base_url": "http://localhost:99999/v1"}, "base_url must be an address .*: Port out of range"),
         ({"base_url": "http://me:secret@localhost/v1"}, "name, password or query"),
         ({"key_env": "NO_SUCH_KEY"}, "needs a key in the environment variable NO_SUCH_KEY"),
         ({"key_env": KEY}, "needs a key in the environment variable that key_env names"),

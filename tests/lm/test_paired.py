@@ -99,6 +99,11 @@ def test_what_it_cannot_embed_is_refused(folder: Path) -> None:
         model.embed([seen("data:image/png;base64,iVBORw0KGgo=")])
 
 
+def test_its_pooling_cannot_be_chosen(folder: Path) -> None:
+    with pytest.raises(UsageError, match="so pooling cannot be chosen"):
+        lm.load(f"hf:{folder}?pooling=last")
+
+
 def test_a_folder_without_an_image_processor_is_refused(folder: Path, tmp_path: Path) -> None:
     for file in folder.iterdir():
         if file.name != "preprocessor_config.json":

@@ -221,6 +221,7 @@ def test_what_cannot_be_trained(folders: dict[str, Path]) -> None:
         f"hf:{folders['gpt2']}?train=most": "must be one of auto, all, lora",
         f"hf:{folders['gpt2']}?tarin=all": "has no option 'tarin'",
         f"hf:{folders['bert']}": "only causal models",
+        f"hf:{folders['t5']}?chat=true": "encoder-decoder model, so chat=true cannot be used",
     }.items():
         with pytest.raises(UsageError, match=message):
             lm.trainable(spec)

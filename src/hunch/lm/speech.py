@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from hunch.core import UsageError
 from hunch.lm.prompts import Prompt, as_prompt
@@ -82,6 +82,16 @@ class Uncached(str):
     """A text that is not cached, because it is empty or was cut at the maximum number of tokens."""
 
     __slots__ = ()
+
+
+class UncachedNumbers(NamedTuple):
+    """Numbers that are not cached, because the model read only a part of the prompt.
+
+    Attributes:
+        numbers: The log-probabilities of labels, or a vector.
+    """
+
+    numbers: Any
 
 
 def choices(prompts: Sequence[P], options: Sequence[Sequence[str]]) -> list[tuple[P, tuple[str, ...]]]:

@@ -30,7 +30,7 @@ from hunch.lm.answers.store import Source, Store
 from hunch.lm.answers.stored import decode, encode
 from hunch.lm.answers.table import Key
 from hunch.lm.base import LanguageModel, OptionScores
-from hunch.lm.speech import Uncached
+from hunch.lm.speech import Uncached, UncachedNumbers
 from hunch.lm.usage import Metered, Usage, counters
 from hunch.lm.waiting import Wait, waiting
 
@@ -213,15 +213,16 @@ class Cached(Answering, Metered):
 
     def _keep(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Store answers at once; if another process was first, its answer is used."""
-        passing: dict[Question, Any] = {}
-        if any(question.verb == "generate" for question in answers):
-            passing = {asked: str(text) for asked, text in answers.items() if isinstance(text, Uncached)}
-            answers = {asked: text for asked, text in answers.items() if asked not in passing}
-            self.unfinished |= passing.keys()
-        if any(question.verb == "decide" for question in answers):
-            # A question that was not answered, None, may be answered another time.
-            passing = {asked: answer for asked, answer in answers.items() if answer is None}
-            answers = {asked: answer for asked, answer in answers.items() if answer is not None}
+        passing: dict[Question, Any] = {}  # answers that are used once
+        for asked, answer in answers.items():
+            if isinstance(answer, Uncached):
+                passing[asked] = str(answer)
+                self.unfinished.add(asked)
+            elif isinstance(answer, UncachedNumbers):
+                passing[asked] = answer.numbers
+            elif answer is None:  # a decision that was not made may be made another time
+                passing[asked] = None
+        answers = {asked: answer for asked, answer in answers.items() if asked not in passing}
         if self.store is not None and answers:
             keys = {self._key(question): question for question in answers}
             origin = getattr(self.model, "told", "")

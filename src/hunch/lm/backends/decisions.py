@@ -229,12 +229,16 @@ class DecisionModel(RemoteModel):
         )
         failures: list[Exception] = []
 
+        def needless(together: Sequence[Question]) -> bool:
+            """Return whether questions need not be sent, or sent again: after a failure nothing is."""
+            # Every question passes the gate, which counts it towards the budget.
+            return bool(failures) or (known is not None and _all_known(known, together))
+
         async def work() -> None:
             for together in waiting:
                 if failures:
                     return
-                # Every question passes the gate, which counts it towards the budget.
-                skip = None if known is None else partial(_all_known, known, together)
+                skip = partial(needless, together)
                 state = text_of(together[0].request[0])
                 try:
                     answers = await self._decided(state, [q.request[1] for q in together], skip)

@@ -142,19 +142,17 @@ class Line:
         Raises:
             UsageError: if a number is out of range.
         """
-        for name, value, least in (
-            ("concurrency", concurrency, 1),
-            ("timeout", timeout, 0.001),
-            ("retries", retries, 0),
-            ("patience", patience, 0),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value:
-                raise UsageError(f"{name} must be a number of at least {least}, not {value!r}.")
+        for name, value, least in (("concurrency", concurrency, 1), ("retries", retries, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        for name, seconds, shortest in (("timeout", timeout, 0.001), ("patience", patience, 0)):
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not shortest <= seconds:
+                raise UsageError(f"{name} must be a number of at least {shortest}, not {seconds!r}.")
         self.account = account
         self.timeout = float(timeout)
         self.patience = float(patience)
-        self.concurrency = int(concurrency)
-        self.attempts = int(retries) + 1
+        self.concurrency = concurrency
+        self.attempts = retries + 1
         self.retries = 0  # so far
         self._begin()
 

@@ -68,13 +68,13 @@ def load(
         batch: Prompts that a causal model scores together. With more than 1 the last digits of a score
             depend on the other prompts, so a resumed run may differ from an uninterrupted one.
         chat: Pass a text prompt to a causal model as a user message through its chat template; messages
-            always use the template.
+            always use the template. Models that see pictures do so if they have one.
         pooling: How the last hidden states become an embedding: ``mean`` over the tokens, or ``last`` for the
             last token, the only one that has seen the whole text in a causal model.
 
     Raises:
         UsageError: for a folder, device, dtype or pooling that does not exist, an encoder-decoder model, a
-            negative prefix cache, or a batch below 1.
+            negative prefix cache, a batch below 1, or an option that a model of this kind does not have.
         HunchError: if the model cannot be loaded.
     """
     check(name, prefix_cache=prefix_cache, batch=batch, chat=chat, pooling=pooling)
@@ -88,6 +88,10 @@ def load(
         raise UsageError(
             f"hf:{name} is an encoder-decoder model, which hf: does not support except for training a policy."
         )
+    if chat and kind in ("encoder", "paired"):
+        raise UsageError(f"hf:{name} is an encoder, so chat=true cannot be used.")
+    if pooling != "mean" and kind in ("seeing", "paired"):
+        raise UsageError(f"hf:{name} makes no embeddings of hidden states, so pooling cannot be chosen.")
     if kind == "seeing":
         from hunch.lm.backends.seeing import SeeingModel  # loads torch
 
@@ -206,7 +210,6 @@ class CausalModel(TransformerModel):
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)
         self._writer = Writer(self._engine, limit // 2)
         self.tail = lru_cache(TAILS)(self._tail)  # states share most of their options
-        self._opening = seam.around(self.tokenizer)[0]
         self._template = template_of(self.tokenizer)
         if self._template:
             self._control = self._template.control
@@ -353,7 +356,7 @@ class CausalModel(TransformerModel):
         messages = self._conversation(prompt)
         if messages and self._template:
             return self._known(seam.joined(self.tokenizer, self._template.parts(messages, replied=scored)))
-        return self._known(self._opening + self._plain_tokens(text_of(prompt))) or self._start()
+        return self._known(self._before + self._plain_tokens(text_of(prompt))) or self._start()
 
     def _fitting(self, prompt: Prompt, room: int, scored: bool = False) -> list[int]:
         """Tokenise a prompt; it loses a part if it does not fit with ``room`` tokens after it.

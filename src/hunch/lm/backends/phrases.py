@@ -3,7 +3,8 @@
 A bag of words cannot tell "position (0, 1)" from "(1, 0)", and for it "0.05" differs from "0.06" as much as
 from "0.5". Here the features are runs of one to three words (signed hashing of n-grams, as in Joulin et al.,
 "Bag of Tricks for Efficient Text Classification", EACL 2017). In a run, a number is written ``#``, and the
-run's entry is ln(1 + number). Whole numbers are also words.
+run's entry is ln(1 + number). Whole numbers are also words. Raised and circled digits, such as ², are words
+only.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class Phrases(BagOfWords):
 def phrases(text: str) -> list[tuple[str, float]]:
     """Return the runs of a text with their entries: 1, or ln(1 + number) if the last word is a number."""
     pieces = _PIECE.findall(text.lower())
-    masked = ["#" if piece[0].isdigit() else piece for piece in pieces]
+    masked = ["#" if piece[0].isdecimal() else piece for piece in pieces]
     phrases: list[tuple[str, float]] = []
     for end, piece in enumerate(pieces):
         amount = math.log1p(float(piece)) if masked[end] == "#" else 1.0
         starts = range(max(0, end + 1 - LONGEST), end + 1)
         phrases += [(" ".join(masked[start : end + 1]), amount) for start in starts]
-        if piece.isdigit():
+        if piece.isdecimal():
             phrases += [(" ".join([*masked[start:end], piece]), 1.0) for start in starts]
     return phrases

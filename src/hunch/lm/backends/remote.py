@@ -11,6 +11,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, ClassVar, get_args
@@ -30,7 +31,7 @@ from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import Message, Prompt, alternating, without_system
 from hunch.lm.shorten import shortened
-from hunch.lm.speech import Sampling, Uncached
+from hunch.lm.speech import Sampling, Uncached, UncachedNumbers
 from hunch.lm.stopping import StoppingError
 from hunch.lm.usage import Usage
 
@@ -60,6 +61,8 @@ HALVINGS = 3
 """How often the room of an answer is halved before the prompt is shortened."""
 LEAST_ANSWER = 16
 """Tokens that the room of an answer keeps."""
+MOST_IDS = 10_000
+"""Number of the latest replies whose ids are compared."""
 
 
 class RemoteModel(Answering, Model):
@@ -177,7 +180,11 @@ class RemoteModel(Answering, Model):
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         parts = self.stream(list(dict.fromkeys(asked)))
-        return {question: answer for part in parts for question, answer in part.items()}
+        return {
+            question: answer.numbers if isinstance(answer, UncachedNumbers) else answer
+            for part in parts
+            for question, answer in part.items()
+        }
 
     def _messages(self, prompt: Prompt) -> Sequence[Message]:
         """Return a prompt as messages in the form that the server accepts."""
@@ -195,12 +202,13 @@ class RemoteModel(Answering, Model):
         halvings = step = 0
         now = question
         while True:
+            alternates = self._alternates  # as this attempt is written; another question may change it
             try:
                 answer = await self.line.send(
                     self._watched(self.request_for(question, now)), skip, self._count
                 )
             except RequestError as error:
-                if self._may_alternate(now, error):
+                if not alternates and _may_alternate(now, error):
                     self._alternates = True
                     continue
                 if not _is_too_long(error) or step == len(SHARES) - 1:
@@ -227,7 +235,7 @@ class RemoteModel(Answering, Model):
             if not self._lost_a_part(request.body or {}, reply):
                 return answer
             self.shortened += 1
-            return Uncached(answer) if isinstance(answer, str) else answer
+            return _uncached(answer)
 
         return request._replace(read=read)
 
@@ -252,13 +260,6 @@ class RemoteModel(Answering, Model):
         )
         return True
 
-    def _may_alternate(self, question: Question, error: RequestError) -> bool:
-        """Return whether a refused conversation may pass if its speakers take turns."""
-        prompt = question.request[0]
-        if self._alternates or isinstance(prompt, str) or not 400 <= error.status < 600:
-            return False
-        return bool(ROLES.search(error.says)) and alternating(prompt) != tuple(prompt)
-
     async def _ask(
         self,
         questions: Sequence[Question],
@@ -268,11 +269,14 @@ class RemoteModel(Answering, Model):
         """Send the questions to the server, with the allowed number of simultaneous requests."""
         waiting, failures = iter(questions), list[Exception]()
 
+        def needless(question: Question) -> bool:
+            """Return whether a question need not be sent, or sent again: after a failure nothing is."""
+            return bool(failures) or (known is not None and known(question))
+
         async def work() -> None:
             for question in waiting:
-                skip = None if known is None else lambda asked=question: known(asked)
                 try:
-                    answer = await self._send(question, skip)
+                    answer = await self._send(question, partial(needless, question))
                 except Exception as error:
                     failures.append(error)
                     break
@@ -311,6 +315,8 @@ class RemoteModel(Answering, Model):
         number = zlib.crc32(repr((request.path, request.body)).encode())
         if reply.get("id") and self._ids.setdefault(str(reply["id"]), number) != number:
             self._warn("gives answers to different requests the same id, so they may be mixed up")
+        if len(self._ids) > MOST_IDS:
+            del self._ids[next(iter(self._ids))]  # the oldest
 
     def _warn(self, problem: str) -> None:
         """Warn once of each problem."""
@@ -377,6 +383,23 @@ def _why(written: Written, sampling: Sampling) -> str:
     return why and f": the model {why}"
 
 
+def _may_alternate(question: Question, error: RequestError) -> bool:
+    """Return whether a refused conversation may pass if its speakers take turns."""
+    prompt = question.request[0]
+    if isinstance(prompt, str) or not 400 <= error.status < 600:
+        return False
+    return bool(ROLES.search(error.says)) and alternating(prompt) != tuple(prompt)
+
+
+def _uncached(answer: Any) -> Any:
+    """Return an answer to a part of a prompt in a form that is used once and not stored."""
+    if isinstance(answer, str):
+        return Uncached(answer)
+    if isinstance(answer, list):  # several samples of one prompt
+        return [Uncached(text) for text in answer]
+    return UncachedNumbers(answer)
+
+
 def _is_too_long(error: RequestError) -> bool:
     return error.status == 413 or (error.status >= 400 and bool(TOO_LONG.search(error.says)))
 
@@ -428,13 +451,21 @@ def account(sdk: str, base_url: str | None, key_env: str | None, hosted: str) ->
     """
     variable_of_sdk = f"{sdk.upper()}_API_KEY"
     url = (base_url or os.environ.get(f"{sdk.upper()}_BASE_URL") or hosted).rstrip("/")
-    parts = urlsplit(url)
+    form = "base_url must be an address such as http://localhost:8000/v1"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # the address is not shown, as it may hold a password
+        raise UsageError(f"{form}: {error}.") from None
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
             "base_url must not contain a user name, password or query: the key comes from the environment."
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"base_url must be an address such as http://localhost:8000/v1, not {url!r}.")
+        raise UsageError(f"{form}, not {url!r}.")
+    try:
+        parts.port  # noqa: B018 - it is read from the text only now, and may be none
+    except ValueError as error:
+        raise UsageError(f"{form}, not {url!r}: {error}.") from None
     names = [key_env] if key_env else ["HUNCH_API_KEY", *([variable_of_sdk] if is_provider(sdk, url) else [])]
     variable = next((name for name in names if key_in(name)), "")
     if not variable and (key_env or is_provider(sdk, url)):

@@ -45,7 +45,7 @@ class SeeingModel(TransformerModel):
         self.revision += ":apart"
         _, transformers = weights.libraries()
         self.network.generation_config = without_settings(self.network.generation_config)
-        self._closing = len(seam.around(self.tokenizer)[1])
+        self._closing = len(self._after)
         try:
             with weights.quietly():
                 self.processor = transformers.AutoProcessor.from_pretrained(str(folder))

@@ -56,6 +56,7 @@ class TransformerModel(Model):
         self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)
         self._rows = _rows(self.network)
         self._control = seam.control_tokens(self.tokenizer)
+        self._before, self._after = seam.around(self.tokenizer)
         self.device = device
         self._reader = Reader(self.network.base_model, pack=self.packs)
         where = f"{dtype}:{device.split(':')[0]}:torch-{version('torch')}"
@@ -106,20 +107,16 @@ class TransformerModel(Model):
     def _text_tokens(self, text: str, limit: int | None) -> list[int]:
         """Tokenise a text with the model's own special tokens around it; never empty."""
         ids: list[int]
+        before, after = self._before, self._after
         if self._control and self._control.search(text):
-            before, after = seam.around(self.tokenizer)
-            ids = seam.as_text(self.tokenizer, text, self._control)
-            if limit is not None:
-                ids = ids[: limit - len(before) - len(after)]
-            ids = [*before, *ids, *after]
+            ids = [*before, *seam.as_text(self.tokenizer, text, self._control), *after]
         else:
-            ids = self.tokenizer(
-                text,
-                truncation=limit is not None,
-                max_length=limit,
-                verbose=False,
-                return_attention_mask=False,
-            )["input_ids"]
+            ids = self.tokenizer(text, verbose=False, return_attention_mask=False)["input_ids"]
+        if limit is not None and len(ids) > limit:
+            # The tokenizer is not asked to truncate: that changes a setting of it, which would hold for what
+            # another thread tokenises at the moment.
+            inner = ids[len(before) : len(ids) - len(after)]
+            ids = [*before, *inner[: limit - len(before) - len(after)], *after]
         return self._known(ids) or self._start()
 
     def _known(self, ids: list[int]) -> list[int]:

@@ -51,7 +51,7 @@ def load(
         end: The beginning of the tokens that end a written text.
         device: Default: ``"cuda"`` if available, else ``"cpu"``.
         dtype: Number format of the computation.
-        chat: Pass text prompts through the model's chat template.
+        chat: Pass text prompts through the chat template of a causal model.
         recompute: Compute the activations again in the backward pass; see :class:`Trainable`.
 
     Raises:
@@ -64,6 +64,8 @@ def load(
     if train == "all":
         _refuse_rank(name, rank, alpha, "train=all trains all weights")
     if huggingface.kind_of(folder := folders.find(name)) == "encoder-decoder":
+        if chat:
+            raise UsageError(f"hf:{name} is an encoder-decoder model, so chat=true cannot be used.")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         read = EncoderDecoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
         trained = _trained_part(read, train, rank, alpha)

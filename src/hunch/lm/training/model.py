@@ -67,7 +67,9 @@ class Trainable(Weights, Metered, ABC):
     """A model in training: all weights are trained, or only adapters.
 
     No dropout is applied, so that updates are repeatable. The scores equal those of the frozen model ``hf:``
-    with the same weights. Results do not depend on the batch, up to 1e-5.
+    with the same weights. In float32 results do not depend on the batch, up to 1e-5. In 16 bits rounding is
+    coarser: a text that is written beside others may be another one than alone, and the log-probability of a
+    token that :meth:`write` records may differ from that of :meth:`evaluate`, by 0.01 in a small model.
 
     Args:
         model: The frozen model; this object takes ownership of it.
