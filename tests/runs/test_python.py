@@ -13,6 +13,7 @@ from tests.started import server
 import hunch
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
+from hunch.rl.rollout import Finished
 from hunch.roles.prior.gym import Proposals
 from hunch.runs.checkpoints import BEST, read_checkpoint
 from hunch.runs.compare import Arm
@@ -310,6 +311,14 @@ def test_stop_at_a_target():
     ).complete
     with pytest.raises(UsageError, match="from 0 to 1"):
         hunch.StopAt(70)
+
+
+@pytest.mark.parametrize(("solved", "n"), [(7, 25), (28, 50), (55, 100)])
+def test_stop_at_exactly_the_target(solved, n):
+    played = [Finished(0, i + 1, 0.0, 1, i < solved, ("one",)) for i in range(n)]
+    target = hunch.StopAt(solved / n)
+    assert target.on_evaluation(None, played)
+    assert not target.on_evaluation(None, [*played[1:], played[-1]])
 
 
 def test_a_result_is_shown(named, monkeypatch):
