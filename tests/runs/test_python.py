@@ -470,6 +470,7 @@ def lake_in_words(env=None, **options):
         (lambda: hunch.load("run", step="x"), "step must be a whole number, not 'x'"),
         (lambda: hunch.audition(None), "lm is a model, its spec such as 'minilm', or a list of these"),
         (lambda: hunch.audition("uniform", roles=[3]), "roles must be text, not 3"),
+        (lambda: hunch.train("cql", data=__file__), "is a file, which only the command reads, by --data"),
         (lambda: hunch.StopAt("half"), "success must be a number, not 'half'"),
         (lambda: hunch.envs.check("lake"), "check takes a Gymnasium environment"),
         (lambda: lake_in_words(describe="cell"), "describe must be a function"),
