@@ -16,6 +16,7 @@ from hunch import lm
 from hunch.cli.arms import JobBars
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.lm.budget import Budget
 from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.report.gather import collect
 from hunch.roles import PriorConfig
@@ -192,6 +193,15 @@ def test_more_steps_extend_a_comparison(tmp_path):
             assert found.result.steps >= steps
         played[folder] = found.result.episodes
     assert played["extended"] == played["whole"]
+
+
+def test_a_killed_run_is_not_one_that_an_earlier_budget_stopped(tmp_path):
+    config = RunConfig(method="zero-shot", env="hunch/FrozenLake-v0", lm="scripted:frozenlake", steps=60)
+    (job,) = jobs([Arm("zero-shot", config)], 1, tmp_path)
+    execute(job.config, job.folder, budget=Budget(calls=1))
+    assert outcome(job).stopped
+    killed = outcome(job, exitcode=-9)
+    assert (killed.stopped, killed.reason) == (False, "its process was killed by SIGKILL")
 
 
 class Failing(Callback):

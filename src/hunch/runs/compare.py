@@ -402,12 +402,12 @@ def outcome(job: Job, exitcode: int | None = None) -> Outcome:
         return Outcome(job, None, str(damage))
     if result is not None and result.requested < job.config.steps:  # of a shorter run, which goes on
         result = summary = None
-    if result is None and summary is not None and summary.get("stopped"):
-        return Outcome(job, None, summary["stopped"], stopped=True)
     if result is not None:
         return Outcome(job, result)
-    if exitcode is not None and exitcode < 0:
+    if exitcode is not None and exitcode < 0:  # the summary is then that of an earlier session
         return Outcome(job, None, f"its process was killed by {signal.Signals(-exitcode).name}")
+    if summary is not None and summary.get("stopped"):
+        return Outcome(job, None, summary["stopped"], stopped=True)
     return Outcome(job, None, "its process ended before the run did")
 
 
