@@ -96,6 +96,8 @@ def _play(arguments: Sequence[str]) -> None:
         agent, _ = load_agent(options.run, checkpoint=options.step or options.checkpoint)
     if options.lm and options.run:
         raise UsageError("--run and --lm both name who plays: leave one of them out.")
+    if not options.run and (options.step or options.checkpoint != "last"):
+        raise UsageError("--step and --checkpoint name the agent of a run: add --run DIR.")
     if not env_id:
         raise UsageError("Name an environment, as in 'hunch play hunch/FrozenLake-v0'.")
     if options.seed < 0 or not options.pause >= 0:
