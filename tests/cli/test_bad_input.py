@@ -96,6 +96,7 @@ BAD = [
     (("report", "run", "--out", "missing/page.html"), "There is no folder missing"),
     (("report", "missing"), "There is no folder missing"),
     (("play", "--run", "missing"), "missing holds no run"),
+    (("play", "hunch/Chain-v0", "--step", "5"), "--step and --checkpoint name the agent of a run"),
     (("play", "hunch/Chain-v0", "--run", "run"), "hunch/FrozenLake-v0, not hunch/Chain-v0"),
     (("evaluate", "missing"), "missing holds no run"),
     (("evaluate", "run", "--seed", "-1"), "seed must be from 0"),

@@ -12,6 +12,7 @@ from hunch.cli.play import play_episode
 
 LAKE = ("--env", "hunch/FrozenLake-v0")
 SMALL = ("--steps", "200", "--hidden", "16", "--warmup", "50")
+CHAIN = ("--env", "hunch/Chain-v0", "--env.hints", "false")
 
 
 def test_run_and_its_folder(hunch, tmp_path):
@@ -208,6 +209,23 @@ def test_play_lets_the_agent_play(hunch):
     posteriors = [float(line[5]) for line in menu[:2]]
     assert posteriors == sorted(posteriors, reverse=True)
     assert hunch("play", "hunch/FrozenLake-v0", "--auto")[0] == 2
+
+
+def test_an_agent_of_recorded_data_plays_where_they_were_recorded(hunch, monkeypatch, tmp_path):
+    assert hunch("data", "collect", *CHAIN, "--mix", "random", "--steps", "200", "--out", "data")[0] == 0
+    settings = (*CHAIN[:2], "--data", "data", "--steps", "20", "--eval-every", "20", "--eval-episodes", "2")
+    assert hunch("run", "cql", *settings, "--out", "r")[0] == 0
+    monkeypatch.setattr("builtins.input", lambda *_: "q")
+    assert "state !=" not in hunch("play", "--run", "r")[1]
+    assert "state !=" in hunch("play", "--run", "r", "--env.hints", "true")[1]
+    assert "Page: " in hunch("report", "r", "--plain", "--out", "page.html")[1]
+    assert "state !=" not in (tmp_path / "page.html").read_text()
+
+
+def test_play_keeps_the_options_of_the_run_that_are_not_changed(hunch, monkeypatch):
+    assert hunch("run", "q-learning", *CHAIN, "--steps", "20", "--out", "r")[0] == 0
+    monkeypatch.setattr("builtins.input", lambda *_: "q")
+    assert "state !=" not in hunch("play", "--run", "r", "--env.max_steps", "4")[1]
 
 
 def test_play_has_commands(hunch, monkeypatch):

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from hunch import envs, methods
+from hunch.cli import cache, models
 from hunch.cli.commands import COMMANDS
 
 LAKE = "hunch/FrozenLake-v0"
@@ -35,6 +36,9 @@ def test_commands_methods_and_environments(words):
     assert "minilm" in words("run", "dqn-prior", "--lm", "")
     assert "zero-shot" in words("methods", "z")
     assert words("data", "c") == ["collect"]
+    assert words("data", "h") == ["histories"]
+    assert words("cache", "") == list(cache.COMMANDS)
+    assert words("models", "") == list(models.COMMANDS)
 
 
 def test_options_of_commands_methods_and_environments(words):
@@ -46,6 +50,8 @@ def test_options_of_commands_methods_and_environments(words):
     assert "--step" in words("evaluate", "runs/a", "--st")
     assert "--roles" in words("audition", "--r")
     assert "--mix" in words("data", "collect", "--m")
+    assert "--tasks" in words("data", "histories", "--ta")
+    assert "--port" in words("models", "serve", "--p")
     assert "--auto" in words("play", "--a")
 
 

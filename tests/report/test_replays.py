@@ -52,7 +52,7 @@ def replayed(episodes=1, **options):
     while rollout.states:
         rollout.step([rollout.states[0].options[0]])
     finished = rollout.take_finished()
-    return finished, replay(SimpleNamespace(env="tests/Counting-v0", env_options=options), finished)
+    return finished, replay(SimpleNamespace(env="tests/Counting-v0", env_options=options, data=""), finished)
 
 
 @pytest.mark.parametrize("rewards", [None, (1.0, -1.0)])
@@ -91,7 +91,7 @@ def test_a_page_shows_texts_as_their_environment_masks_them(tmp_path):
     while rollout.states:
         rollout.step([rollout.states[0].options[0]])
     finished = rollout.take_finished()
-    config = SimpleNamespace(env="tests/Sore-v0", env_options={})
+    config = SimpleNamespace(env="tests/Sore-v0", env_options={}, data="")
     result = SimpleNamespace(episodes=finished, evaluations=[])
     tale = episodes_of(SimpleNamespace(config=config, result=result, folder=tmp_path), 0)
     assert tale.reason == ""  # replayed with the actions as they were

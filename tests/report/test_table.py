@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from io import StringIO
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 
 from rich.console import Console
@@ -169,6 +169,18 @@ def test_a_search_is_known_by_its_method_where_the_problem_cannot_be_imported() 
     written = RunConfig(method="funsearch", env="nowhere_at_all:problem", options=FunSearchConfig())
     assert searches(Arm("funsearch", written))
     assert not searches(Arm("alone", replace(written, method="zero-shot", options=ZeroShotConfig())))
+
+
+def test_seeds_without_an_episode_at_the_end_are_left_out(tmp_path: Path) -> None:
+    """An episode takes up to 20 steps; of 22 steps the last quarter may see no end."""
+    config = RunConfig(method="zero-shot", env="hunch/FrozenLake-v0", lm="uniform", steps=22)
+    todo = jobs([Arm("zero-shot", config)], seeds=6, out=tmp_path)
+    (made,) = rows([Outcome(job, execute(job.config, job.folder)) for job in todo])
+    known = [success for success in made.by_seed.values() if not isnan(success)]
+    assert 0 < len(known) < len(made.by_seed)
+    assert made.success == over_seeds(known)
+    assert not isnan(made.success.value)
+    assert not isnan(made.returns.value)
 
 
 def test_a_run_without_a_program_that_runs_has_no_score() -> None:

@@ -5,10 +5,11 @@ import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from hunch.core import HunchError
+from hunch.core import HunchError, UsageError
 from hunch.rl import dataset
 from hunch.rl.recording import Recording
 
@@ -67,3 +68,16 @@ def test_a_description_of_no_form_is_damaged(tmp_path, content):
     (tmp_path / "metadata.json").write_text(content)
     with pytest.raises(HunchError, match="is damaged"):
         dataset.load(tmp_path)
+
+
+@pytest.mark.parametrize("folder", [".", "link", "gone"])
+def test_a_folder_that_nothing_can_replace_is_refused_before_anything_is_recorded(
+    tmp_path, monkeypatch, folder
+):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "empty").mkdir()
+    (tmp_path / "here" / "link").symlink_to("empty")
+    (tmp_path / "here" / "gone").symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path / "here" / "empty" if folder == "." else tmp_path / "here")
+    with pytest.raises(UsageError, match="needs a new folder"):
+        dataset.refuse_existing(Path(folder))

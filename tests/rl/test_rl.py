@@ -182,6 +182,8 @@ def test_a_level_has_to_hold_in_a_second_window():
     burst = [False] * 100 + [True] * 30 + [False] * 170
     assert first_reached(steps, burst, 0.5) is None
     assert first_reached(steps[:99], risen[-99:], 0.5) is None, "no second window"
+    exactly = [episode % 50 < 28 for episode in range(100)]
+    assert first_reached(range(1, 101), exactly, 28 / 50) == 50, "28 of 50 are a rate of 0.56"
 
 
 def test_a_flat_rate_below_the_level_seldom_reaches_it():

@@ -51,6 +51,19 @@ def test_a_run_by_its_good_and_bad_episodes(tmp_path):
     assert sum(len(e) for e in data.episodes if not e.success) == 13
 
 
+def test_a_run_is_not_recorded_with_other_options_of_its_environment(tmp_path):
+    """With a step limit of 8, an episode of the run that took longer would end early, and another follow."""
+    chain, options = "hunch/Chain-v0", {"max_steps": 30}
+    idler = RunConfig(method="q-learning", env=chain, env_options=options, steps=200)
+    execute(idler, tmp_path / "r")
+    mix = parse_mix(f"run:{tmp_path / 'r'}")
+    played = [line["length"] for line in read_lines(tmp_path / "r" / "episodes.jsonl")]
+    assert max(played) > 8
+    assert [len(e) for e in collect(chain, {**options, "hints": False}, mix, sum(played)).episodes] == played
+    with pytest.raises(UsageError, match=r"do not repeat here: .* \(max_steps=30\)"):
+        collect(chain, {}, mix, sum(played))
+
+
 def test_a_run_without_successes_is_refused_and_nothing_is_written(tmp_path, capsys):
     idler = RunConfig(method="zero-shot", env=LAKE, lm="uniform", steps=60, options=ZeroShotConfig())
     execute(idler, tmp_path / "r")

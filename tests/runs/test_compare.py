@@ -16,10 +16,13 @@ from hunch import lm
 from hunch.cli.arms import JobBars
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.lm.budget import Budget
 from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
+from hunch.report.gather import collect
 from hunch.roles import PriorConfig
-from hunch.runs.compare import PRELOADED, Arm, arms, compare, jobs, missing
-from hunch.runs.execute import RunConfig
+from hunch.runs.callbacks import Callback, Watch
+from hunch.runs.compare import PRELOADED, Arm, arms, attempt, compare, jobs, missing, outcome
+from hunch.runs.execute import RunConfig, execute
 from hunch.runs.files import read_lines
 
 LAKE = "hunch/FrozenLake-v0"
@@ -190,6 +193,35 @@ def test_more_steps_extend_a_comparison(tmp_path):
             assert found.result.steps >= steps
         played[folder] = found.result.episodes
     assert played["extended"] == played["whole"]
+
+
+def test_a_killed_run_is_not_one_that_an_earlier_budget_stopped(tmp_path):
+    config = RunConfig(method="zero-shot", env="hunch/FrozenLake-v0", lm="scripted:frozenlake", steps=60)
+    (job,) = jobs([Arm("zero-shot", config)], 1, tmp_path)
+    execute(job.config, job.folder, budget=Budget(calls=1))
+    assert outcome(job).stopped
+    killed = outcome(job, exitcode=-9)
+    assert (killed.stopped, killed.reason) == (False, "its process was killed by SIGKILL")
+
+
+class Failing(Callback):
+    """Fails after ten steps."""
+
+    def on_step(self, run, transitions):
+        if run.steps >= 10:
+            raise RuntimeError("the disk was taken away")
+
+
+def test_a_run_that_failed_and_went_on_alone_has_not_failed(tmp_path):
+    config = RunConfig(method="q-learning", env="hunch/Chain-v0", steps=20)
+    (job,) = jobs([Arm("q-learning", config)], 1, tmp_path)
+    attempt(job, job.folder, job.folder, watch=Watch(callbacks=[Failing()]))
+    assert "the disk was taken away" in outcome(job).reason
+    execute(job.config, job.folder)  # as hunch run does
+    assert outcome(job).result is not None
+    assert [run.name for c in collect([tmp_path])[0] for runs in c.arms.values() for run in runs] == [
+        "seed-0"
+    ]
 
 
 def test_labels_that_would_share_a_folder_are_refused(tmp_path):

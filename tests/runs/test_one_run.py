@@ -20,6 +20,7 @@ from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
 from hunch.runs.files import read_json, write_json
 from hunch.runs.loading import load_agent
+from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
 
 LAKE = "hunch/FrozenLake-v0"
@@ -45,6 +46,14 @@ def test_settings_and_python_give_the_same_folder(tmp_path):
     one, other = (read_checkpoint(tmp_path / who) for who in ("settings", "python"))
     for part in ("agent", "rollout", "identity", "pending"):
         assert difference(one[part], other[part]) is None
+
+
+def test_as_many_processes_as_a_group_has_environments():
+    options = methods.find("grpo").config_class(group=4, episodes=4)
+    config = RunConfig(method="grpo", env="hunch/Prompts-v0", lm="scratch", options=options)
+    assert resolve(replace(config, processes=4)).config.streams == 4
+    with pytest.raises(UsageError, match="processes must be from 0 to the number of environments"):
+        resolve(replace(config, processes=5))
 
 
 def test_a_finished_run_is_read_and_not_made_again(tmp_path):

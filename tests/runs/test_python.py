@@ -13,6 +13,7 @@ from tests.started import server
 import hunch
 from hunch.core import Agent, HunchError, UsageError
 from hunch.methods.checker import difference
+from hunch.rl.rollout import Finished
 from hunch.roles.prior.gym import Proposals
 from hunch.runs.checkpoints import BEST, read_checkpoint
 from hunch.runs.compare import Arm
@@ -312,6 +313,14 @@ def test_stop_at_a_target():
         hunch.StopAt(70)
 
 
+@pytest.mark.parametrize(("solved", "n"), [(7, 25), (28, 50), (55, 100)])
+def test_stop_at_exactly_the_target(solved, n):
+    played = [Finished(0, i + 1, 0.0, 1, i < solved, ("one",)) for i in range(n)]
+    target = hunch.StopAt(solved / n)
+    assert target.on_evaluation(None, played)
+    assert not target.on_evaluation(None, [*played[1:], played[-1]])
+
+
 def test_a_result_is_shown(named, monkeypatch):
     result = hunch.train(
         "zero-shot", LAKE, 60, lm="uniform", evaluation=hunch.Evaluation(every=20, episodes=2)
@@ -461,6 +470,7 @@ def lake_in_words(env=None, **options):
         (lambda: hunch.load("run", step="x"), "step must be a whole number, not 'x'"),
         (lambda: hunch.audition(None), "lm is a model, its spec such as 'minilm', or a list of these"),
         (lambda: hunch.audition("uniform", roles=[3]), "roles must be text, not 3"),
+        (lambda: hunch.train("cql", data=__file__), "is a file, which only the command reads, by --data"),
         (lambda: hunch.StopAt("half"), "success must be a number, not 'half'"),
         (lambda: hunch.envs.check("lake"), "check takes a Gymnasium environment"),
         (lambda: lake_in_words(describe="cell"), "describe must be a function"),

@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "report": ("DIR... --out FILE.html", "make a page, a picture and a table of curves, costs and episodes"),
     "sandbox": ("", "show how this machine isolates programs that a model wrote, and the time it costs"),
-    "data": ("collect | import | show", "record, import or show recorded data to learn from"),
+    "data": ("collect | histories | import | show", "record, import or show recorded data to learn from"),
     "serve": (
         "ENV --host ADDRESS --port N",
         "serve an environment to other trainers by the protocol of OpenEnv",
@@ -45,10 +45,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "list the environments, show the options of one and how an episode begins, or check its contract",
     ),
     "models": (
-        "[get NAME | serve NAME]",
-        "list the language models that can be had by name, fetch one, or serve one",
+        "[get NAME | serve NAME | export RUN]",
+        "list the language models that can be had by name, fetch or serve one, or export a trained one",
     ),
-    "cache": ("stats | export FILE | clear", "show, export (for replay:FILE) or clear the answer cache"),
+    "cache": (
+        "stats | export FILE | import FILE | clear",
+        "show, export (for replay:FILE), import or clear the answer cache",
+    ),
     "completion": ("bash | zsh | fish", "print a script that completes commands and options in a shell"),
     "lm": (
         "SPEC [--ask ROLE --env ID]",

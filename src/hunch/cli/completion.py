@@ -74,7 +74,12 @@ def _next(before: Sequence[str], current: str) -> Iterable[str]:
     return SECOND.get(command, ()) if not rest else ()
 
 
-SECOND = {"data": ("collect", "import", "show"), "cache": ("stats", "export", "clear")}
+SECOND = {
+    "data": ("collect", "histories", "import", "show"),
+    "cache": ("stats", "export", "import", "clear"),
+    "models": ("get", "serve", "export"),
+}
+"""The commands within a command."""
 
 
 def _flags(command: str, rest: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -29,6 +29,7 @@ from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.action_texts import shown_as, typed
 from hunch.rl.rollout import Rollout, TextEnvironment
 from hunch.runs.config import RunConfig
+from hunch.runs.data import options_with_data
 from hunch.runs.environments import refuse_object
 from hunch.runs.loading import load_agent
 from hunch.runs.processes import stoppable
@@ -91,10 +92,12 @@ def _play(arguments: Sequence[str]) -> None:
         if env_id and env_id.rpartition(":")[2] != config.env.rpartition(":")[2]:
             raise UsageError(f"The run in {options.run} uses {config.env}, not {env_id}; leave the id out.")
         refuse_object(config)
-        env_id, env_options = config.env, env_options or config.env_options
+        env_id, env_options = config.env, {**options_with_data(config), **env_options}
         agent, _ = load_agent(options.run, checkpoint=options.step or options.checkpoint)
     if options.lm and options.run:
         raise UsageError("--run and --lm both name who plays: leave one of them out.")
+    if not options.run and (options.step or options.checkpoint != "last"):
+        raise UsageError("--step and --checkpoint name the agent of a run: add --run DIR.")
     if not env_id:
         raise UsageError("Name an environment, as in 'hunch play hunch/FrozenLake-v0'.")
     if options.seed < 0 or not options.pause >= 0:

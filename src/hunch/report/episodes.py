@@ -20,6 +20,7 @@ from hunch.envs.offers import HasMask
 from hunch.lm.pictures import picture
 from hunch.report.gather import Run
 from hunch.rl.rollout import Finished, Rollout, TextEnvironment
+from hunch.runs.data import options_with_data
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.models import Loaded
@@ -94,7 +95,7 @@ def replay(config: RunConfig, episodes: Sequence[Finished]) -> list[Replayed]:
         HunchError: if the environment cannot be made, or does not repeat the episodes.
     """
     try:
-        env = make(config.env, **{**config.env_options, "history": 0})
+        env = make(config.env, **{**options_with_data(config), "history": 0})
         return [_replay(env, episode) for episode in episodes]
     except HunchError:
         raise
@@ -109,7 +110,11 @@ def _as_shown(config: RunConfig, episodes: Sequence[Finished]) -> list[Finished]
     of them.
     """
     try:
-        env = make(config.env, **{**config.env_options, "history": 0}).unwrapped
+        options = options_with_data(config)
+    except HunchError:  # the data are gone; an environment masks texts with any options
+        options = config.env_options
+    try:
+        env = make(config.env, **{**options, "history": 0}).unwrapped
     except Exception:  # a user's environment may raise anything; `replay` has told what
         return list(episodes)
     if not isinstance(env, HasMask):
@@ -178,7 +183,7 @@ def opinions(
     """
     try:
         agent, config = load_agent(folder, loaded=loaded)
-        env = make(config.env, **config.env_options)
+        env = make(config.env, **options_with_data(config))
         return [[agent.explain(state) for state in _seen(env, episode)[0]] for episode in episodes]
     except HunchError:
         raise

@@ -20,11 +20,11 @@ from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.first_answers import kept_in
-from hunch.runs.folder import KEPT, STREAMS
+from hunch.runs.folder import FAILURE, KEPT, STREAMS
 from hunch.runs.result import Result
 from hunch.runs.stored import finished, read_run
 
-FILES = ("config.json", "summary.json", "failure.txt", *STREAMS, str(CHECKPOINT))
+FILES = ("config.json", "summary.json", FAILURE, *STREAMS, str(CHECKPOINT))
 """Files that identify the folder of a run, even if it is incomplete."""
 
 
@@ -145,10 +145,8 @@ def _complete(folder: Path, name: str) -> Run:
     Raises:
         HunchError: if it failed, is not complete, or one of its files is missing, damaged or cut short.
     """
-    if (folder / "failure.txt").exists():
-        raise HunchError(
-            f"it failed: {(folder / 'failure.txt').read_text(encoding='utf-8', errors='replace')}"
-        )
+    if (folder / FAILURE).exists():
+        raise HunchError(f"it failed: {(folder / FAILURE).read_text(encoding='utf-8', errors='replace')}")
     for file in ("config.json", "metrics.jsonl", "episodes.jsonl"):
         if not (folder / file).exists():
             raise HunchError(f"{file} is missing.")

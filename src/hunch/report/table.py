@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isnan
 from pathlib import Path
@@ -32,8 +32,8 @@ class Row:
     """One method or control of a comparison, summarised over its seeds.
 
     Attributes:
-        success: Success rate in the last quarter of the steps: interquartile mean over seeds with 95 %
-            bootstrap interval; below five seeds their range.
+        success: Success rate in the last quarter of the steps: interquartile mean over the seeds in which an
+            episode ended there, with 95 % bootstrap interval; below five seeds their range.
         returns: Mean return of the same episodes, with the same statistics.
         area: Area under the success curve, with the same statistics; see :func:`hunch.rl.statistics.area`.
         steps_to_half: Median over seeds of the steps until half of 50 episodes succeeded, and half of the 50
@@ -121,8 +121,8 @@ def _row(arm: Arm, results_by_seed: Mapping[int, Result]) -> Row:
         evidence=results[0].evidence or "-",
         seeds=len(results),
         steps=results[0].steps,
-        success=over_seeds(list(by_seed.values())),
-        returns=over_seeds([final_return(result) for result in results]),
+        success=over_seeds(_known(by_seed.values())),
+        returns=over_seeds(_known(map(final_return, results))),
         area=over_seeds(
             [area(*course, result.requested) for course, result in zip(courses, results, strict=True)]
         ),
@@ -135,10 +135,15 @@ def _row(arm: Arm, results_by_seed: Mapping[int, Result]) -> Row:
         model_seconds=round(total("seconds"), 3),
         seconds=round(sum(result.seconds for result in results), 3),
         silent=int(total("silent")),
-        best=over_seeds([best for best in best_by_seed.values() if not isnan(best)]) if searched else None,
+        best=over_seeds(_known(best_by_seed.values())) if searched else None,
         best_by_seed=best_by_seed,
         others={name: total(name) for result in results for name in result.usage if name not in COUNTED},
     )
+
+
+def _known(values: Iterable[float]) -> list[float]:
+    """Return values without nan: those of the runs in which an episode ended, or a program ran."""
+    return [value for value in values if not isnan(value)]
 
 
 def requests(config: RunConfig, models: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, int]:

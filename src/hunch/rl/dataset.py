@@ -248,13 +248,19 @@ def refuse_existing(folder: Path) -> None:
     """Check that a folder is new or empty and can be written, before a data set is recorded into it.
 
     Raises:
-        UsageError: if the folder is not empty, or is a file.
+        UsageError: if the folder is not empty, is a file, or cannot be replaced by a finished one.
         HunchError: if there is no permission to write it.
     """
     if (folder / "metadata.json").exists():
         raise UsageError(f"{folder} already holds a data set; choose another folder.")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise UsageError(f"A data set needs a new folder, but {folder} already exists; choose another one.")
+    # A data set is written beside its folder, and then takes the folder's place.
+    if os.path.realpath(folder) == os.getcwd() or folder.is_symlink() or os.path.ismount(folder):
+        raise UsageError(
+            f"A data set needs a new folder, and {folder} is the current folder, a link or a mounted disk: "
+            "name a folder inside."
+        )
     there = next((path for path in (folder, *folder.parents) if path.exists()), Path())
     if not os.access(there, os.W_OK | os.X_OK):
         raise HunchError(f"Cannot write {folder}: there is no permission to write in {there}.")

@@ -68,6 +68,7 @@ def first_reached(
         The step at the end of the first window; None if the threshold was not reached.
     """
     total = np.concatenate([[0], np.cumsum(successes)])
-    counts = total[window:] - total[:-window]
-    both = (counts[:-window] >= threshold * window) & (counts[window:] >= threshold * window)
+    # A rate, not a count: 0.56 * 50 is rounded to more than 28.
+    rates = (total[window:] - total[:-window]) / window
+    both = (rates[:-window] >= threshold) & (rates[window:] >= threshold)
     return int(steps[int(np.argmax(both)) + window - 1]) if both.any() else None

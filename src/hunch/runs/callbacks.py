@@ -61,7 +61,8 @@ class StopAt(Callback):
         return not self.episodes and self._reached(episodes)
 
     def _reached(self, episodes: Sequence[Finished]) -> bool:
-        return sum(episode.success for episode in episodes) >= self.success * len(episodes)
+        rate = sum(episode.success for episode in episodes) / len(episodes)
+        return rate >= self.success  # not a count: 0.56 * 50 is rounded to more than 28
 
 
 def require_callbacks(callbacks: Sequence[Callback]) -> None:

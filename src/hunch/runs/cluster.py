@@ -22,12 +22,12 @@ from hunch.runs.checkpoints import BEST, CHECKPOINT, file_of, kept_steps
 from hunch.runs.compare import Job, Outcome, attempt, missing, outcome, progress
 from hunch.runs.execute import interruptible
 from hunch.runs.files import write_atomically
-from hunch.runs.folder import STREAMS, RunFolder
+from hunch.runs.folder import FAILURE, STREAMS, RunFolder
 from hunch.runs.processes import thread_limits
 
 RETRIES = 5
 """Number of times that a run is restarted after its worker or machine was lost."""
-LAST = (*STREAMS, str(BEST), str(CHECKPOINT), "summary.json", "failure.txt")
+LAST = (*STREAMS, str(BEST), str(CHECKPOINT), "summary.json", FAILURE)
 """Files to copy after all others, in the order of writing: lines precede the checkpoint that counts them."""
 
 

@@ -33,7 +33,7 @@ from hunch.runs.config import way_of
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, execute, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
-from hunch.runs.folder import JOURNAL, RunFolder, held, require_folder
+from hunch.runs.folder import FAILURE, JOURNAL, RunFolder, held, require_folder
 from hunch.runs.processes import (
     end_with_parent,
     environment,
@@ -324,7 +324,7 @@ def missing(todo: Iterable[Job]) -> list[Job]:
     """Return the unfinished runs in the order in which they start, and delete reports of earlier failures."""
     left = unfinished(todo)
     for job in left:
-        (job.folder / "failure.txt").unlink(missing_ok=True)
+        (job.folder / FAILURE).unlink(missing_ok=True)
     return left
 
 
@@ -386,14 +386,14 @@ def attempt(
         reason = printable(without_keys(reason))
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_atomically(path / "failure.txt", reason.encode())
+            write_atomically(path / FAILURE, reason.encode())
         except (HunchError, OSError):  # the disk may be full
             warnings.warn(f"The run in {path} failed: {reason}", HunchWarning, stacklevel=2)
 
 
 def outcome(job: Job, exitcode: int | None = None) -> Outcome:
     """Return how a job ended, as its folder shows; ``exitcode`` is negative for a signal."""
-    failure = job.folder / "failure.txt"
+    failure = job.folder / FAILURE
     try:
         if failure.exists():
             return Outcome(job, None, failure.read_text(encoding="utf-8", errors="replace"))
@@ -402,12 +402,12 @@ def outcome(job: Job, exitcode: int | None = None) -> Outcome:
         return Outcome(job, None, str(damage))
     if result is not None and result.requested < job.config.steps:  # of a shorter run, which goes on
         result = summary = None
-    if result is None and summary is not None and summary.get("stopped"):
-        return Outcome(job, None, summary["stopped"], stopped=True)
     if result is not None:
         return Outcome(job, result)
-    if exitcode is not None and exitcode < 0:
+    if exitcode is not None and exitcode < 0:  # the summary is then that of an earlier session
         return Outcome(job, None, f"its process was killed by {signal.Signals(-exitcode).name}")
+    if summary is not None and summary.get("stopped"):
+        return Outcome(job, None, summary["stopped"], stopped=True)
     return Outcome(job, None, "its process ended before the run did")
 
 

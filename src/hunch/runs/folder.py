@@ -50,8 +50,10 @@ KEPT = ("records.jsonl", "programs.jsonl")
 """Names of files that may hold an agent's records."""
 JOURNAL = "asked.json"
 """Name of the journal of requests that a run with a budget makes."""
+FAILURE = "failure.txt"
+"""Name of the file that says why a run of a comparison failed, until it goes on."""
 STREAMS = ("metrics.jsonl", "episodes.jsonl", *KEPT)
-OURS = frozenset(("config.json", "summary.json", "failure.txt", "checkpoint", *STREAMS))
+OURS = frozenset(("config.json", "summary.json", FAILURE, "checkpoint", *STREAMS))
 """Files of a run; a folder with other files and none of these does not belong to a run."""
 
 
@@ -114,7 +116,7 @@ class RunFolder:
         return any(file.exists() and file.stat().st_size for file in files)
 
     def begin(self, config: dict[str, Any]) -> None:
-        """Write ``config.json``, or check that the existing one belongs to the same run.
+        """Write ``config.json``, or check that the existing one belongs to the same run, which then goes on.
 
         Raises:
             UsageError: if the folder holds another run; the message names the settings that differ.
@@ -122,6 +124,7 @@ class RunFolder:
         """
         if held(self.path, config["run"]) != config["run"]:
             write_json(self.path / "config.json", config)
+        (self.path / FAILURE).unlink(missing_ok=True)
 
     def append(self, name: str, record: dict[str, Any]) -> None:
         """Append one line to one of ``STREAMS``."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hunch.core import Episode, HunchError, Player, State, Transition, UsageError
+from hunch.core import Episode, HunchError, InadmissibleActionError, Player, State, Transition, UsageError
 from hunch.envs import make
 from hunch.envs.offers import CountsEpisodes, HasExamples, HasOracle
 from hunch.envs.prompts import shown
@@ -24,7 +24,7 @@ from hunch.ranges import PositiveInt, Share, check_value
 from hunch.rl.dataset import Dataset
 from hunch.rl.episodes import play, replay
 from hunch.rl.recording import Recording
-from hunch.rl.rollout import Rollout, TextEnvironment
+from hunch.rl.rollout import Finished, Rollout, TextEnvironment
 from hunch.rl.world import advance
 from hunch.runs.config import RunConfig, Seed
 from hunch.runs.files import read_lines
@@ -289,13 +289,38 @@ def _share(text: str) -> float:
 
 
 def _replayed(folder: Path, env: TextEnvironment, env_id: str, behaviour: str) -> Iterator[Recording]:
-    """Replay the training episodes of a run, from their seeds and actions."""
+    """Replay the training episodes of a run, from their seeds and actions.
+
+    Raises:
+        UsageError: if one does not come out as in the run.
+    """
     config = _same_environment(folder, env_id)
     for line in read_lines(folder / "episodes.jsonl"):
         if not line["evaluation"]:
             episode = read_episode(line)
             lifetime = episode.number // config.lifetime
-            yield from record(env, replay(env, episode), behaviour, episode.seed, lifetime)
+            steps = _repeated(env, episode)
+            if steps is None:
+                options = ", ".join(f"{name}={value}" for name, value in config.env_options.items())
+                raise UsageError(
+                    f"The episodes of the run in {folder} do not repeat here: they need the options of its "
+                    f"environment ({options or 'none'}), as --env.NAME VALUE."
+                )
+            yield from record(env, steps, behaviour, episode.seed, lifetime)
+
+
+def _repeated(env: TextEnvironment, episode: Finished) -> list[Transition] | None:
+    """Return the steps of an episode that is played again; None if it comes out differently."""
+    try:
+        steps = list(replay(env, episode))
+    except InadmissibleActionError:
+        return None
+    last = steps[-1]
+    if len(steps) != episode.length or not last.done or last.success != episode.success:
+        return None
+    alone = len({t.stream for t in steps}) == 1  # several players may have rewards of their own
+    total = sum(t.reward for t in steps)
+    return steps if not alone or np.isclose(total, episode.episode_return, equal_nan=True) else None
 
 
 def _same_environment(folder: Path, env_id: str) -> RunConfig:

@@ -145,7 +145,7 @@ def _check_loop(config: RunConfig) -> None:
     """Check settings that every run has, whatever its method."""
     if config.keep_last and not config.keep_every:
         raise UsageError("--keep-last needs --keep-every; without it no checkpoint is kept.")
-    if not 0 <= config.processes <= config.envs:
+    if not 0 <= config.processes <= config.streams:
         raise UsageError(f"processes must be from 0 to the number of environments, not {config.processes}.")
     require_whole_groups(config.streams, group_of(config.options))
     if config.online and not config.has_data:

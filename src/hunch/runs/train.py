@@ -230,6 +230,11 @@ def _number_of(streams: Streams, config: RunConfig, env: Place) -> int:
 def _read(data: Any) -> tuple[Recorded | None, str]:
     """Return the recorded data, and their folder if they were given as a folder."""
     if isinstance(data, (str, Path)):
+        if Path(data).is_file():
+            raise UsageError(
+                f"{data} is a file, which only the command reads, by --data: pass the folder of a data set. "
+                "'hunch data import' makes one of a file of episodes."
+            )
         return load(data), str(data)
     if data is None or isinstance(data, Dataset):
         return data, ""
