@@ -1,6 +1,7 @@
 """The design problems that come with the library, with real programs in the real sandbox."""
 
 import copy
+import sys
 import textwrap
 import time
 
@@ -13,7 +14,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
 from hunch.envs.design import Trial, inner, limit
 from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
-from hunch.envs.design.code import canonical, extract, flaw, quoted, with_names_of
+from hunch.envs.design.code import canonical, extract, flaw, quoted, structure, with_names_of
 from hunch.envs.design.gym_reward import GymRewardDesign
 from hunch.envs.design.mutation import mutate
 
@@ -88,6 +89,28 @@ def test_what_python_reads_but_cannot_write_again_is_an_error_of_the_program(exp
     assert flaw(program, "f", ("a",)).startswith("SyntaxError: ")
     assert canonical(program) == program.strip()
     assert program.strip() in extract(f"One:\n```python\n{program}```", "f")
+
+
+@pytest.mark.parametrize("invisible", ["\u00a0", "\u200b", "\u3000"])
+def test_an_invisible_character_in_an_f_string_ends_no_run(invisible):
+    program = f"""def act(observation):
+    shown = f"{{'{invisible}'.join(['a', 'b'])}}"
+    return 0
+"""
+    quoted_line = program.splitlines()[1].strip()
+    refused = flaw(program, "act", ("observation",))
+    if sys.version_info < (3, 12):
+        assert "invisible character" in refused
+        assert quoted_line in refused
+    assert structure(program, "act")
+    assert canonical(program)
+    assert extract(program, "act") == program.strip("\n"), "bare code is not cut before that line"
+
+    problem = DesignProblem(lambda program: 1.0, task="balance", function="act", parameters=("observation",))
+    problem.reset(seed=0)
+    _, fitness, *_, info = problem.step(program)
+    assert np.isnan(fitness) if refused else fitness == 1.0
+    assert info["raw"].error == refused
 
 
 def test_a_long_chain_of_cases_is_no_deep_program():
