@@ -584,6 +584,12 @@ def test_an_action_that_is_no_array_of_the_environment_is_named(action, why):
     assert tried(env, f"def act(observation):\n    return {action}\n").error == why
 
 
+def test_an_array_of_truth_values_is_named_as_it_is():
+    program = "import numpy as np\ndef act(observation):\n    return np.array([True])\n"
+    pole = gym.make("hunch/PolicyCode-v0", episodes=1, max_steps=5)
+    assert tried(pole, program).error == "ValueError: the action [True] is no integer from 0 to 1"
+
+
 class Endless(Spaces):
     """An environment that never ends by itself."""
 
