@@ -442,6 +442,13 @@ def test_a_base_that_is_not_registered_is_refused_with_what_to_name(problem, bas
         hunch.make(problem, base=base)
 
 
+@pytest.mark.parametrize("base", ["MountainCar-v0", "hunch/FrozenLake-v0"])
+@pytest.mark.parametrize("max_steps", [0, -1])
+def test_an_episode_without_steps_or_end_is_refused(base, max_steps):
+    with pytest.raises(UsageError, match=f"max_steps must be at least 1, not {max_steps}"):
+        gym.make("hunch/PolicyCode-v0", base=base, max_steps=max_steps)
+
+
 def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
     env = hunch.make("hunch/PolicyCode-v0", base="Pendulum-v1", episodes=1, max_steps=2)
     for odd, said in (
