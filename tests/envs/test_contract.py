@@ -268,6 +268,31 @@ def test_the_action_space_samples_admissible_actions(id):
     assert "fly" not in env.action_space
 
 
+@pytest.mark.parametrize("id", ["hunch/Constraints-v0", "hunch/Prompts-v0"])
+def test_gymnasium_agrees_where_any_text_is_an_action(id):
+    env = gymnasium.make(id)
+    with pytest.raises(UsageError, match="call reset first"):
+        env.action_space.sample()
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    assert env.action_space.sample() in env.action_space
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*render.*")
+        check_env(env, skip_render_check=True)
+
+
+def test_an_observation_in_any_letters_is_in_its_space(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text('{"prompt": "Was hei\u00dft \u6f22\u5b57?"}\n', encoding="utf-8")
+    for env in (gymnasium.make("hunch/Prompts-v0", file=str(file)), gymnasium.make("hunch/PolicyCode-v0")):
+        observation, _ = env.reset(seed=0)
+        assert not observation.isascii()
+        assert observation in env.observation_space
+        assert observation in copy.deepcopy(env).observation_space
+    assert 1 not in env.observation_space
+
+
 @every_env
 def test_batches_keep_whole_strings(id):
     envs = gymnasium.make_vec(id, num_envs=2, vectorization_mode="sync")

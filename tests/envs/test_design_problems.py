@@ -1,6 +1,7 @@
 """The design problems that come with the library, with real programs in the real sandbox."""
 
 import copy
+import sys
 import textwrap
 import time
 
@@ -13,7 +14,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs import DesignProblem
 from hunch.envs.design import Trial, inner, limit
 from hunch.envs.design.bin_packing import BEST_FIT, Instance, pack, read
-from hunch.envs.design.code import canonical, extract, flaw, quoted, with_names_of
+from hunch.envs.design.code import canonical, extract, flaw, quoted, structure, with_names_of
 from hunch.envs.design.gym_reward import GymRewardDesign
 from hunch.envs.design.mutation import mutate
 
@@ -88,6 +89,28 @@ def test_what_python_reads_but_cannot_write_again_is_an_error_of_the_program(exp
     assert flaw(program, "f", ("a",)).startswith("SyntaxError: ")
     assert canonical(program) == program.strip()
     assert program.strip() in extract(f"One:\n```python\n{program}```", "f")
+
+
+@pytest.mark.parametrize("invisible", ["\u00a0", "\u200b", "\u3000"])
+def test_an_invisible_character_in_an_f_string_ends_no_run(invisible):
+    program = f"""def act(observation):
+    shown = f"{{'{invisible}'.join(['a', 'b'])}}"
+    return 0
+"""
+    quoted_line = program.splitlines()[1].strip()
+    refused = flaw(program, "act", ("observation",))
+    if sys.version_info < (3, 12):
+        assert "invisible character" in refused
+        assert quoted_line in refused
+    assert structure(program, "act")
+    assert canonical(program)
+    assert extract(program, "act") == program.strip("\n"), "bare code is not cut before that line"
+
+    problem = DesignProblem(lambda program: 1.0, task="balance", function="act", parameters=("observation",))
+    problem.reset(seed=0)
+    _, fitness, *_, info = problem.step(program)
+    assert np.isnan(fitness) if refused else fitness == 1.0
+    assert info["raw"].error == refused
 
 
 def test_a_long_chain_of_cases_is_no_deep_program():
@@ -419,6 +442,13 @@ def test_a_base_that_is_not_registered_is_refused_with_what_to_name(problem, bas
         hunch.make(problem, base=base)
 
 
+@pytest.mark.parametrize("base", ["MountainCar-v0", "hunch/FrozenLake-v0"])
+@pytest.mark.parametrize("max_steps", [0, -1])
+def test_an_episode_without_steps_or_end_is_refused(base, max_steps):
+    with pytest.raises(UsageError, match=f"max_steps must be at least 1, not {max_steps}"):
+        gym.make("hunch/PolicyCode-v0", base=base, max_steps=max_steps)
+
+
 def test_a_policy_acts_by_numbers_and_remembers_what_can_be_passed():
     env = hunch.make("hunch/PolicyCode-v0", base="Pendulum-v1", episodes=1, max_steps=2)
     for odd, said in (
@@ -559,6 +589,12 @@ def test_observations_that_are_too_large_are_not_the_programs_memory():
 def test_an_action_that_is_no_array_of_the_environment_is_named(action, why):
     env = policy_of(NUMBER, gym.spaces.Box(-np.inf, np.inf, (2,), np.float32))
     assert tried(env, f"def act(observation):\n    return {action}\n").error == why
+
+
+def test_an_array_of_truth_values_is_named_as_it_is():
+    program = "import numpy as np\ndef act(observation):\n    return np.array([True])\n"
+    pole = gym.make("hunch/PolicyCode-v0", episodes=1, max_steps=5)
+    assert tried(pole, program).error == "ValueError: the action [True] is no integer from 0 to 1"
 
 
 class Endless(Spaces):

@@ -100,6 +100,18 @@ def act(task, observation, commands, history):
     assert trial.components["wasted"] == 49 / 50
 
 
+def test_an_array_of_truth_values_costs_a_step_as_any_other_answer():
+    program = (
+        "import numpy as np\n"
+        "def act(task, observation, commands, history):\n"
+        "    return commands[0] if history else np.array([True, False])\n"
+    )
+    trial = tried(program, max_steps=4)
+    assert not trial.error
+    assert trial.components["wasted"] == 1 / 4
+    assert "act returned array([ True, False])" in trial.feedback
+
+
 def test_of_a_long_episode_it_sees_the_latest_commands(monkeypatch):
     monkeypatch.setattr("hunch.envs.design.played.HISTORY", 3)
     program = """

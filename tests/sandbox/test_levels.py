@@ -102,6 +102,20 @@ def test_a_process_still_ends_in_time_with_all_its_own(tmp_path):
     assert run("filters,namespaces", script, tmp_path) == "1 0"
 
 
+def test_a_process_that_dies_of_a_signal_without_a_name_is_a_crash(tmp_path):
+    script = """
+        from hunch.sandbox import ProgramCrash, Sandbox
+        with Sandbox(seconds=30, least="process") as box:
+            f = box.load("import signal\\ndef f(): signal.raise_signal(40)", "f")
+            try:
+                f()
+            except ProgramCrash as crash:
+                print(crash)
+    """
+    said = run("filters,namespaces", script, tmp_path)
+    assert said == "signal 40: its process died of signal 40"
+
+
 def test_more_than_there_is_is_refused(box):
     if box.isolation == "kernel+namespaces":
         pytest.skip("there is no more")

@@ -47,8 +47,22 @@ class Outcome(NamedTuple):
     event: str = ""
 
 
+class AnyText(Text):
+    """The space of observations: any text, whatever its letters and length."""
+
+    def __init__(self) -> None:
+        super().__init__(max_length=100_000, min_length=0, charset=string.printable)  # of samples
+
+    def contains(self, x: Any) -> bool:
+        """Return whether ``x`` is a text."""
+        return isinstance(x, str)
+
+    def __repr__(self) -> str:
+        return "AnyText()"
+
+
 class Admissible(Text):
-    """The space of the currently admissible actions, sampled uniformly."""
+    """The space of the currently admissible actions, sampled uniformly; of any text where all are."""
 
     def __init__(self) -> None:
         super().__init__(max_length=10_000, min_length=0, charset=string.printable)
@@ -58,6 +72,8 @@ class Admissible(Text):
         """Return a random admissible action; masks are not supported."""
         if mask is not None or probability is not None:
             raise UsageError("Admissible actions cannot be sampled with a mask or probabilities.")
+        if self.actions is None:
+            return str(super().sample())
         if not self.actions:
             raise UsageError("No action is admissible: call reset first.")
         return self.actions[int(self.np_random.integers(len(self.actions)))]
@@ -127,7 +143,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         self.max_steps = max_steps
         self.render_mode = render_mode
         self._shown = ""
-        self.observation_space = Text(max_length=100_000, min_length=0, charset=string.printable)
+        self.observation_space: Space[Any] = AnyText()
         self.action_space: Admissible = Admissible()
         self._steps = 0
         self._running = False
@@ -275,7 +291,9 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             new._task_random = _copied(self._task_random)
         new.action_space = _with_own_chance(self.action_space)
         space = self.observation_space
-        new.observation_space = _with_own_chance(space) if type(space) is Text else copy.deepcopy(space, memo)
+        new.observation_space = (
+            _with_own_chance(space) if type(space) is AnyText else copy.deepcopy(space, memo)
+        )
         new.unshare(memo)
         return new
 

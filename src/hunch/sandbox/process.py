@@ -163,7 +163,9 @@ class Process:
         if code == -signal.SIGKILL:
             return ProgramMemory("Killed", "the system killed it, most likely for memory")
         if code < 0:
-            name = signal.Signals(-code).name
+            # Most real-time signals have no name.
+            known = {one.value: one.name for one in signal.Signals}
+            name = known.get(-code, f"signal {-code}")
             return ProgramCrash(name, f"its process died of {name}")
         return ProgramCrash("Exit", f"it ended its own process with exit code {code}")
 

@@ -488,28 +488,62 @@ def _tree(code: str) -> ast.Module:
     Raises:
         SyntaxError: if it has none, or one that cannot be written as a program again.
     """
+    tree = _read(code)
+    _check_size(tree)
+    return tree
+
+
+def _read(code: str) -> ast.Module:
+    """Return the syntax tree of code.
+
+    Raises:
+        SyntaxError: if it has none.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):  # they are for whoever runs it
-            tree = ast.parse(code)
+            return ast.parse(code)
     except SyntaxError:
         raise
     except ValueError as error:  # null bytes, lone surrogates, integers of too many digits
         raise SyntaxError(str(error)) from None
     except (RecursionError, MemoryError):
         raise SyntaxError("the program is nested too deeply") from None
-    _check_size(tree)
-    return tree
 
 
 def _check_size(tree: ast.Module) -> None:
+    """Check that a program can be written again.
+
+    Raises:
+        SyntaxError: if it cannot.
+    """
     level: list[ast.AST] = [tree]
     for _ in range(DEEPEST):
         if not level:
             return
         if any(isinstance(n, ast.Constant) and _is_long(n.value) for n in level):
             raise SyntaxError(f"an integer of more than {LONGEST:,} bits")
+        for node in level:
+            if isinstance(node, ast.JoinedStr):
+                _check_written(node)
         level = [below for node in level for below in _below(node)]
     raise SyntaxError("the program is nested too deeply")
+
+
+def _check_written(text: ast.JoinedStr) -> None:
+    """Check that an f-string can be written again.
+
+    Python 3.11 cannot write one whose braces hold an invisible character, such as a no-break space.
+
+    Raises:
+        SyntaxError: if it cannot.
+    """
+    try:
+        ast.unparse(text)
+    except ValueError:
+        message = "an f-string with an invisible character in its braces, which cannot be written again"
+        raise SyntaxError(message, ("<program>", text.lineno, None, None)) from None
+    except RecursionError:
+        raise SyntaxError("the program is nested too deeply") from None
 
 
 def _is_long(value: object) -> bool:
@@ -532,7 +566,7 @@ def _bare(answer: str) -> str:
     end, attempt = len(lines), 0
     while end > 0:
         try:
-            _tree("\n".join(lines[:end]))
+            _read("\n".join(lines[:end]))
             return "\n".join(lines[:end])
         except SyntaxError as error:  # what comes before that line may be whole
             attempt += 1

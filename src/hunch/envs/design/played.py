@@ -239,7 +239,8 @@ def _plain(observation: Any) -> Any:
 
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        value = np.round(value, 3).tolist() if 0 < value.size <= SHORT else f"array of shape {value.shape}"
+        rounded = np.round(value, 3) if value.dtype.kind in "fc" else value
+        value = rounded.tolist() if 0 < value.size <= SHORT else f"array of shape {value.shape}"
     return str(value)[:120]
 
 

@@ -79,6 +79,8 @@ class PolicyCode(DesignProblem):
     ) -> None:
         if episodes < 1 or split not in ("train", "test"):
             raise UsageError("episodes must be at least 1, and split train or test.")
+        if max_steps is not None and max_steps < 1:  # Gymnasium takes -1 for no limit at all
+            raise UsageError(f"max_steps must be at least 1, not {max_steps}.")
         self.base, self.split = base, split
         self.limit = {} if max_steps is None else {"max_episode_steps": max_steps}
         self.seeds = [n + (10_000 if split == "test" else 0) for n in range(episodes)]
