@@ -597,6 +597,16 @@ def test_an_array_of_truth_values_is_named_as_it_is():
     assert tried(pole, program).error == "ValueError: the action [True] is no integer from 0 to 1"
 
 
+def test_an_action_may_be_an_array_without_dimensions():
+    """As np.where returns."""
+    program = "import numpy as np\ndef act(observation):\n    return np.where(observation[2] > 0, 1, 0)\n"
+    plain = "def act(observation):\n    return 1 if observation[2] > 0 else 0\n"
+    pole = gym.make("hunch/PolicyCode-v0", episodes=1)
+    assert tried(pole, program).fitness == tried(pole, plain).fitness
+    fraction = "import numpy as np\ndef act(observation):\n    return np.where(observation[2] > 9, 1, 0.5)\n"
+    assert "is no integer from 0 to 1" in tried(pole, fraction).error
+
+
 class Endless(Spaces):
     """An environment that never ends by itself."""
 

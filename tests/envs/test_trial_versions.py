@@ -40,7 +40,7 @@ KNOWN = {
         "imports-1",
         [(-0.5, [-0.0, -1.0], {"excess": 0.1111}, False), (-5.5, [-5.0, -6.0], {"excess": 1.2222}, False)],
     ),
-    "policy": ("defaults-1", [(20.0, [20.0, 20.0], {"steps": 20.0}, False), (None, [], {}, True)]),
+    "policy": ("arrays-1", [(20.0, [20.0, 20.0], {"steps": 20.0}, False), (None, [], {}, True)]),
     "world model": ("imports-1", [(0.5741, [], {"held_out": 0.3544, "held_out_exact": 0.0}, False)]),
     "reward, in a table": ("copies-1", [(0.1, [], {"final": 0.1, "max": 0.2}, False)]),
     "reward, by cross-entropy": ("copies-1", [(9.5, [], {"final": 9.5, "max": 9.6}, False)]),

@@ -202,6 +202,8 @@ def _action(action: Any, space: gym.Space[Any]) -> Any:
         ValueError: if it is not an action.
     """
     if isinstance(space, gym.spaces.Discrete):
+        if isinstance(action, np.ndarray) and action.ndim == 0:  # as np.where returns
+            action = action.item()
         fits = isinstance(action, (bool, int)) or (isinstance(action, float) and action == int(action))
         if not fits or not space.contains(int(action)):
             raise ValueError(

@@ -62,7 +62,7 @@ class PolicyCode(DesignProblem):
         render_mode: ``"ansi"`` or none.
     """
 
-    version = "defaults-1"
+    version = "arrays-1"
     """Identifies stored trials. It changes with whatever changes the trial of a program."""
 
     def __init__(
