@@ -113,7 +113,8 @@ class DQNPriorConfig(DQNConfig):
     confidence: Share | None = field(default=None, metadata=LATER)
     """Hand-over (ours): where the prior's favourite has at least this probability, it is the only candidate;
     elsewhere all admissible actions are, and the prior has no say. With sampled answers the probability is
-    the share of k, or of ``prior.samples``. Candidates are then found once per state. None: the prior proposes k everywhere."""
+    the share of k, or of ``prior.samples``. Candidates are then found once per state. None: the prior
+    proposes k everywhere."""
     ahead: bool = field(default=False, metadata=LATER)
     """Ask about the states that were reached while Q learns, where the model is in another process (ours).
     The newest steps are stored when their candidates are there: after the updates of the same pass."""
