@@ -60,7 +60,7 @@ def test_the_control_differs_in_the_model_alone():
     assert arms([config], control=False)[0].config == config
 
 
-def test_the_lexical_control_stands_beside_similarities_alone():
+def test_the_lexical_control_stands_beside_models_that_are_asked():
     """A rule that writes its answers, or a control itself, has none; a similarity that is asked for has."""
     mapped = RunConfig(method="dqn-prior", env=LAKE, lm="scripted:frozenlake", options=DQNPriorConfig())
     novelty = DQNPriorConfig(prior=PriorConfig(way="novelty"))
@@ -69,6 +69,30 @@ def test_the_lexical_control_stands_beside_similarities_alone():
         assert [arm.model for arm in arms([config])] == [config.lm, "uniform"]
     asked = replace(mapped, lm="hf:there", options=DQNPriorConfig(prior=PriorConfig(way="similarity")))
     assert arms([asked])[-1].model == "words"
+
+
+def test_words_stand_beside_a_model_that_writes_in_their_own_way():
+    prior = PriorConfig(way="structured", samples=8, temperature=0.5, recent=0)
+    config = RunConfig(method="dqn-prior", env=LAKE, lm="smollm2", options=DQNPriorConfig(k=3, prior=prior))
+    words = arms([config])[-1]
+    assert (words.label, words.model) == ("dqn-prior, words", "words")
+    compared = PriorConfig(way="similarity", recent=0)
+    assert words.config.options == DQNPriorConfig(k=3, prior=compared)
+
+
+def test_the_blank_prompt_is_a_control_of_each_model_on_request():
+    config = RunConfig(method="dqn-prior", env=LAKE, lm="smollm2", options=DQNPriorConfig())
+    dqn = RunConfig(method="dqn", env=LAKE, options=DQNConfig())
+    listed = arms([dqn, config, replace(config, lm="minilm")], control=False, blank=True)
+    assert [arm.label for arm in listed] == [
+        *("dqn", "dqn-prior", "dqn-prior, minilm"),
+        *("dqn-prior, blank prompt", "dqn-prior, minilm, blank prompt"),
+    ]
+    for usual, blank in zip(listed[1:3], listed[3:], strict=True):
+        assert not usual.config.options.prior.blank
+        assert blank.config == replace(usual.config, options=DQNPriorConfig(prior=PriorConfig(blank=True)))
+    with pytest.raises(UsageError, match="leave --blank-control out"):
+        arms([dqn], blank=True)
 
 
 def test_runs_begin_seed_by_seed_and_the_longest_first(tmp_path):

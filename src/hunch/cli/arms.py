@@ -43,7 +43,7 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
         UsageError: if the settings do not fit together, or the folder holds another comparison.
         HunchError: if runs failed or were stopped by the budget.
     """
-    listed = arms(configs, control=where.control)
+    listed = arms(configs, control=where.control, blank=where.blank_control)
     out = where.out or default_folder(configs, where.control)
     todo = jobs(listed, max(1, where.seeds), out, where.board)
     refuse_run(out)

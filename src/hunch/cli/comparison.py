@@ -20,7 +20,10 @@ class CompareOptions(Launch):
     of an option of the environment stands for the run's seed: --env.pool_seed seed."""
     control: bool = True
     """Add a control for each method that uses a model: the same method with an uninformed model. A method
-    whose prior compares embeddings gets a second control, with a bag of words."""
+    in which a model proposes actions gets a second control, with a bag of words."""
+    blank_control: bool = False
+    """Add each method and model a second time with the blank prompt, the control that shows whether the
+    model reads its task. It asks as many questions as the model."""
     workers: int | None = None
     """Number of runs in parallel. Default: the number of processors."""
     on: Literal["here", "ray"] = "here"

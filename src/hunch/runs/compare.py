@@ -1,8 +1,8 @@
 """Compares methods: same environments, same steps, paired seeds, one process per run.
 
-A comparison of a method with a language model can include controls: the same method with an uninformed model
-and, if the model's prior uses similarity, with a model that only compares words. Controls
-show whether the *model* helped, and not only the loop or the rule around it.
+A comparison of a method with a language model can include controls: the same method with an uninformed model;
+where a model proposes actions, with a model that only compares words; and on request with the same model
+after the blank prompt. Controls show whether the *model* helped, and not only the loop or the rule around it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hunch.methods import Method
 from hunch.printable import printable
 from hunch.rl.workers import without_main
 from hunch.runs.callbacks import NOBODY, Watch
-from hunch.runs.config import way_of
+from hunch.runs.config import prior_of, way_of, with_blank_prompt, with_words
 from hunch.runs.differences import leaves
 from hunch.runs.execute import RunConfig, execute, interruptible
 from hunch.runs.files import last_line, read_json, write_atomically
@@ -48,6 +48,8 @@ from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only compare words; the first one is the lexical control of comparisons."""
+RULES = ("uniform", "scripted")
+"""Models that are no language models; the first one is the uninformed control."""
 SEED = "seed"
 """Value of an environment option that stands for the run's seed, as in ``--env.pool_seed seed``."""
 PRELOADED = ("hunch.runs.execute", "torch")
@@ -98,11 +100,23 @@ class Arm:
 
         This is decided without loading the model: ``auto`` means similarity for models that can only embed.
         """
-        spec = (self.config.lm or (self.method.lm if self.method else "")).partition("?")[0].partition(":")[0]
         way = way_of(self.config.options)
-        known = lm.kinds().get(spec)
+        known = lm.kinds().get(self._head)
         embeds = way == "similarity" or (way == "auto" and known is not None and known.verbs == {"embed"})
-        return embeds and spec not in LEXICAL
+        return embeds and self._head not in LEXICAL
+
+    @property
+    def proposes(self) -> bool:
+        """True if a model is asked as the action prior that is neither a rule nor one of :data:`LEXICAL`."""
+        prior = prior_of(self.config.options)
+        asks = prior is not None and prior.way not in ("uniform", "novelty")
+        return asks and self._head not in (*RULES, *LEXICAL)
+
+    @property
+    def _head(self) -> str:
+        """The kind of model, or its name, without its options."""
+        spec = self.config.lm or (self.method.lm if self.method else "")
+        return spec.partition("?")[0].partition(":")[0]
 
     def at(self, seed: int) -> RunConfig:
         """Return the settings of the run with a seed, also in environment options that name :data:`SEED`."""
@@ -161,13 +175,18 @@ def by_arm(outcomes: Iterable[Outcome]) -> dict[Arm, dict[int, Result]]:
     return results
 
 
-def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
+def arms(configs: Sequence[RunConfig], *, control: bool = True, blank: bool = False) -> list[Arm]:
     """Label the runs to compare, and add the control of each method that has one.
 
     A method with several models is labelled by its name for the first one, and by both names for the others.
 
+    Args:
+        configs: The settings of each method with each of its models.
+        control: Add each method with an uninformed model, and an action prior with one that knows words only.
+        blank: Add each method and model with the blank prompt.
+
     Raises:
-        UsageError: if a method or a model is named twice.
+        UsageError: if a method or a model is named twice, or no method has a blank prompt.
     """
     pairs = [(config.method, config.lm) for config in configs]
     if len(set(pairs)) < len(pairs):
@@ -177,6 +196,13 @@ def arms(configs: Sequence[RunConfig], *, control: bool = True) -> list[Arm]:
         alike = by_method.setdefault(config.method, [])
         alike.append(Arm(f"{config.method}, {config.lm}" if alike else config.method, config))
     listed = [arm for alike in by_method.values() for arm in alike]
+    if blank:
+        blanks = [own for arm in listed if (own := _blank(arm)) is not None]
+        if not blanks:
+            raise UsageError(
+                "No method here has a blank prompt beside the usual one: leave --blank-control out."
+            )
+        listed += blanks
     return listed + [arm for alike in by_method.values() if control for arm in _controls(alike)]
 
 
@@ -189,8 +215,18 @@ def _controls(alike: Sequence[Arm]) -> Iterator[Arm]:
         return
     if "uniform" not in models:
         yield Arm(f"{first.config.method}, {label}", replace(first.config, lm="uniform"))
-    if LEXICAL[0] not in models and any(arm.similar for arm in alike):
-        yield Arm(f"{first.config.method}, {LEXICAL[0]}", replace(first.config, lm=LEXICAL[0]))
+    if LEXICAL[0] not in models and any(arm.similar or arm.proposes for arm in alike):
+        options = first.config.options if first.similar else with_words(first.config.options)
+        words = replace(first.config, lm=LEXICAL[0], options=options)
+        yield Arm(f"{first.config.method}, {LEXICAL[0]}", words)
+
+
+def _blank(arm: Arm) -> Arm | None:
+    """Return an arm with the blank prompt; None if it asks no model or has it already."""
+    options = with_blank_prompt(arm.config.options)
+    if options is None or arm.model in ("none", "uniform"):
+        return None
+    return Arm(f"{arm.label}, blank prompt", replace(arm.config, options=options))
 
 
 def jobs(listed: Sequence[Arm], seeds: int, out: Path, boards: tuple[str, ...] = ()) -> list[Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Interval
@@ -142,8 +142,33 @@ class RunConfig(Setting):
 
 def way_of(options: Any) -> str:
     """Return the way in which a method's action prior asks its model; ``auto`` without one."""
+    prior = prior_of(options)
+    return prior.way if prior else "auto"
+
+
+def prior_of(options: Any) -> PriorConfig | None:
+    """Return the settings of a method's action prior; None without one."""
     prior = vars(options).get("prior") if is_dataclass(options) else None
-    return prior.way if isinstance(prior, PriorConfig) else "auto"
+    return prior if isinstance(prior, PriorConfig) else None
+
+
+def with_blank_prompt(options: Any) -> Any:
+    """Return a method's settings with the blank prompt; None if it has none, or if it is set already."""
+    prior = prior_of(options)
+    if prior is not None and not prior.blank:
+        return replace(options, prior=replace(prior, blank=True))
+    if is_dataclass(options) and not isinstance(options, type) and vars(options).get("blank") is False:
+        return replace(options, blank=True)
+    return None
+
+
+def with_words(options: Any) -> Any:
+    """Return a method's settings with an action prior that compares words, in place of one that writes."""
+    prior = prior_of(options)
+    if prior is None:
+        return options
+    compared = replace(prior, way="similarity", temperature=None, prompt=None, samples=None)
+    return replace(options, prior=compared)
 
 
 def group_of(options: Any) -> int:
