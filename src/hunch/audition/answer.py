@@ -18,6 +18,10 @@ CALIBRATION_ERROR: Final = "calibration error"
 """Name of the column for the expected calibration error of a model that states probabilities."""
 BY_CHANCE: Final = "calibration error by chance"
 """Name of the column for the error that 95 in 100 samples of a calibrated model stay below."""
+REPEATS: Final = "repeats"
+"""Name in the usage of the cached answers that the model gave to the same questions of a role."""
+SHARED: Final = "shared"
+"""Name in the usage of the cached answers that the model gave earlier in the same audition."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Heard:
         interval: 95 % interval of the ability.
         questions: Number of questions.
         columns: Further measures, by name.
-        usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`.
+        usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`; and of ``cache_hits`` the
+            ``repeats`` of the same questions, and those ``shared`` with other questions of the audition.
         why: Why the model was not asked; empty if it was.
         calibration: What the model's probabilities are worth: their mean in each tenth, and how often what
             they stand for came true; empty if it states none.
