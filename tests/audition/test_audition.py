@@ -1127,14 +1127,40 @@ def test_the_line_of_a_role_agrees_with_the_sentence_below_it():
     """An environment without a frontier does not hide another one in which questions decide."""
     points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
     frontier = Frontier("m", "prior", "e", "e", "independent", "success", 1, 1, "", points)
-    mine = Heard("prior", "e", "mine", ability=0.56, interval=(0.46, 0.66), questions=33)
-    measured = Line(mine, None, None, frontier, (-0.04, 0.16), None, "may pay")
+    mine = Heard("prior", "e", "mine", ability=0.6, interval=(0.5, 0.7), questions=33)
+    measured = Line(mine, None, None, frontier, (0.0, 0.2), None, "may pay")
     elsewhere = replace(measured, heard=replace(mine, env="f", questions=34), frontier=None, gain=None)
     found = Audition((elsewhere, measured), 0.05, 0, {})
-    assert deciding(measured, 0.05) == 33 * 128
+    assert deciding(measured, 0.05) == 33 * 4
     [_, line] = brief(found)
-    assert line.endswith("8,704 questions"), "34 in one environment go with 33 in the other"
-    assert "with --until decided --most 8704" in advice(found, "mine"), "more than it asks by default"
+    assert line.endswith("272 questions"), "34 in one environment go with 33 in the other"
+    assert "ask until it is known, with --until decided." in advice(found, "mine")
+
+
+@pytest.mark.parametrize(
+    ("chance", "why"),
+    [
+        (0.5, "where its ability is near chance: 1,600 questions would not decide it"),
+        (0.2, "where its ability is too close to call: 1,600 questions would not decide it"),
+    ],
+)
+def test_no_more_questions_are_advised_than_are_asked_by_default(chance, why):
+    """Twenty questions of a judge took two minutes, so forty thousand are no advice."""
+    points = (Point("", 0.5, 0.0, 0.0, 0.0), Point("", 1.0, 0.5, 0.5, 0.5))
+    frontier = Frontier("m", "judge", "e", "e", "independent", "success", 1, 1, "", points)
+    mine = Heard("judge", "e", "mine", ability=0.56, interval=(0.36, 0.76), questions=20)
+    uninformed = replace(mine, model="uniform", ability=chance)
+    line = Line(mine, uninformed, None, frontier, (-0.1, 0.26), None, "may pay")
+    found = Audition((line,), 0.05, 0, {})
+    assert deciding(line, 0.05) > 1_600
+    [_, row] = brief(found)
+    assert row.endswith("hunch compare")
+    said = advice(found, "mine")
+    assert f"It may pay as judge, {why}, and only a loop can tell, as in hunch compare m --env e" in said
+    assert "--until" not in said
+    known = replace(line, heard=replace(mine, role="prior", ability=0.6, interval=(0.5, 0.7)))
+    two = advice(Audition((line, known), 0.05, 0, {}), "mine")
+    assert "It may pay as prior: ask until it is known, with --until decided. It may pay as judge, " in two
 
 
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")  # it says nothing of use

@@ -6,11 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import hunch
 from hunch.audition import submission
 from hunch.audition.answer import Audition, Heard, Line
 from hunch.audition.question import Scores
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.lm.answers.cache import Cached
+from hunch.lm.answers.store import Store
+from hunch.lm.base import Model
 from hunch.lm.budget import Budget
 
 
@@ -156,6 +160,44 @@ class Served:
 
 def audition_of(heard):
     return Audition((Line(heard, heard, None),), 0.05, 0, {})
+
+
+class Guessing(Model):
+    """Answers by letter, always in the same way."""
+
+    name, revision, evidence, verbs = "guessing", "1", "L1", frozenset({"label"})
+
+    def label(self, prompts, labels):
+        self.tokens_read += 10 * len(prompts)
+        self.tokens_written += len(prompts)
+        return [np.log(np.linspace(2, 1, len(letters)) / 1.5 / len(letters)) for letters in labels]
+
+
+def asked_as(roles, env, model):
+    usual = hunch.audition(model, roles, env, questions=20)
+    return usual, submission.submission(model, usual, replace(usual, lines=())).rows
+
+
+def test_what_earlier_answers_took_is_not_known(tmp_path):
+    """Asked again, as after an interruption, a model has nothing to do: 0 would look as if it were free."""
+    store = tmp_path / "answers.sqlite"
+    place = ["judge"], "hunch/MatrixGame-v0"
+    usual, [first] = asked_as(*place, Cached(Guessing(), Store(store)))
+    assert usual.lines[0].heard.usage["cache_hits"] > 0, "a dozen verdicts are asked for again"
+    assert first.tokens_read == 10 * first.tokens_written > 0, "which leaves the figures whole"
+    _, [again] = asked_as(*place, Cached(Guessing(), Store(store)))
+    assert again == replace(first, tokens_read=None, tokens_written=None, seconds=None)
+    made = submission.Submission("guessing", "1", "L1", "0", 0, (again,))
+    submission.write(made, tmp_path / "rows.json")
+    assert submission.read(tmp_path / "rows.json") == made
+
+
+def test_what_a_role_took_is_not_known_where_another_one_had_its_answers():
+    _, rows = asked_as(["prior", "policy"], "hunch/FrozenLake-v0", Cached(Guessing()))
+    prior, policy = rows
+    assert (prior.role, policy.role) == ("prior", "policy")
+    assert prior.tokens_read > 0
+    assert policy.tokens_read is None
 
 
 def test_equal_scores_are_within_their_interval():

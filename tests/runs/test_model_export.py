@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import hunch
 from hunch.cli.main import main
 from hunch.core import UsageError
+from hunch.methods.tune.grpo import GRPOConfig
 from hunch.runs.model_export import card, export_model
 from hunch.runs.stored import read_record
 
@@ -62,6 +65,31 @@ def test_the_card_and_the_modelfile_say_what_it_is(run: Path, tmp_path: Path) ->
     ):
         assert line in text
     assert (tmp_path / "mine" / "Modelfile").read_text().startswith("FROM ./transformers\n")
+
+
+def test_the_card_has_all_settings_with_what_was_used(run: Path, tmp_path: Path) -> None:
+    export_model(run, tmp_path / "mine")
+    text = (tmp_path / "mine" / "README.md").read_text()
+    settings = dict(re.findall(r"^\| `(.+?)` \| (.*) \|$", text, re.MULTILINE))
+    assert settings["lm"] == "pocket?corpus=households&train=lora&rank=2"
+    assert "- Rewards: those of the environment." in text
+    used = GRPOConfig(group=2, episodes=2, max_tokens=4)
+    empty = {"reward", "texts", "clip_high"}
+    for entry in fields(used):
+        if entry.name not in ("lm", *empty):
+            assert settings[entry.name] == str(getattr(used, entry.name)), "also those that are not recorded"
+    assert not empty & set(settings), "nothing was used there"
+    assert settings["envs"] == "2"
+    assert settings["lifetime"] == "1", "not recorded either"
+    assert settings["env_options.games"] == "1"
+
+
+def test_the_card_of_a_method_that_is_not_installed_has_its_recorded_settings(run: Path) -> None:
+    record = read_record(run)
+    changed = {**record["run"], "method": "theirs", "options": {"words": "a|b"}, "objects": ["agent"]}
+    text = card({**record, "run": changed}, {}, run / "model")
+    assert r"| `words` | a\|b |" in text
+    assert "the settings alone do not repeat the run: agent." in text
 
 
 def test_the_card_of_a_run_that_was_stopped_has_its_steps(run: Path, tmp_path: Path) -> None:

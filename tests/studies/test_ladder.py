@@ -257,4 +257,23 @@ def test_rows_that_others_submitted_stand_beside_the_cells(tmp_path):
     page = (tmp_path / "ladder" / "page.md").read_text()
     [row] = submission.read(file).rows
     assert "## Submitted by others" in page
-    assert f"| planner | Kitchen | minilm | similarity | 20 | {row.ability:.2f}" in page
+    assert f"| planner | Kitchen-v0 | minilm | similarity | 20 | {row.ability:.2f}" in page
+
+
+def test_submitted_rows_without_the_figures_of_their_cost_are_shown(tmp_path):
+    """They are null where answers came from the cache."""
+    row = submission.Row(
+        *("planner", "hunch/Kitchen-v0", "similarity", 20),
+        *(0.75, 0.5, 0.9),
+        uninformed=0.2,
+        words=None,
+        blank=None,
+        calibration_error=None,
+        unread=0.0,
+        tokens_read=None,
+        tokens_written=None,
+        seconds=None,
+    )
+    file = tmp_path / "rows.json"
+    submission.write(submission.Submission("theirs", "1", "L3", "0", 0, (row,)), file)
+    assert "| planner | Kitchen-v0 | theirs | similarity | 20 | 0.75" in ladder.added([submission.read(file)])

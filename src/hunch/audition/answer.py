@@ -18,6 +18,10 @@ CALIBRATION_ERROR: Final = "calibration error"
 """Name of the column for the expected calibration error of a model that states probabilities."""
 BY_CHANCE: Final = "calibration error by chance"
 """Name of the column for the error that 95 in 100 samples of a calibrated model stay below."""
+REPEATS: Final = "repeats"
+"""Name in the usage of the cached answers that the model gave to the same questions of a role."""
+SHARED: Final = "shared"
+"""Name in the usage of the cached answers that the model gave earlier in the same audition."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Heard:
         interval: 95 % interval of the ability.
         questions: Number of questions.
         columns: Further measures, by name.
-        usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`.
+        usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`; and of ``cache_hits`` the
+            ``repeats`` of the same questions, and those ``shared`` with other questions of the audition.
         why: Why the model was not asked; empty if it was.
         calibration: What the model's probabilities are worth: their mean in each tenth, and how often what
             they stand for came true; empty if it states none.
@@ -216,29 +221,65 @@ def _undecided(audition: Audition, model: str) -> list[str]:
     measured = [line for line in lines if line.frontier]
     may = [line for line in measured if line.verdict == "may pay"]
     unknown = {line.heard.role for line in lines if line.verdict == "may pay" and not line.frontier}
-    by_questions: dict[str, int] = {}
+    by_questions: list[str] = []
+    close: list[Line] = []  # more questions would decide, but so many that a loop is the shorter way
+    by_loop: list[Line] = []
     for role in sorted({line.heard.role for line in may}):
         questions = deciding_role([line for line in lines if line.heard.role == role], audition.worth)
-        if questions:
-            by_questions[role] = questions
-    by_loop = [line for line in may if line.heard.role not in by_questions]
+        lines_of_role = [line for line in may if line.heard.role == role]
+        if questions is None:
+            by_loop += lines_of_role
+        elif questions > MOST_ASKED:
+            close += lines_of_role
+        else:
+            by_questions.append(role)
     sentences = []
     if by_questions:
-        needed = max(by_questions.values())
-        more = f" --most {needed}" if needed > MOST_ASKED else ""
         roles = ", ".join(by_questions)
-        sentences += [f"It may pay as {roles}: ask until it is known, with --until decided{more}."]
+        sentences += [f"It may pay as {roles}: ask until it is known, with --until decided."]
+    if close:
+        what = _close(close)
+        sentences += [f"It may pay as {what}, and only a loop can tell, as in {_comparison(close, model)}"]
     if by_loop:
-        roles = ", ".join(sorted({line.heard.role for line in by_loop}))
-        most = max(by_loop, key=lambda line: line.gain[1] if line.gain else 0.0)
-        command = COMMAND.format(most.frontier, verb="compare", model=shlex.quote(model))
-        sentences += [f"It may pay as {roles}, and only a loop can tell, as in {command}"]
+        roles = ", ".join(_roles(by_loop))
+        sentences += [f"It may pay as {roles}, and only a loop can tell, as in {_comparison(by_loop, model)}"]
     if by_own_loop := unknown - {line.heard.role for line in may}:
         roles = ", ".join(sorted(by_own_loop))
         sentences += [f"It may pay as {roles}: no frontier was made here, so only hunch compare can tell."]
     if measured and not may and not unknown:
         sentences += ["Another model, another --way, or a method without a model is the next thing to try."]
     return sentences
+
+
+def _roles(lines: Sequence[Line]) -> list[str]:
+    """Return the roles of lines, each once."""
+    return list(dict.fromkeys(line.heard.role for line in lines))
+
+
+def _close(lines: Sequence[Line]) -> str:
+    """Return the roles of lines which more questions than are asked by default would decide, and why."""
+    at_chance = [line for line in lines if _near_chance(line)]
+    near = _roles(at_chance)
+    roles = _roles(lines)
+    if near == roles:
+        why = "where its ability is near chance"
+    elif near:
+        why = f"where its ability is near chance (as {', '.join(near)}) or too close to call"
+    else:
+        why = "where its ability is too close to call"
+    return f"{', '.join(roles)}, {why}: {MOST_ASKED:,} questions would not decide it"
+
+
+def _near_chance(line: Line) -> bool:
+    """Return whether the ability of the uninformed stand-in is within the interval of the model's."""
+    chance, (low, high) = line.uninformed, line.heard.interval
+    return chance is not None and low <= chance.ability <= high
+
+
+def _comparison(lines: Sequence[Line], model: str) -> str:
+    """Return the command that compares a model in a loop, where the gain may be the largest."""
+    most = max(lines, key=lambda line: line.gain[1] if line.gain else 0.0)
+    return COMMAND.format(most.frontier, verb="compare", model=shlex.quote(model))
 
 
 # ---- a line per role --------------------------------------------------------------------------------------
@@ -249,7 +290,8 @@ WIDTH: Final = 80
 MOST: Final = 100_000
 """Questions per environment above which a verdict counts as one that no number of questions decides."""
 MOST_ASKED: Final = 1_600
-"""Maximum questions per role of ``--until decided``, unless ``--most`` is given (ours)."""
+"""Maximum questions per role of ``--until decided``, unless ``--most`` is given (ours). Where a verdict takes
+more, a loop is recommended in their place."""
 BRIEF: Final = ("role", "verdict", "way", "ability", "cost", "next")
 
 
@@ -357,7 +399,7 @@ def _next(line: Line, questions: int | None) -> str:
     if line.verdict == "pays" and line.frontier:
         return f"hunch run {line.frontier.method}"
     if line.verdict == "may pay":
-        return f"{questions:,} questions" if questions else "hunch compare"
+        return f"{questions:,} questions" if questions and questions <= MOST_ASKED else "hunch compare"
     if line.verdict == "could not be asked" and line.heard.unread:
         return "another --way" if line.heard.other_ways else "another model"
     return ""

@@ -10,14 +10,23 @@ from typing import Any, Literal
 
 from hunch.audition import frontier as frontiers
 from hunch.audition import playing
-from hunch.audition.answer import BY_CHANCE, CALIBRATION_ERROR, Audition, Heard, Line, deciding
+from hunch.audition.answer import (
+    BY_CHANCE,
+    CALIBRATION_ERROR,
+    REPEATS,
+    SHARED,
+    Audition,
+    Heard,
+    Line,
+    deciding,
+)
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.placing import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
 from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores, too_long
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
-from hunch.lm.answers.cache import Cached
+from hunch.lm.answers.cache import Cached, Origins
 from hunch.lm.base import LanguageModel
 from hunch.lm.budget import Budget, BudgetError, Ledger
 from hunch.lm.hearing import USELESS
@@ -204,6 +213,8 @@ class Answered:
         unread: Share of the questions to which no answer could be read.
         columns: Further measures by name, also where there are no scores.
         usage: Usage of the model for the answers.
+        repeats: Answers of the cache that were given to these same questions.
+        shared: Answers of the cache that the model gave earlier in the same audition.
     """
 
     scores: Scores | None
@@ -212,6 +223,8 @@ class Answered:
     unread: float = 0.0
     columns: Mapping[str, float] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
+    repeats: int = 0
+    shared: int = 0
 
 
 def put(
@@ -243,20 +256,32 @@ def put(
     meter: Any = model
     before, answers = copy(meter.usage), meter.heard.answers  # counted up in place
     meter.first_answers.ways.clear()
+    origins = _next_part(meter)
+    repeats, shared = origins.repeats, origins.shared
     try:
         scores = role.ask(model, drawn, seed, manner)
     except UsageError as error:  # such as a prompt that is longer than its context
         return Answered(None, str(error).rstrip("."))
     usage = (meter.usage - before).as_dict()
+    repeats, shared = origins.repeats - repeats, origins.shared - shared
     way = next(iter(meter.first_answers.ways.values()), "")
     if meter.usage.shortened > before.shortened:
-        return Answered(None, too_long(model), way, usage=usage)
+        return Answered(None, too_long(model), way, usage=usage, repeats=repeats, shared=shared)
     empty = answers < meter.heard.answers <= answers + meter.heard.mute
     unread = 1.0 if empty else scores.unread
     if meter.speaks and unread > USELESS:
         why = "all answers were empty" if empty else f"{unread:.0%} of the answers could not be read"
-        return Answered(None, why, way, unread, scores.columns, usage)
-    return Answered(scores, "", way, unread, scores.columns, usage)
+        return Answered(None, why, way, unread, scores.columns, usage, repeats, shared)
+    return Answered(scores, "", way, unread, scores.columns, usage, repeats, shared)
+
+
+def _next_part(model: Any) -> Origins:
+    """Begin to count which answers of the cache are repeats; a model without a cache has none."""
+    origins: Origins = getattr(model, "origins", None) or Origins()
+    origins.part += 1
+    if isinstance(model, Cached):
+        model.origins = origins
+    return origins
 
 
 def hear(
@@ -272,13 +297,16 @@ def hear(
     answered = put(role, bed, model, drawn, seed, manner)
     scores = {"columns": answered.columns} if answered.scores is None else _values_of(answered.scores)
     used = answered.way or "text"  # a role that does not choose a way has answers written
+    usage = dict(answered.usage)
+    if usage:
+        usage |= {REPEATS: answered.repeats, SHARED: answered.shared}
     return Heard(
         role.name,
         bed.env,
         spec,
         model.evidence,
         **scores,
-        usage=answered.usage,
+        usage=usage,
         why=answered.why,
         way=answered.way,
         other_ways=tuple(way for way in role.ways_of(model) if way != used),

@@ -16,7 +16,7 @@ from math import inf, isnan
 from pathlib import Path
 from typing import Any, Final
 
-from hunch.audition.answer import CALIBRATION_ERROR, Audition, Heard
+from hunch.audition.answer import CALIBRATION_ERROR, REPEATS, Audition, Heard
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.lm.base import LanguageModel
@@ -53,9 +53,10 @@ class Row:
         blank: Mean score with the blank prompt; None if the role has none, or it could not be asked.
         calibration_error: Expected calibration error; None if no probability is stated.
         unread: Share of the questions without a readable answer.
-        tokens_read: Tokens read, over all questions.
-        tokens_written: Tokens written.
-        seconds: Seconds in the model.
+        tokens_read: Tokens read, over all questions; None if answers were there already, as after an
+            interruption, so that the model was not asked all of them.
+        tokens_written: Tokens written; None as above.
+        seconds: Seconds in the model; None as above.
     """
 
     role: str
@@ -70,9 +71,9 @@ class Row:
     blank: float | None
     calibration_error: float | None
     unread: float
-    tokens_read: float
-    tokens_written: float
-    seconds: float
+    tokens_read: float | None
+    tokens_written: float | None
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,9 @@ def submission(model: LanguageModel, usual: Audition, blank: Audition) -> Submis
             blank=_score(without_task.get(place)),
             calibration_error=heard.columns.get(CALIBRATION_ERROR),
             unread=heard.unread,
-            tokens_read=heard.usage.get("prompt_tokens", 0.0),
-            tokens_written=heard.usage.get("completion_tokens", 0.0),
-            seconds=heard.usage.get("seconds", 0.0),
+            tokens_read=_used(heard, "prompt_tokens"),
+            tokens_written=_used(heard, "completion_tokens"),
+            seconds=_used(heard, "seconds"),
         )
     name = model.name.partition("?")[0].rpartition("/")[2]
     library = version("hunch-rl")
@@ -150,6 +151,17 @@ def _asked(rows: Iterable[Row], role: str) -> int:
 
 def _score(heard: Heard | None) -> float | None:
     return heard.ability if heard is not None and heard.has_score else None
+
+
+def _used(heard: Heard, name: str) -> float | None:
+    """Return what the answers took; None if some were there already, since that would look like less.
+
+    Then they were in the cache, or another role had asked for them, as a prior does for the policy.
+    """
+    kept = heard.usage.get("cache_hits", 0.0) - heard.usage.get(REPEATS, 0.0)
+    if kept > 0 or not heard.usage.get("calls"):
+        return None
+    return heard.usage.get(name, 0.0)
 
 
 def check(made: Submission, what: str) -> None:
@@ -195,9 +207,10 @@ def check(made: Submission, what: str) -> None:
             raise UsageError(f"{where}: the ability {row.ability:g} is outside its interval.")
         if row.questions < 1:
             raise UsageError(f"{where}: a row needs at least one question, not {row.questions}.")
-        if not all(0 <= x < inf for x in (row.tokens_read, row.tokens_written, row.seconds)):
+        used = [x for x in (row.tokens_read, row.tokens_written, row.seconds) if x is not None]
+        if not all(0 <= x < inf for x in used):
             raise UsageError(f"{where}: tokens and seconds are numbers of at least 0.")
-        if max(row.questions, row.tokens_read, row.tokens_written, row.seconds) > LARGEST:
+        if max([row.questions, *used]) > LARGEST:
             raise UsageError(f"{where}: questions, tokens and seconds are at most {LARGEST:.0e}.")
     for role in dict.fromkeys(row.role for row in made.rows):
         asked = _asked(made.rows, role)

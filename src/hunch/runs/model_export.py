@@ -7,19 +7,28 @@ import math
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
+from hunch import methods
 from hunch.core import HunchError, UsageError
+from hunch.extras import NotInstalledError
 from hunch.lm.backends.folders import MODEL
 from hunch.lm.shelf import SHELF
 from hunch.printable import printable
+from hunch.runs.config import RunConfig
+from hunch.runs.differences import leaves
 from hunch.runs.files import read_json, read_lines
 from hunch.runs.stored import read_record
 
 ADAPTER: Final = "adapter"
 GGUF_FILE: Final = "model.gguf"
 MERGED: Final = "transformers"
+NOTHING: Final[tuple[object, ...]] = (None, "", [], ())
+"""Values of settings that stand for nothing, which a card leaves out."""
+SEPARATOR: Final = r"\|"
+"""The character that separates the cells of a table, where it belongs to a value."""
 
 
 def export_model(run: Path, target: Path) -> list[str]:
@@ -141,12 +150,12 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
     if isinstance(done, int) and done != run["steps"]:
         steps = f"{done:,} of {steps}"
     about = f" ({shelved.summary}; licence {shelved.licence})" if shelved is not None else ""
-    options = ", ".join(f"{key} {value!r}" for key, value in (run.get("env_options") or {}).items())
+    of_env = ", ".join(f"{key} {value!r}" for key, value in (run.get("env_options") or {}).items())
     lines += [
         f"- Model at the start: `{printable(spec)}`{about}.",
         f"- Trained by: {run['method']} of Hunch {record.get('versions', {}).get('hunch-rl', '')}, "
         f"{steps}, seed {run['seed']}.",
-        f"- Environment: `{printable(str(run['env']))}`{f' with {printable(options)}' if options else ''}.",
+        f"- Environment: `{printable(str(run['env']))}`{f' with {printable(of_env)}' if of_env else ''}.",
         f"- Evidence level: {record.get('evidence')}.",
     ]
     success = summary.get("success")
@@ -158,13 +167,51 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
         )
     if not summary.get("complete"):
         lines.append("- The run is not finished: the figures are those of its last checkpoint.")
-    lines += ["", "One run, one seed: no claim about the method.", "", "## Settings of the method", ""]
-    lines += ["| setting | value |", "|---|---|"]
-    lines += [f"| `{key}` | {printable(str(value))} |" for key, value in run["options"].items()]
+    options = dict(run["options"] or {})
+    if "lm" in options:
+        options["lm"] = spec  # a method that trains has it from the run
+    if options.get("reward") == "":
+        lines.append("- Rewards: those of the environment.")
+    if run.get("objects"):
+        objects = ", ".join(run["objects"])
+        lines.append(f"- Made in Python, so that the settings alone do not repeat the run: {objects}.")
+    lines += ["", "One run, one seed: no claim about the method."]
+    lines += _table_of("method", _in_full(run["method"], options))
+    of_run = {name: value for name, value in run.items() if name not in ("options", "objects")}
+    lines += _table_of("run", _with_later(RunConfig, of_run))
     lines += ["", "## Load it in Python, in this folder", "", "```python", *_loading(folder), "```"]
     if not (folder / GGUF_FILE).is_file():
         lines += ["", "For llama.cpp, convert `transformers/` with its convert_hf_to_gguf.py."]
     return "\n".join(lines) + "\n"
+
+
+def _in_full(method: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a run's method, with those that its record leaves out at their defaults."""
+    try:
+        return _with_later(methods.find(method).config_class, options)
+    except (UsageError, NotInstalledError):  # an agent of a program, or of a package that is not here
+        return options
+
+
+def _with_later(cls: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the defaults of later ones, in the order of their dataclass."""
+    hints = get_type_hints(cls)
+    full = {}
+    for entry in fields(cls):
+        if entry.name in options:
+            value = options[entry.name]
+            nested = is_dataclass(hints[entry.name]) and isinstance(value, Mapping)
+            full[entry.name] = _with_later(hints[entry.name], value) if nested else value
+        elif "later" in entry.metadata:
+            full[entry.name] = entry.default
+    return full | {name: value for name, value in options.items() if name not in full}
+
+
+def _table_of(what: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return a table of the settings that have a value."""
+    flat = {name: value for name, value in leaves(dict(settings)).items() if value not in NOTHING}
+    rows = [f"| `{name}` | {printable(str(value)).replace('|', SEPARATOR)} |" for name, value in flat.items()]
+    return ["", f"## Settings of the {what}", "", "| setting | value |", "|---|---|", *rows]
 
 
 def _loading(folder: Path) -> list[str]:

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -44,6 +45,33 @@ if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
+@dataclass(slots=True)
+class Origins:
+    """Which answers of the cache were given to earlier questions of one piece of work, such as an audition.
+
+    Attributes:
+        part: The part of the work that is under way, such as a role.
+        repeats: Requests so far that the model had answered in the same part.
+        shared: Requests so far that it had answered in another part.
+    """
+
+    part: int = 0
+    repeats: int = 0
+    shared: int = 0
+    _asked_in: dict[Question, int] = field(default_factory=dict)
+
+    def count(self, asked: Sequence[Question], fresh: set[Question]) -> None:
+        """Count requests, of which the model was asked those in ``fresh``."""
+        for question in asked:
+            if question in fresh:
+                self._asked_in[question] = self.part
+                fresh.remove(question)  # the next one is a repeat
+            elif question in self._asked_in:
+                same = self._asked_in[question] == self.part
+                self.repeats += same
+                self.shared += not same
+
+
 class Cached(Answering, Metered):
     """A language model with a cache: an equal request is sent to the model only once.
 
@@ -51,6 +79,7 @@ class Cached(Answering, Metered):
         model: The wrapped model.
         store: The file of answers on disk; None for memory only.
         unfinished: Questions whose answers are not kept, because they are empty or were cut.
+        origins: Counts which answers of the cache are repeats; None where nobody asks.
 
     Its other attributes are those of the model, see :class:`hunch.lm.base.Model`.
     """
@@ -69,6 +98,7 @@ class Cached(Answering, Metered):
         self.takes: frozenset[str] = getattr(model, "takes", frozenset())
         self.best_way: str | None = getattr(model, "best_way", None)
         self.unfinished: set[Question] = set()
+        self.origins: Origins | None = None
         self._memory = Memory() if memory is None else memory
         self._asking = 0
         self._counted = Usage()
@@ -92,17 +122,20 @@ class Cached(Answering, Metered):
         known = self._memory.find(asked)
         missing = [question for question in dict.fromkeys(asked) if question not in known]
         known |= self._stored(missing)
-        fresh, pause = 0, SHORTEST_WAIT
+        fresh, pause = set[Question](), SHORTEST_WAIT
         while missing := [question for question in missing if question not in known]:
             new = self._asked(missing)
-            known, fresh = known | new, fresh + len(new)
+            known |= new
+            fresh |= new.keys()
             others = [question for question in missing if question not in new]
             stored = self._stored(others)
             known |= stored
             if others and not (new or stored):
                 time.sleep(pause)
             pause = SHORTEST_WAIT if new or stored else min(2 * pause, LONGEST_WAIT)
-        self._count(Usage(cache_hits=len(asked) - fresh))
+        self._count(Usage(cache_hits=len(asked) - len(fresh)))
+        if self.origins is not None:
+            self.origins.count(asked, fresh)
         return known
 
     def _asked(self, missing: list[Question]) -> dict[Question, Any]:
