@@ -158,6 +158,8 @@ def _run(
         tally.add(asked)  # a model that is trained may be new after begin
         if folder and folder.begun:
             resume(training, folder)
+            if 0 < training.steps < config.steps:
+                watch.say(f"The run goes on from step {training.steps:,} of {config.steps:,}.")
         if folder:
             training.boards = Boards(folder.path, training.steps, resolved.boards)
         try:
