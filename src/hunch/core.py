@@ -581,6 +581,11 @@ class Agent(Player, Source):
         return Explanation()
 
     @property
+    def first_update(self) -> int:
+        """The step of the first update, as far as the settings say it; no shorter run learns anything."""
+        return 0
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """The fields of ``config``, the names of ``models``, and the ``wording`` of prompts, if any."""
         settings: dict[str, Any] = {}

@@ -6,7 +6,9 @@ import tomllib
 import pytest
 
 import hunch as library
+from hunch.cli.options import parse
 from hunch.core import UsageError
+from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.runs import models
 from hunch.runs.settings_file import read_config
 
@@ -184,3 +186,31 @@ def test_a_run_of_before_is_repeated_without_settings_that_its_method_only_fixed
     file.write_text(json.dumps(settings))
     with pytest.raises(UsageError, match="horizon"):
         library.train(**read_config(file))
+
+
+@pytest.mark.parametrize(
+    ("words", "blank"),
+    [
+        ((), False),
+        (("--prior.blank",), True),
+        (("--prior.no-blank",), False),
+        (("--prior.blank", "true"), True),
+        (("--prior.blank=True",), True),
+        (("--prior.blank", "--prior.blank", "false"), False),
+        (("--prior.blank", "--prior.blank=FALSE", "--joint", "true"), False),
+    ],
+)
+def test_switches_take_true_and_false(words, blank):
+    read = parse("run dqn-prior", "", {"method_": DQNPriorConfig}, [*words, "--k", "3"])
+    assert read.method_.prior.blank is blank
+    assert read.method_.joint is ("--joint" in words)
+    assert read.method_.k == 3
+
+
+def test_switches_with_a_value_are_shared_by_the_methods_of_a_comparison(hunch, tmp_path):
+    options = ["--lm", "uniform", "--encoder", "bag-of-words", "--steps", "20", "--seeds", "1", "--out", "c"]
+    methods = ["compare", "dqn", "dqn-prior", "--no-control", "--env", "hunch/FrozenLake-v0"]
+    code, _, err = hunch(*methods, *options, "--joint", "true", "--dqn.joint", "false")
+    assert code == 0, err
+    joint = {name: settings(tmp_path / "c" / name / "seed-0")["options"]["joint"] for name in methods[1:3]}
+    assert joint == {"dqn": False, "dqn-prior": True}

@@ -667,6 +667,28 @@ def test_equal_returns_are_reported_and_teach_nothing(model):
     assert all(torch.equal(model_now[name], model._first[name]) for name in before)
 
 
+def test_a_run_whose_groups_were_flat_at_its_end_says_so(model, tmp_path):
+    """Also if the last updates were made before it was resumed: 76 steps are no update more than 72."""
+
+    class Same(Bed):
+        def _move(self, action):
+            return super()._move(action)._replace(reward=0.3)
+
+    sentence = "In the last quarter of the steps 1.00 of the groups were flat: groups whose answers all score"
+    options = {"group": 4, "kl": 0.0, "episodes": 8, "max_tokens": 4}
+
+    def said_of(bed, steps, out=None):
+        said = []
+        beds = [bed() for _ in range(4)]
+        hunch.train(agent("grpo", model, **options), beds, steps, out=out, watch=hunch.Watch(say=said.append))
+        return [text for text in said if text.startswith(sentence)]
+
+    assert len(said_of(Same, 72, tmp_path)) == 1
+    assert len(said_of(Same, 76, tmp_path)) == 1
+    assert not said_of(Same, 76, tmp_path), "it is complete"
+    assert not said_of(Bed, 16)
+
+
 def test_flat_groups_are_dropped_and_counted(model):
     """Groups of odd number pay their texts alike; without a divergence, an update is that without them."""
 

@@ -53,7 +53,7 @@ def test_a_run_says_once_which_way_auto_chose_and_what_the_model_said(tmp_path):
     assert text.startswith("scripted:frozenlake as prior: auto chose the way text (free answers")
     assert text.count("'Go ") == 3
     ran(tmp_path / "run", said, steps=16)  # the run goes on, and has been told
-    assert len(said) == 1
+    assert said == [text, "The run goes on from step 8 of 16."]
     (row,) = kept_in(tmp_path / "run")
     assert (row.option, row.role, row.way, row.automatic) == ("lm", "prior", "text", True)
     assert len(row.answers) == 3

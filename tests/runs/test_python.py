@@ -579,3 +579,12 @@ def test_without_a_model_in_a_role_the_calls_are_the_encoders():
     assert "encoder calls" in str(without)
     assert "model calls" not in str(without) + without._repr_html_()
     assert "model calls" in str(hunch.train("zero-shot", LAKE, steps=30, lm="bag-of-words"))
+
+
+def test_the_interval_says_how_many_episodes_it_rests_on():
+    result = hunch.train("zero-shot", LAKE, steps=400, lm="uniform")
+    late = [episode for episode in result.episodes if episode.step > 300]
+    assert 0 < len(late) < len(result.episodes)
+    assert f"last quarter of 400 steps ({len(late)} of {len(result.episodes)} episodes); " in str(result)
+    short = hunch.train("zero-shot", LAKE, steps=1, lm="uniform")
+    assert str(short).startswith("no episode ended in the last quarter of 1 steps (0 of 0 episodes); ")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -84,6 +85,16 @@ def test_stopped_and_resumed_equals_uninterrupted(whole, tmp_path, stops):
         assert not result.complete
     assert execute(CONFIG, tmp_path).complete
     assert_same_run(whole, tmp_path)
+
+
+def test_a_run_that_goes_on_says_from_which_step(tmp_path):
+    said = []
+    watch = hunch.Watch(say=said.append)
+    execute(replace(CONFIG, steps=40), tmp_path, watch=watch)
+    execute(replace(CONFIG, steps=40), tmp_path, watch=watch)  # it is complete
+    assert not [text for text in said if "goes on" in text]
+    execute(replace(CONFIG, steps=60), tmp_path, watch=watch)
+    assert [text for text in said if "goes on" in text] == ["The run goes on from step 40 of 60."]
 
 
 def test_kill_and_resume_equals_uninterrupted(whole, tmp_path):

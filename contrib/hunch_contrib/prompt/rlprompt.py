@@ -139,6 +139,11 @@ class RLPrompt(Agent):
             if len(words) == self.config.length and all(word in places for word in words):
                 self.tried.append(([places[word] for word in words], float(t.reward)))
 
+    @property
+    def first_update(self) -> int:
+        """The first step at which Q may be updated; its controls have no Q."""
+        return int(self.config.warmup) if self.config.search == "soft-q" else 0
+
     def learn(self) -> dict[str, float]:
         """Update Q on the prompts so far, and return metrics."""
         c = self.config

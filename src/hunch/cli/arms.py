@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from hunch.runs.compare import compare as compare_runs
 from hunch.runs.config import RunConfig
 from hunch.runs.data import recorded, require_recorded
 from hunch.runs.environments import require_fit
+from hunch.runs.idle import too_short
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded
 from hunch.runs.progress import Bars, note
@@ -99,12 +101,16 @@ def _environment(listed: Sequence[Resolved]) -> TextEnvironment:
 
 
 def _check_models(listed: Sequence[Resolved], where: CompareOptions, env: TextEnvironment) -> None:
-    """Load the models of all arms, and check that a budget can be applied to them."""
+    """Load the models of all arms, check that a budget fits them, and say which arms learn nothing."""
     loaded = Loaded()
     asked = []
+    sentences = []
     for resolved in listed:
         agent, models = resolved.build(loaded=loaded, parts=parts_of(resolved.config))
         asked.append(Asked(agent, models, [env]))
+        sentences.append(too_short(agent, resolved.config))
+    for sentence in dict.fromkeys(filter(None, sentences)):  # arms that differ in a model say the same
+        print(f"hunch: {sentence}", file=sys.stderr)
     budget = budget_of(where.budget)
     if budget:
         budget.check_prices([model for each in asked for _, model in each])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin, get_type_hints
 
 from hunch import methods
-from hunch.cli.words import last
+from hunch.cli.words import last, with_values
 from hunch.core import UsageError
 from hunch.envs import creator
 from hunch.lm.settings import Limits
@@ -44,6 +44,8 @@ def read(cls: Any, **options: Any) -> Any:
         raise UsageError(f"{unknown}. {help_text} lists the options.")
     if named := last(arguments, "--env"):
         creator(named)
+    arguments = _without_truth(cls, arguments)
+    options["args"] = arguments
     import tyro  # late, since it is slow
 
     bare = [(e.name, Annotated[e.type, tyro.conf.arg(name="")], e) for e in fields(cls) if e.name[-1] == "_"]
@@ -78,14 +80,40 @@ def _unknown(cls: Any, arguments: Sequence[str]) -> str:
     return ""
 
 
-def _names(cls: Any, prefix: str = "") -> Iterator[str]:
+def _names(cls: Any) -> Iterator[str]:
     """Yield the names of options, nested ones with a dotted name; one that is on or off has two."""
+    for prefix, name, hint in _typed_names(cls):
+        yield prefix + name
+        if hint is bool:
+            yield f"{prefix}no-{name}"
+
+
+def _typed_names(cls: Any, prefix: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Yield the prefix of each option, which ends in a dot if it is nested, its name, and its type."""
     for name, hint in get_type_hints(cls).items():
         dashed = name.replace("_", "-")
         if is_dataclass(hint):
-            yield from _names(hint, prefix if name[-1] == "_" else f"{prefix}{dashed}.")
+            yield from _typed_names(hint, prefix if name[-1] == "_" else f"{prefix}{dashed}.")
         elif get_origin(hint) is not ClassVar:
-            yield from (f"{prefix}{dashed}", *([f"{prefix}no-{dashed}"] if hint is bool else []))
+            yield prefix, dashed, hint
+
+
+def _without_truth(cls: Any, arguments: Sequence[str]) -> list[str]:
+    """Write switches with a value as those without one: ``--blank false`` becomes ``--no-blank``."""
+    switches = {prefix + name: (prefix, name) for prefix, name, hint in _typed_names(cls) if hint is bool}
+    written: list[str] = []
+    for token, values in with_values(arguments):
+        flag, equals, value = token.partition("=")
+        following = [value, *values] if equals else values
+        name = flag.removeprefix("--").replace("_", "-")
+        is_switch = token.startswith("--") and name in switches
+        if not is_switch or not following or following[0].lower() not in ("true", "false"):
+            written += [token, *values]
+            continue
+        prefix, last_part = switches[name]
+        is_on = following[0].lower() == "true"
+        written += [f"--{prefix}{last_part}" if is_on else f"--{prefix}no-{last_part}", *following[1:]]
+    return written
 
 
 def _renamed(cls: Any, prefix: str = "") -> dict[str, str]:

@@ -53,7 +53,10 @@ def problem(cls: type[Any], arguments: Sequence[str]) -> str:
         return missing
     for token, values in given:
         if _flag(token) in options:
-            misfit = _misfit(token, options[_flag(token)].hint, values, loose=bool(places))
+            option = options[_flag(token)]
+            misfit = _misfit(token, option.hint, values, loose=bool(places))
+            if misfit and option.hint is bool and option.name == _flag(token):  # not its form with "no-"
+                return f"{token} takes true or false, or no value, not {' '.join(values)!r}"
             if misfit:
                 return misfit
     return ""

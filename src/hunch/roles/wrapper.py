@@ -70,6 +70,11 @@ class Wrapper(Agent):
         return weakest((self.agent.evidence, self.source.evidence))
 
     @property
+    def first_update(self) -> int:
+        """The step of the agent's first update."""
+        return self.agent.first_update
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings of agent and source."""
         source = {"name": type(self.source).__name__, **self.source.settings}

@@ -90,7 +90,8 @@ class Watch:
         report: Called with each line of metrics.
         boards: Boards for metrics besides TensorBoard, as ``"wandb:PROJECT"``, ``"mlflow:EXPERIMENT"``,
             ``"trackio:PROJECT"``, or ``"MODULE:Class"`` for a :class:`hunch.runs.boards.Board` subclass.
-        say: Called once for each role of a model, with how it is asked and what it said first, in words.
+        say: Called with what the user should read, in words: that a run goes on from a checkpoint, or learns
+            nothing; and once for each role of a model, how it is asked and what it said first.
         progress: Show a progress bar. Default: only in a terminal or a notebook.
     """
 

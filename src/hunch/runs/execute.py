@@ -30,6 +30,7 @@ from hunch.runs.config import RunConfig as RunConfig
 from hunch.runs.environments import examine
 from hunch.runs.files import write_json
 from hunch.runs.folder import RunFolder, description, held, refuse_foreign
+from hunch.runs.idle import too_short
 from hunch.runs.loading import parts_of
 from hunch.runs.models import Asked, Loaded, light, refuse_known_games
 from hunch.runs.places import NOTHING, Given, Places, places_of
@@ -156,8 +157,13 @@ def _run(
         env = next(iter(places.all), None)
         training = Training(agent, rollout, env, data, config, tally, folder, asked)
         tally.add(asked)  # a model that is trained may be new after begin
+        sentence = too_short(agent, config)
+        if sentence:
+            watch.say(sentence)
         if folder and folder.begun:
             resume(training, folder)
+            if 0 < training.steps < config.steps:
+                watch.say(f"The run goes on from step {training.steps:,} of {config.steps:,}.")
         if folder:
             training.boards = Boards(folder.path, training.steps, resolved.boards)
         try:

@@ -7,6 +7,7 @@ from hunch.rl.rollout import Finished, StoppedError
 from hunch.runs.callbacks import Watch, tell
 from hunch.runs.checkpoints import return_free_memory
 from hunch.runs.evaluations import Evaluation, evaluate
+from hunch.runs.idle import flat
 from hunch.runs.resume import account, limited
 from hunch.runs.training import Training
 
@@ -41,6 +42,7 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
     steps = training.config.steps
     steps_per_line = max(1, steps // LINES)
     ended = ""
+    began = training.steps
     while training.steps < steps and not ended:
         before = training.steps
         try:
@@ -69,5 +71,8 @@ def _loop(training: Training, evaluation: Evaluation | None, watch: Watch) -> st
             return_free_memory()
     for text in training.first_answers(final=True):
         watch.say(text)
+    sentence = flat(training.flat_shares, steps)
+    if began < steps <= training.steps and sentence:
+        watch.say(sentence)
     training.save()
     return f"{ended} ended the run after {training.steps:,} steps." if ended else ""

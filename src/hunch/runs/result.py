@@ -221,9 +221,12 @@ class Result:
 
     def __str__(self) -> str:
         rate = f"success {self.success}" if isfinite(self.success.value) else "no episode ended"
-        n = len(self.episodes or self.evaluations)
+        episodes = self.episodes or self.evaluations
+        n = len(episodes)
+        late = len(last_quarter(episodes, self.requested))
         return (
-            f"{rate} in the last quarter of {self.requested:,} steps, {n:,} episode{'s' * (n != 1)}; "
+            f"{rate} in the last quarter of {self.requested:,} steps "
+            f"({late:,} of {n:,} episode{'s' * (n != 1)}); "
             f"{ledger(self.usage, self.call_name)}; {self.seconds:.0f} s; "
             f"evidence level {self.evidence or 'none: no model in a role'}"
         )

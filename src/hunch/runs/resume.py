@@ -48,6 +48,9 @@ def resume(training: Training, folder: RunFolder) -> None:
         _cut_back(folder, state["offsets"])
         training.episodes, training.evaluations = read_episodes(read_lines(folder.path / "episodes.jsonl"))
         training.recorded = len(read_lines(folder.path / training.agent.records_file))
+        for line in metrics:
+            if line["step"] <= training.steps:  # later lines were cut off
+                training.note_flat(line)
         # A killed session also spent what it asked after its last checkpoint; its last line of metrics
         # says how much.
         clock = max((state, *metrics[-1:]), key=lambda figures: figures["seconds"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import isfinite, isnan
@@ -64,6 +64,7 @@ class Training:
     saving: float = 0.0
     trusted: bool = False
     best: dict[str, Any] | None = None
+    flat_shares: list[tuple[int, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.listening = Listening(self.folder.path if self.folder else None)
@@ -150,12 +151,18 @@ class Training:
         line |= {**_means(self.pending), "seconds": round(self.seconds, 3)}
         line |= {"usage": self.tally.total(), "models": self.tally.by_name()}
         self.pending.clear()
+        self.note_flat(line)
         if self.folder:
             self.folder.append("metrics.jsonl", line)
             self._keep_records()
         if self.boards:
             self.boards.show(line)
         return line
+
+    def note_flat(self, line: Mapping[str, Any]) -> None:
+        """Remember the share of flat groups in a line of metrics, if its method compares groups."""
+        if "flat_groups" in line:
+            self.flat_shares.append((line["step"], line["flat_groups"]))
 
     def _keep_records(self) -> None:
         """Write the agent's new records, and the files that it keeps."""

@@ -386,6 +386,13 @@ class DQNPrior(Agent):
         """Number of updates that should have been made so far."""
         return int(max(0, self.steps - self.config.warmup) // self.config.update_every)
 
+    @property
+    def first_update(self) -> int:
+        """The step of the first update; 0 if it is not that of these settings, as in some subclasses."""
+        if isinstance(self.config, DQNConfig):
+            return self.config.warmup + self.config.update_every
+        return 0
+
     def candidates(self, states: IntArray, stored: IntArray) -> list[IntArray]:
         """Return C^k(s) of the states of a batch, as action indices.
 

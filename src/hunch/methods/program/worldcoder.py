@@ -164,6 +164,11 @@ class WorldCoder(CodingAgent):
 
     # ---- writing --------------------------------------------------------------------------------------
 
+    @property
+    def first_update(self) -> int:
+        """The first step at which a program may be written."""
+        return int(self.config.warmup)
+
     def learn(self) -> dict[str, float]:
         """Write and refine programs if new steps contradict them, or no path to a reward is known."""
         warmup = self.config.warmup
