@@ -75,6 +75,7 @@ APART: Final[dict[str, str]] = {
     "Prompt-OIRL": _READER,
     "DQN-Prior with a small model that writes": "the model's last digits depend on the processor",
     "DQN-Prior with GPT-4's recorded proposals": _RECORDED,
+    "DQN-Prior in kitchens, with small models that write": _RECORDED,
     "Code policies, written by a small real model": _RECORDED,
     "Code policies by a small real model, beside the blank prompt": _RECORDED,
     "GIF-MCTS, written by a small real model": _RECORDED,

@@ -362,6 +362,9 @@ def test_written_answers_are_asked_for_once_where_a_number_of_samples_is_set(tmp
     # Draws need no further answers, and another run has the same distribution.
     assert len(prior.propose(states, 5, np.random.default_rng(0))) == 3
     assert build_prior(config, model).probabilities(states)[0].tolist() == first.tolist()
+    other = build_prior(replace(config, drawing=1), model)
+    assert other.probabilities(states)[0].tolist() != first.tolist()
+    assert settings_of(other).drawing == 1
     assert settings_of(prior) == replace(config, temperature=1.0)
     assert _prior(prior, PriorConfig(), model) == settings_of(prior)
 

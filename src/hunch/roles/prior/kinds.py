@@ -84,6 +84,9 @@ class PriorConfig(AskConfig):
     samples: PositiveInt | None = field(default=None, metadata=LATER)
     """With text or structured: number of answers, asked for once for each state that the model reads; their
     shares are p(a|s) from then on (ours). Default: each proposal is a new answer, as in the paper."""
+    drawing: NonNegativeInt = field(default=0, metadata=LATER)
+    """With samples: which answers, the same ones in all seeds: 0 for the first ``samples``, 1 for the next
+    ones, and so on (ours)."""
     blank: bool = field(default=False, metadata=LATER)
     """The blank prompt, a control: the model reads neither the task, nor goals, nor lines of observations
     that repeat them. Rules that do not name the task stay (ours)."""
@@ -178,6 +181,7 @@ def _asked(
         return SampledPrior(
             lm,
             config.samples,
+            drawing=config.drawing,
             reading=config.read,
             asks=asks,
             listed=listed,
@@ -238,6 +242,7 @@ def _stated(prior: ActionPrior) -> PriorConfig | None:
             way=_written(prior),
             read=prior.reading,
             samples=prior.samples,
+            drawing=prior.drawing,
             **_requests(prior.asks, prior.asks.temperature),
         )
     return None

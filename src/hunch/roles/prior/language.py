@@ -17,7 +17,7 @@ from hunch.lm.prompts import Prompt
 from hunch.lm.scoring.choose import choose, decide, project
 from hunch.lm.ways import require_way
 from hunch.numbers import softmax
-from hunch.ranges import PositiveFloat, PositiveInt, check_value
+from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_value
 from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal, read_of
 
 ASKS: Final = AskConfig(temperature=1.0)
@@ -372,8 +372,9 @@ class SampledPrior(DistributionPrior):
 
     Args:
         lm: A model that generates.
-        samples: Number of answers, the same ones in every run. An action of probability p is missed with
-            probability (1 - p)^samples.
+        samples: Number of answers. An action of probability p is missed with probability (1 - p)^samples.
+        drawing: Which answers: numbers ``drawing * samples`` and following. They do not depend on the seed of
+            a run, so the luck of one drawing is the same in all seeds of a comparison.
         reading: How an answer is read; ``read`` of :class:`MappedPrior`.
         asks: How answers are sampled, possibly with a prompt file.
         listed: Name the admissible actions in the prompt.
@@ -389,6 +390,7 @@ class SampledPrior(DistributionPrior):
         lm: LanguageModel,
         samples: int,
         *,
+        drawing: int = 0,
         reading: Literal["decided", "named"] = "decided",
         asks: AskConfig = ASKS,
         listed: bool = True,
@@ -400,8 +402,10 @@ class SampledPrior(DistributionPrior):
             lm, read=reading, asks=asks, listed=listed, structured=structured, role=role
         )
         check_value("samples", samples, PositiveInt)
+        check_value("drawing", drawing, NonNegativeInt)
         self.lm = lm
         self.samples = samples
+        self.drawing = drawing
         self.reading: Literal["decided", "named"] = reading
         self.asks = asks
         self.listed = listed
@@ -412,7 +416,8 @@ class SampledPrior(DistributionPrior):
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         probabilities = []
-        for state, proposal in zip(states, self._mapped.sampled(states, self.samples, 0), strict=True):
+        first = self.drawing * self.samples
+        for state, proposal in zip(states, self._mapped.sampled(states, self.samples, first), strict=True):
             p = np.zeros(len(state.options))  # (actions,)
             p[proposal.indices] = proposal.weights
             probabilities.append(p)
