@@ -146,3 +146,28 @@ def test_a_dry_run_is_near_the_bill(server, hunch_command):
     asked, cost = (float(next(x for x in out.splitlines() if " judge " in x).split()[i]) for i in (3, -1))
     assert cost < 5 * asked
     assert "thinks first may write" in out
+
+
+def test_a_dry_run_tells_repeats_from_earlier_answers_and_names_no_price_that_is_not_there(
+    server, hunch_command
+):
+    server.answer = lambda prompt, seed: load("scripted:judge", cache=None).generate([prompt])[0][0]
+
+    def counts(role):
+        arguments = ("--roles", role, "--questions", "20", "--dry-run")
+        _, out, _ = hunch_command("audition", "--lm", spec(server), *arguments)
+        row = next(line for line in out.splitlines() if f" {role} " in line).split()
+        return [int(count) for count in row[3:6]], out
+
+    (_, repeats, cached), out = counts("prior")
+    assert repeats > 0
+    assert cached == 0, "nothing was asked before"
+    assert "Repeats are requests that this audition makes again" in out
+    assert out.rstrip().endswith(" tokens more.")
+    (_, repeats, cached), out = counts("judge")
+    assert (repeats, cached) == (0, 0)
+    assert "Repeats" not in out
+    hunch.audition(spec(server), ["judge"], questions=20)
+    (requests, repeats, cached), _ = counts("judge")
+    assert (requests, repeats) == (0, 0)
+    assert cached > 0

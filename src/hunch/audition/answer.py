@@ -419,14 +419,19 @@ def reasons(audition: Audition) -> list[str]:
     return [f"{model} was not asked as {', '.join(own)}: {why}." for (model, why), own in roles.items()]
 
 
-COSTS = ("model", "role", "questions", "requests", "cached", "tokens", "cost", "seconds")
+COSTS = ("model", "role", "questions", "requests", "repeats", "cached", "tokens", "cost", "seconds")
 
 
 class Cost(NamedTuple):
-    """What a role took: numbers of questions, requests, cached answers and tokens; price and seconds."""
+    """What a role took: questions, requests, repeats, cached answers and tokens; price and seconds.
+
+    Repeats are requests that the model had answered earlier in the same audition. Cached answers were there
+    before it.
+    """
 
     questions: float = 0.0
     requests: float = 0.0
+    repeats: float = 0.0
     cached: float = 0.0
     tokens: float = 0.0
     price: float = 0.0
@@ -448,7 +453,7 @@ def costs(audition: Audition) -> list[tuple[str, ...]]:
     for model, of_roles in cost_of.items():
         highest = sorted(of_roles.items(), key=lambda own: (-own[1].price, -own[1].tokens, -own[1].seconds))
         for role, cost in highest:
-            counts = (f"{count:,.0f}" for count in cost[:4])
+            counts = (f"{count:,.0f}" for count in cost[:5])
             rows.append((model, role, *counts, f"{cost.price:,.4f}", f"{cost.seconds:,.1f}"))
     return rows
 
@@ -458,7 +463,16 @@ def _cost(heard: Heard) -> Cost:
         return heard.usage.get(name, 0.0)
 
     tokens = used("prompt_tokens") + used("completion_tokens")
-    return Cost(heard.questions, used("calls"), used("cache_hits"), tokens, used("cost"), used("seconds"))
+    repeats = used(REPEATS) + used(SHARED)
+    return Cost(
+        questions=heard.questions,
+        requests=used("calls"),
+        repeats=repeats,
+        cached=used("cache_hits") - repeats,
+        tokens=tokens,
+        price=used("cost"),
+        seconds=used("seconds"),
+    )
 
 
 CALIBRATION = ("model", "role", "environment", "calibration error", "by chance", "stated: came true (of)")

@@ -210,10 +210,13 @@ def _estimate(result: Audition, rehearsal: Rehearsal, title: str) -> None:
     for row in costs(result):
         grid.add_row(*row[:-1])
     Console().print(grid, markup=False, highlight=False)
+    if any(row[COSTS.index("repeats")] != "0" for row in costs(result)):
+        print("Repeats are requests that this audition makes again: a model answers them once.")
     print("Questions that follow from answers are not counted: up to two more per step of a world model.")
     for spec, model in zip(result.usage, rehearsal.stand_ins, strict=True):
         if more := result.usage[spec]["calls"] * model.answer_tokens:
+            price = f", for {more * model.price_out / 1e6:,.4f}" if model.price_out else ""
             print(
                 f"{spec}: counted with short answers. A model that thinks first may write {more:,.0f} tokens "
-                f"more, for {more * model.price_out / 1e6:,.4f}."
+                f"more{price}."
             )
