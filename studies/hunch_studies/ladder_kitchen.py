@@ -168,6 +168,8 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows:
             if row["part"] == part and figure in row:
                 found.setdefault(row["arm"], {})[row["seed"]] = row[figure]
+        if not found:
+            continue
         lines = []
         for arm, own in sorted(found.items(), key=lambda item: -np.mean(list(item[1].values()))):
             cells = []

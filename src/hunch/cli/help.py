@@ -27,7 +27,7 @@ from hunch.methods.registry import home
 HELP = ("-h", "--help")
 ALL = "--help-all"
 GROUPS = {
-    "Run": "config env lm data online steps seed seeds control task_seed lifetime",
+    "Run": "config env lm data online steps seed seeds control blank_control task_seed lifetime",
     "Evaluation": "eval_every eval_episodes episodes_per_player",
     "Output and execution": "out dry_run keep_every keep_last board envs processes threads workers on",
     "Budget of model calls": "budget",
