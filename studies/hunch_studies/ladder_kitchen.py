@@ -51,6 +51,7 @@ from hunch_studies.study import Part, Scale, Study, by_name
 HISTORY: Final = 3
 """Past steps that Q reads (paper)."""
 STEPS: Final = {TOMATO: 6_000, SALAD: 8_000}
+"""Steps of a run in each kitchen (ours)."""
 MODEL: Final = "smollm2"
 """The model that is asked, unless others are named."""
 UNLISTED: Final[PriorWay] = "likelihood-unlisted"
@@ -59,8 +60,8 @@ WAYS: Final[dict[str, tuple[PriorWay, ...]]] = {
     "qwen-coder-0.5b": (UNLISTED,),
     "qwen-coder-1.5b": (UNLISTED, "structured"),
 }
-"""How the ladder's pilot says that a model is best asked as a prior, and another way where 100 questions gave
-the other one more; other models in their best way."""
+"""The best way of each model as a prior in the ladder's pilot, and a second one that was better with 100
+questions; other models are asked in their own best way."""
 SAMPLES: Final = 128
 """Restricted answers that are asked for once for each observation; in torch all of them cost one pass."""
 ORACLE: Final = "scripted:kitchen?error=0"
@@ -78,9 +79,9 @@ def asked(scale: Scale) -> Iterator[tuple[str, str, PriorConfig]]:
     for rung, spec in by_name(scale.lms or (MODEL,)).items():
         for number, way in enumerate(WAYS.get(rung, ("auto",))):
             name = f"{rung}, {way}" if number else rung
-            samples = SAMPLES if way == "structured" else None
-            yield name, spec, PriorConfig(way=way, recent=0, samples=samples)
-            yield f"{name}, {BLANK}", spec, PriorConfig(way=way, recent=0, samples=samples, blank=True)
+            prior = replace(PLAIN, way=way, samples=SAMPLES if way == "structured" else None)
+            yield name, spec, prior
+            yield f"{name}, {BLANK}", spec, replace(prior, blank=True)
 
 
 def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
@@ -110,8 +111,12 @@ def from_data(scale: Scale, data: Path) -> Part:
         learnt("oracle", "cql-prior", ORACLE, prior=PLAIN),
     ]
     listed += [learnt(name, "cql-prior", lm, prior=prior) for name, lm, prior in asked(scale)]
+    names = [arm.label for arm in listed]
     leads = [
-        (name, over) for name, *_ in asked(scale) for over in (*CONTROLS, f"{name}, {BLANK}") if over != name
+        (name, over)
+        for name, *_ in asked(scale)
+        for over in (*CONTROLS, f"{name}, {BLANK}")
+        if over in names and over != name
     ]
     return Part(
         "Salad, recorded",

@@ -78,6 +78,11 @@ def test_each_of_several_models_has_a_verdict() -> None:
     assert "over dqn-prior, words: shown, by 0.25 [0.15, 0.35]" in second
 
 
+def test_the_blank_prompt_is_a_control() -> None:
+    [said] = verdict([*TABLE[:2], row("dqn-prior, blank prompt", "minilm", "L3", 0.1, 0.15, 0.13)])
+    assert "over dqn-prior, blank prompt: shown, by 0.60 [0.60, 0.60]" in said
+
+
 def test_the_verdict_turns_with_the_data() -> None:
     worse = row("dqn-prior", "minilm", "L3", 0.7, 0.75, 0.05)
     assert "over dqn: not shown, by 0.45" in verdict([*TABLE[:1], worse, *TABLE[2:]])[0]

@@ -369,6 +369,38 @@ def test_written_answers_are_asked_for_once_where_a_number_of_samples_is_set(tmp
     assert _prior(prior, PriorConfig(), model) == settings_of(prior)
 
 
+class Mumbling(Model):
+    """Names the first of two actions in a quarter of its answers, and none in the others."""
+
+    name, revision, verbs = "mumbling", "1", frozenset({"generate"})
+
+    def generate(self, prompts, k=1, sampling=None, first=0):
+        return [["dig" if n % 4 == 0 else "hm" for n in range(first, first + k)] for _ in prompts]
+
+
+def test_answers_without_an_action_stay_known_in_a_sampled_prior():
+    state = State("A field.", actions=("dig", "go"))
+    prior = build_prior(PriorConfig(way="text", samples=40), Mumbling())
+    assert prior.probabilities([state])[0].tolist() == [0.25, 0.75]  # the last stands for what names none
+    [every] = prior.propose([state], None, np.random.default_rng(0))
+    assert every.fallbacks == pytest.approx(0.75)
+    assert every.named(2).tolist() == pytest.approx([0.25, 0.0])
+    [drawn] = prior.propose([state], 8, np.random.default_rng(0))
+    assert drawn.fallbacks == pytest.approx(drawn.weights[drawn.indices == 1].sum())
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"way": "label", "samples": 4}, r"prior\.samples counts written answers"),
+        ({"way": "text", "drawing": 1}, r"set that, too"),
+    ],
+)
+def test_a_setting_of_written_answers_is_refused_where_it_has_no_use(settings, match):
+    with pytest.raises(UsageError, match=match):
+        build_prior(PriorConfig(**settings), lm.load("scripted:overlap"))
+
+
 def test_a_prior_is_asked_once_for_all_states_of_which_it_reads_the_same():
     asked = []
 

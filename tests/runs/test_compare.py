@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from benchmarks.kills import children
 
-from hunch import lm
+from hunch import lm, methods
 from hunch.cli.arms import JobBars
 from hunch.cli.main import main
 from hunch.core import UsageError
@@ -91,8 +91,20 @@ def test_the_blank_prompt_is_a_control_of_each_model_on_request():
     for usual, blank in zip(listed[1:3], listed[3:], strict=True):
         assert not usual.config.options.prior.blank
         assert blank.config == replace(usual.config, options=DQNPriorConfig(prior=PriorConfig(blank=True)))
-    with pytest.raises(UsageError, match="leave --blank-control out"):
-        arms([dqn], blank=True)
+    planner = methods.find("saycan").config_class()
+    saycan = RunConfig(method="saycan", env=LAKE, lm="minilm", options=planner)
+    assert arms([saycan], control=False, blank=True)[1].config.options == replace(planner, blank=True)
+    rule = replace(config, lm="scripted:frozenlake")
+    novelty = replace(config, options=DQNPriorConfig(prior=PriorConfig(way="novelty")))
+    for unread in (
+        dqn,
+        rule,
+        novelty,
+        listed[3].config,
+        replace(saycan, options=replace(planner, blank=True)),
+    ):
+        with pytest.raises(UsageError, match="leave --blank-control out"):
+            arms([unread], blank=True)
 
 
 def test_runs_begin_seed_by_seed_and_the_longest_first(tmp_path):

@@ -149,7 +149,8 @@ def audition(
                     heard = Heard(role.name, bed.env if bed else place, spec, why=why, asked=not why)
                     try:
                         if bed is not None and not why:
-                            heard = _counted(hear(role, bed, spec, model, asked, seed, manner), bed, n)
+                            heard = hear(role, bed, spec, model, asked, seed, manner)
+                            heard = _counted(heard, role, bed, n)
                             # A role took what all of its rounds took.
                             heard = replace(heard, usage=_sum(heard.usage, used.get(_asked_of(heard), {})))
                     except BudgetError as error:
@@ -325,12 +326,12 @@ def _sum(usage: Mapping[str, float], more: Mapping[str, float]) -> dict[str, flo
     return {name: usage.get(name, 0) + more.get(name, 0) for name in names}
 
 
-def _counted(heard: Heard, bed: Bed, wanted: int) -> Heard:
+def _counted(heard: Heard, role: Role, bed: Bed, wanted: int) -> Heard:
     """Return scores with the number of questions that were wanted, and whether there are no others.
 
-    Stored questions, and those of recorded episodes, come to an end.
+    Stored questions, and those of recorded episodes, come to an end. Games that are played do not.
     """
-    ends = bed.stored or bool(bed.data)
+    ends = bed.stored or (bool(bed.data) and role is not PLAYING)
     return replace(heard, wanted=wanted, exhausted=ends and heard.questions < wanted)
 
 

@@ -46,7 +46,8 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
         HunchError: if runs failed or were stopped by the budget.
     """
     listed = arms(configs, control=where.control, blank=where.blank_control)
-    out = where.out or default_folder(configs, where.control)
+    controls = [where.control, "blank prompt"] if where.blank_control else where.control
+    out = where.out or default_folder(configs, controls)
     todo = jobs(listed, max(1, where.seeds), out, where.board)
     refuse_run(out)
     refuse_others(todo)

@@ -18,7 +18,7 @@ from hunch.printable import printable
 from hunch.report import cells
 from hunch.report.curves import searches
 from hunch.rl.statistics import FEWEST, Contrast, Estimate, area, contrast, first_reached, over_seeds
-from hunch.runs.compare import Arm, Outcome, by_arm
+from hunch.runs.compare import BLANK, Arm, Outcome, by_arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import write_atomically
 from hunch.runs.result import Result, last_quarter, mean_return
@@ -175,7 +175,8 @@ def verdict(table: Sequence[Row]) -> list[str]:
     A model with many useless answers is named in a sentence. If no two methods have enough seeds in common,
     one sentence says so and what each has, best first.
     """
-    informed = [row for row in table if row.model not in ("none", "uniform")]
+    methods_of_models = [row for row in table if row.model not in ("none", "uniform")]
+    informed = [row for row in methods_of_models if not row.label.endswith(BLANK)]
     real = [row for row in informed if row.evidence != "L0"]
     contrasts = {
         row.label: {other.label: _over(row, other) for other in table if other is not row}

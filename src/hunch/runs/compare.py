@@ -48,6 +48,8 @@ from hunch.warned import warn
 
 LEXICAL = ("words", "tfidf", "random-words", "bag-of-words")
 """Models that only compare words; the first one is the lexical control of comparisons."""
+BLANK = ", blank prompt"
+"""How the label of a model's arm with the blank prompt ends."""
 RULES = ("uniform", "scripted")
 """Models that are no language models; the first one is the uninformed control."""
 SEED = "seed"
@@ -110,7 +112,12 @@ class Arm:
         """True if a model is asked as the action prior that is neither a rule nor one of :data:`LEXICAL`."""
         prior = prior_of(self.config.options)
         asks = prior is not None and prior.way not in ("uniform", "novelty")
-        return asks and self._head not in (*RULES, *LEXICAL)
+        return asks and not self.rules and self._head not in LEXICAL
+
+    @property
+    def rules(self) -> bool:
+        """True if the model is one of :data:`RULES`."""
+        return self._head in RULES
 
     @property
     def _head(self) -> str:
@@ -216,7 +223,8 @@ def _controls(alike: Sequence[Arm]) -> Iterator[Arm]:
     if "uniform" not in models:
         yield Arm(f"{first.config.method}, {label}", replace(first.config, lm="uniform"))
     if LEXICAL[0] not in models and any(arm.similar or arm.proposes for arm in alike):
-        options = first.config.options if first.similar else with_words(first.config.options)
+        similar = any(arm.similar for arm in alike)
+        options = first.config.options if similar else with_words(first.config.options)
         words = replace(first.config, lm=LEXICAL[0], options=options)
         yield Arm(f"{first.config.method}, {LEXICAL[0]}", words)
 
@@ -224,9 +232,9 @@ def _controls(alike: Sequence[Arm]) -> Iterator[Arm]:
 def _blank(arm: Arm) -> Arm | None:
     """Return an arm with the blank prompt; None if it asks no model or has it already."""
     options = with_blank_prompt(arm.config.options)
-    if options is None or arm.model in ("none", "uniform"):
+    if options is None or arm.model == "none" or arm.rules:
         return None
-    return Arm(f"{arm.label}, blank prompt", replace(arm.config, options=options))
+    return Arm(f"{arm.label}{BLANK}", replace(arm.config, options=options))
 
 
 def jobs(listed: Sequence[Arm], seeds: int, out: Path, boards: tuple[str, ...] = ()) -> list[Job]:

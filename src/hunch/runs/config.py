@@ -153,13 +153,18 @@ def prior_of(options: Any) -> PriorConfig | None:
 
 
 def with_blank_prompt(options: Any) -> Any:
-    """Return a method's settings with the blank prompt; None if it has none, or if it is set already."""
+    """Return a method's settings with the blank prompt; None if it has none, or it is set already."""
+    if not is_dataclass(options) or isinstance(options, type):
+        return None
     prior = prior_of(options)
-    if prior is not None and not prior.blank:
-        return replace(options, prior=replace(prior, blank=True))
-    if is_dataclass(options) and not isinstance(options, type) and vars(options).get("blank") is False:
+    own = vars(options).get("blank")  # of a planner, which leaves out its examples, too
+    if own is True or (prior is not None and prior.blank):
+        return None
+    if own is False:
         return replace(options, blank=True)
-    return None
+    if prior is None or prior.way in ("uniform", "novelty"):
+        return None
+    return replace(options, prior=replace(prior, blank=True))
 
 
 def with_words(options: Any) -> Any:
@@ -167,7 +172,7 @@ def with_words(options: Any) -> Any:
     prior = prior_of(options)
     if prior is None:
         return options
-    compared = replace(prior, way="similarity", temperature=None, prompt=None, samples=None)
+    compared = replace(prior, way="similarity", temperature=None, prompt=None, samples=None, drawing=0)
     return replace(options, prior=compared)
 
 

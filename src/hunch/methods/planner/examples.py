@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hunch.core import FloatArray, State
+from hunch.core import FloatArray, State, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import note_way, show_choices
 from hunch.numbers import softmax
@@ -201,6 +201,8 @@ def build_scorer(config: PriorConfig, lm: LanguageModel) -> ActionPrior:
         note_way(lm, "planner", way, automatic=True)
         if way == "similarity":
             require_no_prompt(config)
+            if config.recent is not None:
+                raise UsageError("A planner by similarity compares all past steps: leave prior.recent out.")
             prior = ExamplePrior(lm, temperature=config.temperature or SHARPNESS)
             prior.blank = config.blank
             return prior

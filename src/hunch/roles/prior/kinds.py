@@ -92,7 +92,8 @@ class PriorConfig(AskConfig):
     that repeat them. Rules that do not name the task stay (ours)."""
     recent: NonNegativeInt | None = field(default=None, metadata=LATER)
     """Past steps that the model reads, at most. Default: all that the learner sees (``env.history``). With 0
-    it is asked once for each observation, however long the learner's history is (ours)."""
+    it is asked once for each observation, however long the learner's history is (ours). The rule against
+    repeats (``repeat``) sees no more steps either."""
 
     @classmethod
     def current(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,6 +149,7 @@ def _asked(
 ) -> DistributionPrior | MappedPrior:
     """Return the prior of the way that is set, or of the model's best."""
     way = choose_way(config, lm, role)
+    _require_use(config, way)
     temperature = config.temperature
     if temperature is None:
         temperature = TEMPERATURES.get(way, 1.0)
@@ -189,6 +191,18 @@ def _asked(
             role=role,
         )
     return MappedPrior(lm, read=config.read, asks=asks, listed=listed, structured=structured, role=role)
+
+
+def _require_use(config: PriorConfig, way: PriorWay) -> None:
+    """Check that answers are counted only where there are any.
+
+    Raises:
+        UsageError: if a setting has no use in this way of asking.
+    """
+    if config.samples is not None and way not in ("text", "text-unlisted", "structured", "uniform"):
+        raise UsageError(f"prior.samples counts written answers, and by {way} there are none: leave it out.")
+    if config.drawing and config.samples is None:
+        raise UsageError("prior.drawing says which of prior.samples answers: set that, too.")
 
 
 def require_no_prompt(config: PriorConfig) -> None:

@@ -403,6 +403,7 @@ class SampledPrior(DistributionPrior):
         )
         check_value("samples", samples, PositiveInt)
         check_value("drawing", drawing, NonNegativeInt)
+        self._unread: dict[State, float] = {}  # the share of answers that name no action
         self.lm = lm
         self.samples = samples
         self.drawing = drawing
@@ -417,8 +418,25 @@ class SampledPrior(DistributionPrior):
     def _compute(self, states: list[State]) -> list[FloatArray]:
         probabilities = []
         first = self.drawing * self.samples
+        while len(self._unread) > KNOWN:  # as with the distributions, which came in the same order
+            del self._unread[next(iter(self._unread))]
         for state, proposal in zip(states, self._mapped.sampled(states, self.samples, first), strict=True):
             p = np.zeros(len(state.options))  # (actions,)
             p[proposal.indices] = proposal.weights
             probabilities.append(p)
+            self._unread[state] = proposal.fallbacks
         return probabilities
+
+    def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
+        """Draw k candidates for each state; see :class:`ActionPrior`.
+
+        A draw of the last action stands for answers without an action as often as these were its answers.
+        """
+        distributions = self.probabilities(states)
+        proposals = []
+        for state, p, drawn in zip(states, distributions, super().propose(states, k, rng), strict=True):
+            last = len(p) - 1
+            share = float(drawn.weights[drawn.indices == last].sum())
+            unread = share * self._unread[self.read(state)] / p[last] if share else 0.0
+            proposals.append(Proposal(drawn.indices, drawn.weights, unread))
+        return proposals
