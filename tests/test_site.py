@@ -40,7 +40,7 @@ FIRST_HITS = {
     "vllm": "guides/served_models.html",
     "budget": "costs.html#budgets",
     "cost": "costs.html",
-    "dry run": "costs.html#before-a-run",
+    "dry run": "costs.html#a-dry-run",
     "resume": "guides/python.html#resume",
     "reward shaping": "guides/worked_examples.html",
     "custom reward": "guides/worked_examples.html",

@@ -1210,7 +1210,8 @@ class Guessing(Model):
 
 def test_no_more_questions_are_promised_than_are_stored():
     """There are a hundred pairs of stored pictures, some of them equally far from the goal."""
-    pairs = ["preference"], role_named("preference").beds[0].env
+    stored = next(bed for bed in role_named("preference").beds if bed.stored)
+    pairs = ["preference"], stored.env
     few = hunch.audition(Guessing(), *pairs, questions=40)
     assert (few.lines[0].verdict, few.lines[0].heard.questions) == ("may pay", 40)
     assert "--until decided" in advice(few, "guessing")
