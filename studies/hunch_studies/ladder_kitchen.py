@@ -28,12 +28,12 @@ import numpy as np
 
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
-from hunch.runs.compare import Arm, folder_name, jobs
+from hunch.runs.compare import Arm, folder_name
 from hunch.runs.files import write_atomically
 from hunch.runs.stored import finished
 from hunch_studies.frontiers import late, learning
 from hunch_studies.ladder import WORDS
-from hunch_studies.ladder_lake import BLANK, with_leads
+from hunch_studies.ladder_lake import BLANK, by_label, with_leads
 from hunch_studies.planners import table
 from hunch_studies.priors import KITCHENS, SALAD, TOMATO, dqn, dqn_prior
 from hunch_studies.priors_offline import (
@@ -128,10 +128,7 @@ def from_data(scale: Scale, data: Path) -> Part:
 
 def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the area under each arm's curve and its leads, in Markdown; the leads go to ``leads.json``."""
-    areas: dict[str, list[float]] = {}
-    for arm in listed:
-        results = [finished(job.folder) for job in jobs([arm], seeds, folder)]
-        areas[arm.label] = [learning(result) for result in results if result]
+    areas = by_label(listed, seeds, folder, learning)
     head = "prior | success over the run"
     return with_leads(areas, areas.keys(), CONTROLS, head, folder)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.files import write_atomically
+from hunch.runs.result import Result
 from hunch.runs.stored import finished
 from hunch_studies.frontiers import BEDS, Bed
 from hunch_studies.ladder import WORDS, Cell, Recorder, lead, model_of, put_to, stand_in
@@ -134,10 +135,20 @@ def arms(bed: Bed, scale: Scale, specs: Mapping[str, str]) -> tuple[Arm, ...]:
 
 def judged(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the measure of each arm and the leads of the models, in Markdown; leads go to ``leads.json``."""
-    results = {arm.label: [finished(job.folder) for job in jobs([arm], seeds, folder)] for arm in listed}
-    achieved = {label: [bed.measure(result) for result in own if result] for label, own in results.items()}
+    achieved = by_label(listed, seeds, folder, bed.measure)
     models = [label for label in achieved if f"{label}, {BLANK}" in achieved]
     return with_leads(achieved, models, (WORDS,), f"arm | {bed.what}", folder)
+
+
+def by_label(
+    listed: Sequence[Arm], seeds: int, folder: Path, measure: Callable[[Result], float]
+) -> dict[str, list[float]]:
+    """Return a number of each finished run, by arm."""
+    numbers: dict[str, list[float]] = {}
+    for arm in listed:
+        results = [finished(job.folder) for job in jobs([arm], seeds, folder)]
+        numbers[arm.label] = [measure(result) for result in results if result]
+    return numbers
 
 
 def with_leads(

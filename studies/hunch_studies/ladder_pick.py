@@ -19,12 +19,11 @@ from typing import Final
 
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
-from hunch.runs.compare import Arm, jobs
+from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
-from hunch.runs.stored import finished
 from hunch_studies.frontiers import late
 from hunch_studies.ladder import WORDS
-from hunch_studies.ladder_lake import BLANK, with_leads
+from hunch_studies.ladder_lake import BLANK, by_label, with_leads
 from hunch_studies.study import Part, Scale, Study, by_name
 
 ENV: Final = "hunch/Household-Pick-v0"
@@ -66,10 +65,7 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
 
 def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Return the success of each arm and its leads, in Markdown; the leads go to ``leads.json``."""
-    success: dict[str, list[float]] = {}
-    for arm in listed:
-        results = [finished(job.folder) for job in jobs([arm], seeds, folder)]
-        success[arm.label] = [late(result) for result in results if result]
+    success = by_label(listed, seeds, folder, late)
     head = "prior | success in the last quarter"
     return with_leads(success, success.keys(), ("uninformed", WORDS), head, folder)
 

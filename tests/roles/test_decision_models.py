@@ -20,7 +20,7 @@ from hunch.methods.planner.saycan import SayCan
 from hunch.rl.rollout import Rollout
 from hunch.roles.goal.suggestions import SuggestionConfig, Suggestions
 from hunch.roles.guide import VALUE, DecisionGuide
-from hunch.roles.prior import base, language
+from hunch.roles.prior import base
 from hunch.roles.prior.language import CHOICE, DecisionPrior
 from hunch.roles.reward.comparer import Comparer
 from hunch.roles.reward.preferences import Judged
@@ -88,7 +88,6 @@ def test_the_recipes_of_craft_describe_its_actions():
 def test_answers_are_kept_as_long_as_distributions(monkeypatch):
     """A run meets new states without end, so what it keeps of each must not add up."""
     monkeypatch.setattr(base, "KNOWN", 3)
-    monkeypatch.setattr(language, "KNOWN", 3)
     states = [State(f"place {n}", "go", ("left", "right")) for n in range(9)]
     with deciding(lambda state, instructions, options: 0.75) as (url, _):
         prior = DecisionPrior(load(url), beside=[DecisionQuestion("yes_no", "Is it far?")])

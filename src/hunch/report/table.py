@@ -175,8 +175,8 @@ def verdict(table: Sequence[Row]) -> list[str]:
     A model with many useless answers is named in a sentence. If no two methods have enough seeds in common,
     one sentence says so and what each has, best first.
     """
-    methods_of_models = [row for row in table if row.model not in ("none", "uniform")]
-    informed = [row for row in methods_of_models if not row.label.endswith(BLANK)]
+    with_model = [row for row in table if row.model not in ("none", "uniform")]
+    informed = [row for row in with_model if not row.label.endswith(BLANK)]
     real = [row for row in informed if row.evidence != "L0"]
     contrasts = {
         row.label: {other.label: _over(row, other) for other in table if other is not row}

@@ -111,8 +111,7 @@ class Arm:
     def proposes(self) -> bool:
         """True if a model is asked as the action prior that is neither a rule nor one of :data:`LEXICAL`."""
         prior = prior_of(self.config.options)
-        asks = prior is not None and prior.way not in ("uniform", "novelty")
-        return asks and not self.rules and self._head not in LEXICAL
+        return prior is not None and prior.asks_model and not self.rules and self._head not in LEXICAL
 
     @property
     def rules(self) -> bool:
@@ -204,12 +203,12 @@ def arms(configs: Sequence[RunConfig], *, control: bool = True, blank: bool = Fa
         alike.append(Arm(f"{config.method}, {config.lm}" if alike else config.method, config))
     listed = [arm for alike in by_method.values() for arm in alike]
     if blank:
-        blanks = [own for arm in listed if (own := _blank(arm)) is not None]
-        if not blanks:
+        blanks = [_blank(arm) for arm in listed]
+        if not any(blanks):
             raise UsageError(
                 "No method here has a blank prompt beside the usual one: leave --blank-control out."
             )
-        listed += blanks
+        listed += [arm for arm in blanks if arm is not None]
     return listed + [arm for alike in by_method.values() if control for arm in _controls(alike)]
 
 

@@ -157,12 +157,12 @@ def with_blank_prompt(options: Any) -> Any:
     if not is_dataclass(options) or isinstance(options, type):
         return None
     prior = prior_of(options)
-    own = vars(options).get("blank")  # of a planner, which leaves out its examples, too
-    if own is True or (prior is not None and prior.blank):
+    blank_of_method = vars(options).get("blank")  # of a planner: it leaves out the examples, too
+    if blank_of_method is True or (prior is not None and prior.blank):
         return None
-    if own is False:
+    if blank_of_method is False:
         return replace(options, blank=True)
-    if prior is None or prior.way in ("uniform", "novelty"):
+    if prior is None or not prior.asks_model:
         return None
     return replace(options, prior=replace(prior, blank=True))
 

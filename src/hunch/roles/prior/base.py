@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -145,8 +145,7 @@ class DistributionPrior:
             for state, p in zip(new, computed, strict=True):
                 self._known[state] = require_distribution(p, state)
         distributions = [self._known[state] for state in read]
-        while len(self._known) > KNOWN:
-            del self._known[next(iter(self._known))]  # the oldest
+        forget(self._known)
         return distributions
 
     def propose(self, states: Sequence[State], k: int | None, rng: np.random.Generator) -> list[Proposal]:
@@ -183,6 +182,12 @@ class UniformPrior(DistributionPrior):
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
         return [np.full(len(state.options), 1 / len(state.options)) for state in states]
+
+
+def forget(memory: dict[State, Any]) -> None:
+    """Keep what was remembered of the latest :data:`KNOWN` states."""
+    while len(memory) > KNOWN:
+        del memory[next(iter(memory))]  # the oldest
 
 
 def draw(probabilities: FloatArray, k: int | None, rng: np.random.Generator) -> Proposal:

@@ -95,6 +95,11 @@ class PriorConfig(AskConfig):
     it is asked once for each observation, however long the learner's history is (ours). The rule against
     repeats (``repeat``) sees no more steps either."""
 
+    @property
+    def asks_model(self) -> bool:
+        """True if a model is asked."""
+        return self.way not in ("uniform", "novelty")
+
     @classmethod
     def current(cls, stored: Mapping[str, Any]) -> dict[str, Any]:
         """Return stored settings of earlier versions by today's names.

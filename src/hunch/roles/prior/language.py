@@ -18,7 +18,7 @@ from hunch.lm.scoring.choose import choose, decide, project
 from hunch.lm.ways import require_way
 from hunch.numbers import softmax
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_value
-from hunch.roles.prior.base import KNOWN, DistributionPrior, Proposal, read_of
+from hunch.roles.prior.base import DistributionPrior, Proposal, draw, forget, read_of
 
 ASKS: Final = AskConfig(temperature=1.0)
 """Default requests: temperature 1, as in training in the released code, and the model's default length."""
@@ -118,8 +118,7 @@ class DecisionPrior(DistributionPrior):
     wording = DECISION_WORDING
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        while len(self._answers) > KNOWN:  # as with the distributions, which came in the same order
-            del self._answers[next(iter(self._answers))]
+        forget(self._answers)  # as the distributions, which came in the same order
         choices = [
             DecisionQuestion("choice", CHOICE, s.options, tuple(d or None for d in s.descriptions))
             for s in states
@@ -418,8 +417,7 @@ class SampledPrior(DistributionPrior):
     def _compute(self, states: list[State]) -> list[FloatArray]:
         probabilities = []
         first = self.drawing * self.samples
-        while len(self._unread) > KNOWN:  # as with the distributions, which came in the same order
-            del self._unread[next(iter(self._unread))]
+        forget(self._unread)  # as the distributions, which came in the same order
         for state, proposal in zip(states, self._mapped.sampled(states, self.samples, first), strict=True):
             p = np.zeros(len(state.options))  # (actions,)
             p[proposal.indices] = proposal.weights
@@ -432,9 +430,9 @@ class SampledPrior(DistributionPrior):
 
         A draw of the last action stands for answers without an action as often as these were its answers.
         """
-        distributions = self.probabilities(states)
         proposals = []
-        for state, p, drawn in zip(states, distributions, super().propose(states, k, rng), strict=True):
+        for state, p in zip(states, self.probabilities(states), strict=True):
+            drawn = draw(p, k, rng)
             last = len(p) - 1
             share = float(drawn.weights[drawn.indices == last].sum())
             unread = share * self._unread[self.read(state)] / p[last] if share else 0.0
