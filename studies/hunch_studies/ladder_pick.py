@@ -5,9 +5,10 @@
     hunch study ladder-pick --workers 1 --lm "hf:FILE.gguf?chat=true&dtype=bfloat16&batch=8"
 
 The pairs of the ladder name this loop: does a model that the audition calls ahead, or not, come out so when
-Q-learning chooses among its proposals? A model is asked once for each new state, in the way that the pairs
-name. A run is shorter than those of the encoders (2,000 steps, not 9,000), because a question of a model that
-writes takes a second.
+Q-learning chooses among its proposals? A model is asked in the way that the pairs name. As in the kitchens,
+every prior reads the task, the last observation and the commands, and no earlier steps: so a model is asked
+once for each of some hundreds of observations, and not on almost every step. A run is shorter than those of
+the encoders (2,000 steps, not 9,000), because a question of a model that writes takes a second.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch_studies.frontiers import late
 from hunch_studies.ladder import WORDS
+from hunch_studies.ladder_kitchen import PLAIN, SAMPLES
 from hunch_studies.ladder_lake import BLANK, by_label, with_leads
 from hunch_studies.study import Part, Scale, Study, by_name
 
@@ -52,12 +54,13 @@ def arms(scale: Scale) -> tuple[Arm, ...]:
         )
 
     listed = [
-        Arm("uninformed", filled("uniform", PriorConfig())),
-        Arm(WORDS, filled("words", PriorConfig())),
-        Arm("minilm", filled("minilm", PriorConfig())),
+        Arm("uninformed", filled("uniform", PLAIN)),
+        Arm(WORDS, filled("words", PLAIN)),
+        Arm("minilm", filled("minilm", PLAIN)),
     ]
     for rung, spec in by_name(scale.lms or (MODEL,)).items():
-        asked = PriorConfig(way=WAYS.get(rung, "auto"))
+        way = WAYS.get(rung, "auto")
+        asked = replace(PLAIN, way=way, samples=SAMPLES if way == "structured" else None)
         listed.append(Arm(rung, filled(spec, asked)))
         listed.append(Arm(f"{rung}, {BLANK}", filled(spec, replace(asked, blank=True))))
     return tuple(listed)
@@ -79,7 +82,7 @@ STUDIES = {
         "ladder-pick",
         "Does a real model that writes pay as the prior of DQN-Prior in Household-Pick?",
         "With a 7B model DQN-Prior reaches 0.62 on the training tasks of Pick, with k = 5, in ALFWorld.",
-        "2,000 steps, eight generated games; Q embeds by MiniLM. A model is asked once for each new state.",
+        "2,000 steps, eight generated games; Q embeds by MiniLM. A prior reads the last observation.",
         _parts,
         lm_for="dqn-prior",
         seeds=3,
