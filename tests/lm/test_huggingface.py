@@ -51,6 +51,15 @@ def test_score_is_the_plain_computation(model: CausalModel, prompt: str) -> None
         assert scores.logprobs[place] == pytest.approx(plain(model, head, tail), abs=1e-5)
 
 
+def test_half_a_character_is_read_as_a_question_mark(model: CausalModel) -> None:
+    """The world may send a lone surrogate; tokenizers and files cannot take it."""
+    torn, mended = "a \ud800 b", "a ? b"
+    scores, expected = model.score([torn, mended], [["mug", "\udfff"], ["mug", "?"]])
+    assert scores.logprobs == pytest.approx(expected.logprobs, abs=1e-5)
+    assert model.embed([torn])[0] == pytest.approx(model.embed([mended])[0], abs=1e-5)
+    assert len(model.generate([torn])[0]) == 1
+
+
 def test_option_tokens_are_those_of_running_text(model: CausalModel) -> None:
     """The seam: prompt and option apart give the tokens of prompt and option together."""
     whole = model.tokenizer(f"{PROMPT} take mug 3 from table 2")["input_ids"]

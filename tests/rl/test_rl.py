@@ -140,6 +140,14 @@ def test_interquartile_mean_drops_the_tails():
     assert interquartile_mean([0, 1, 2, 3, 4, 5, 6, 1000]) == pytest.approx(3.5)
 
 
+def test_an_unknown_score_is_not_the_best_that_is_cut_off():
+    assert np.isnan(interquartile_mean([0.1, 0.2, 0.3, 0.4, np.nan]))
+    curves = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, np.nan], [3.0, 1.0], [4.0, 1.0]])  # (seeds, points)
+    assert interquartile_mean(curves) == pytest.approx([2.0, np.nan], nan_ok=True)
+    estimate = over_seeds([0.1, 0.2, 0.3, 0.4, np.nan])
+    assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
+
+
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
 def test_interval_holds_the_estimate(values):
     estimate = over_seeds(values)

@@ -30,12 +30,17 @@ TENTHS = 10
 
 
 def interquartile_mean(values: Sequence[float] | FloatArray, axis: int = 0) -> FloatArray:
-    """Return the mean of the middle half, or the mean of fewer than four values; nan without values."""
+    """Return the mean of the middle half, or the mean of fewer than four values.
+
+    Without values it is nan. It is nan, too, where a value is nan: sorted, an unknown score would stand above
+    all others and be cut off as the best.
+    """
     array = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
     n, cut = len(array), len(array) // 4
     if not n:
         return np.asarray(float("nan"))
-    return np.asarray(np.partition(array, (cut, n - cut - 1), axis=0)[cut : n - cut].mean(axis=0))
+    middle = np.partition(array, (cut, n - cut - 1), axis=0)[cut : n - cut].mean(axis=0)
+    return np.where(np.isnan(array).any(axis=0), np.nan, middle)
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:

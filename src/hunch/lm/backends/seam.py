@@ -1,4 +1,4 @@
-"""Tokens of texts: at the boundary of two, and where a text holds that of a control token.
+"""Tokens of texts: at the boundary of two, and where a text holds that of a control token or half a character.
 
 A text that the world or a user wrote may hold the text of a control token, such as ``<|im_end|>``. It has to
 stay a text: otherwise an observation could end its turn and speak as the user or as the model.
@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hunch.core import UsageError
+from hunch.lm.backends.replies import whole
 
 ANCHORS: Final = ("\n", ":")
 """Texts to put before another; a tokenizer that strips white space has no token for the first."""
 
 
 def plain(tokenizer: Any, text: str) -> list[int]:
-    """Return the tokens of a text without special tokens."""
-    ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    """Return the tokens of a text without special tokens; a lone surrogate becomes a question mark."""
+    ids: list[int] = tokenizer(whole(text), add_special_tokens=False, verbose=False)["input_ids"]
     return ids
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.backends import seam, weights
 from hunch.lm.backends.folders import fingerprint
+from hunch.lm.backends.replies import whole
 from hunch.lm.base import Float32Array, Model, Verb, threads, unit
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class TransformerModel(Model):
         if self._control and self._control.search(text):
             ids = [*before, *seam.as_text(self.tokenizer, text, self._control), *after]
         else:
-            ids = self.tokenizer(text, verbose=False, return_attention_mask=False)["input_ids"]
+            ids = self.tokenizer(whole(text), verbose=False, return_attention_mask=False)["input_ids"]
         if limit is not None and len(ids) > limit:
             # The tokenizer is not asked to truncate: that changes a setting of it, which would hold for what
             # another thread tokenises at the moment.
