@@ -26,6 +26,7 @@ _HOMES = lazy.homes(
         "prior.dqn_prior_released": "DQNPriorReleased DQNPriorReleasedConfig",
         "prior.instruct_q": "InstructQ InstructQConfig",
         "prior.likelihood_value": "LikelihoodValue LikelihoodValueConfig",
+        "program.evotune": "EvoTune EvoTuneConfig",
         "program.song": "Song SongConfig",
         "program.text2reward": "Text2Reward Text2RewardConfig",
         "prompt.prompt_oirl": "PromptOIRL PromptOIRLConfig",

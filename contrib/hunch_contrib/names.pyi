@@ -13,6 +13,7 @@ from hunch_contrib.policy.instruct_ppo import InstructPPO as InstructPPO, Instru
 from hunch_contrib.prior.dqn_prior_released import DQNPriorReleased as DQNPriorReleased, DQNPriorReleasedConfig as DQNPriorReleasedConfig
 from hunch_contrib.prior.instruct_q import InstructQ as InstructQ, InstructQConfig as InstructQConfig
 from hunch_contrib.prior.likelihood_value import LikelihoodValue as LikelihoodValue, LikelihoodValueConfig as LikelihoodValueConfig
+from hunch_contrib.program.evotune import EvoTune as EvoTune, EvoTuneConfig as EvoTuneConfig
 from hunch_contrib.program.song import Song as Song, SongConfig as SongConfig
 from hunch_contrib.program.text2reward import Text2Reward as Text2Reward, Text2RewardConfig as Text2RewardConfig
 from hunch_contrib.prompt.prompt_oirl import PromptOIRL as PromptOIRL, PromptOIRLConfig as PromptOIRLConfig

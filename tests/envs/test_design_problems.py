@@ -120,6 +120,11 @@ def test_a_long_chain_of_cases_is_no_deep_program():
     assert canonical(program) == canonical(program + "# end")
 
 
+def test_code_may_begin_after_the_space_that_continues_a_prompt():
+    assert extract(" def act(o):\n    return 1", "act") == "def act(o):\n    return 1"
+    assert extract(" Prose.\n  def act(o):\n    return 1", "act") == ""
+
+
 def test_prose_after_bare_code_is_found_at_once():
     """Also where much code follows, which no shorter beginning can hold."""
     answer = "import math\nx = 1\nThis is what I would do (if I could:\n" + "y = 2\n" * 20_000

@@ -78,6 +78,7 @@ PAGES_OF = {
     "eureka": ("eureka", "funsearch"),
     "text2reward": ("text2reward", "funsearch"),
     "song": ("song", "funsearch"),
+    "evotune": ("evotune", "funsearch"),
     "code-policy": ("code_policy", "funsearch"),
     "worldcoder": ("worldcoder",),
     "twosome": ("twosome", "glam", "ppo"),

@@ -461,6 +461,25 @@ def paid():
     return np.array([step.transition.reward for step in EPISODES])
 
 
+def test_dpo_with_the_forward_divergence():
+    """By hand: -1 / u stands in the place of log u; at the reference both losses have the same gradient."""
+    better, worse = torch.tensor([0.3, -2.0]), torch.tensor([-0.4, 0.1])
+    bracket = np.exp(-worse.numpy()) - np.exp(-better.numpy())
+    expected = np.mean(np.log1p(np.exp(-0.4 * bracket)))
+    assert float(dpo(better, worse, 0.4, "forward")) == pytest.approx(expected, rel=1e-5)
+
+    gradients = []
+    for divergence in ("forward", "reverse"):
+        start = torch.zeros(2, 2, requires_grad=True)
+        dpo(start[0], start[1], 0.4, divergence).backward()
+        gradients.append(start.grad)
+    assert torch.allclose(*gradients)
+
+    far = torch.tensor([-1e4], requires_grad=True)
+    dpo(far, torch.tensor([1e4]), 0.4, "forward").backward()
+    assert torch.isfinite(far.grad).all()
+
+
 def test_the_divergence_in_the_reward_of_each_token():
     """InstructGPT: r = -kl (log pi - log reference) at each token, and the reward at the last one."""
     policy, c = Letters(seed=1), UpdateConfig(gamma=1.0, gae=1.0, kl=0.3, kl_in="reward", whiten=False)

@@ -49,7 +49,7 @@ CONTRIB: Final = (
     *("a2c-text", "trpo-text", "nlpo", "rloo", "gigpo", "rest"),
     *("compress", "constitutional", "context-distillation", "red-team", "syndicom"),
     *("decision-pretrained", "decision-transformer", "plan4mc", "planner-actor-reporter", "spring"),
-    *("song", "text2reward", "rl-vlm-f", "vlm-rm", "rl-adapter", "task-explore"),
+    *("evotune", "song", "text2reward", "rl-vlm-f", "vlm-rm", "rl-adapter", "task-explore"),
 )
 """The methods of the package hunch-rl-contrib: an error says which package to install for one of them."""
 

@@ -6,11 +6,18 @@ whole text: log p(text) - log p_reference(text), summed over its tokens.
 
 from __future__ import annotations
 
+from typing import Final, Literal, TypeAlias
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from hunch.rl.policy import Evaluated
+
+Divergence: TypeAlias = Literal["reverse", "forward"]
+"""KL divergence from the reference: KL(pi || ref), which DPO has, or KL(ref || pi)."""
+LARGEST: Final = 80.0
+"""Largest exponent of the forward divergence: exp(80) is finite in float32."""
 
 
 def likelihood(texts: Evaluated, weights: Tensor | None = None) -> Tensor:
@@ -55,21 +62,29 @@ def log_ratios(texts: Evaluated, reference: Tensor) -> Tensor:
     return ((texts.logprobs - reference.detach()) * texts.mask).sum(1)
 
 
-def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1) -> Tensor:
+def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1, divergence: Divergence = "reverse") -> Tensor:
     """Return the loss of DPO: the negative log-likelihood of choices under a Bradley-Terry model.
 
-    Rafailov et al., "Direct Preference Optimization" (NeurIPS 2023), equation 7::
+    Rafailov et al., "Direct Preference Optimization" (NeurIPS 2023), equation 7, with g = log pi / ref::
 
-        L = - mean log sigmoid( beta [ log pi(y_w|x) / ref(y_w|x)  -  log pi(y_l|x) / ref(y_l|x) ] )
+        L = - mean log sigmoid( beta [ g(y_w) - g(y_l) ] )
+
+    With the forward divergence (Wang et al., "Beyond Reverse KL: Generalizing Direct Preference Optimization
+    with Diverse Divergence Constraints", ICLR 2024) -1 / u stands in the place of log u, with u = pi / ref::
+
+        L = - mean log sigmoid( beta [ exp(-g(y_l)) - exp(-g(y_w)) ] )
 
     Args:
-        chosen: Log-ratios of the preferred texts, shape (n,).
+        chosen: Log-ratios g of the preferred texts, shape (n,).
         rejected: Log-ratios of the other texts of the same prompts, shape (n,).
         beta: Weight of the KL divergence from the reference (paper: 0.1).
+        divergence: Which divergence.
 
     Returns:
         The mean loss.
     """
+    if divergence == "forward":
+        chosen, rejected = (-(-g).clamp(max=LARGEST).exp() for g in (chosen, rejected))
     return -logsigmoid(beta * (chosen - rejected)).mean()
 
 

@@ -27,7 +27,10 @@ _FENCE = re.compile(
 _EXACT = 20
 """Attempts to find where code without a fence ends, before half of what is left is dropped each time."""
 _PYTHON = ("", "python", "python3", "py")
-_BEGINS = re.compile(r"^(?:import |from \w+ import|def |class |@|[A-Za-z_]\w* *=[^=])", re.MULTILINE)
+# A model that continues text may begin its answer with the space that stands after the prompt.
+_BEGINS = re.compile(
+    r"(?:\A |^)(?P<code>import |from \w+ import|def |class |@|[A-Za-z_]\w* *=[^=])", re.MULTILINE
+)
 _VERSION = re.compile(r"_v\d+$")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -562,7 +565,7 @@ def _below(node: ast.AST) -> list[ast.AST]:
 def _bare(answer: str) -> str:
     """Code without a fence: from its first line up to where it stops being Python."""
     begin = _BEGINS.search(answer)
-    lines = lines_of(answer[begin.start() if begin else 0 :])
+    lines = lines_of(answer[begin.start("code") if begin else 0 :])
     end, attempt = len(lines), 0
     while end > 0:
         try:

@@ -240,8 +240,12 @@ class ModelWriter:
             prompt(problem, parents, feedback), task=problem.text(), examples=shown, observation=feedback
         )
 
+    def _answers(self, prompts: Sequence[AnyPrompt], n: int, first: int) -> list[list[str]]:
+        """Return n answers to each prompt; ``first`` is the number of the first."""
+        return self._asking.generate(prompts, n, first)
+
     def _written(self, problem: Problem, prompts: Sequence[AnyPrompt], n: int, first: int) -> list[str]:
-        sampled = self._asking.generate(prompts, n, first)
+        sampled = self._answers(prompts, n, first)
         answers = [answer for samples in sampled for answer in samples]
         programs = [extract(spoken(answer), problem.function) for answer in answers]
         self._asking.hear(answers, [program if program.strip() else None for program in programs])
