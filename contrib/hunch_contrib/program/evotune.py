@@ -244,21 +244,10 @@ class EvoTune(FunSearch):
 
     def dpo(self, pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, float]:
         """Accumulate the gradients of the mean loss over pairs, ``micro`` at a time; return its metrics."""
-        from hunch.rl.preference_losses import dpo  # loads torch
+        from hunch.rl.preference_losses import accumulate_dpo  # loads torch
 
-        metrics = dict.fromkeys(("loss", "better", "worse", "ordered"), 0.0)
-        for few in cut(pairs, self.passes.micro):
-            better, worse = zip(*few, strict=True)
-            g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
-            g_better, g_worse = g[: len(few)], g[len(few) :]
-            share = len(few) / len(pairs)  # of this pass in the batch's mean
-            partial_loss = dpo(g_better, g_worse, self.config.beta, self.config.divergence) * share
-            partial_loss.backward()  # type: ignore[no-untyped-call]
-            metrics["loss"] += float(partial_loss.detach())
-            metrics["better"] += share * float(g_better.detach().mean())
-            metrics["worse"] += share * float(g_worse.detach().mean())
-            metrics["ordered"] += share * float((g_better > g_worse).float().mean())
-        return metrics
+        c = self.config
+        return accumulate_dpo(pairs, self.log_ratios, self.passes.micro, c.beta, c.divergence)
 
     def log_ratios(self, answers: Sequence[Answer]) -> Tensor:
         """Return g = log pi(y | x) - log pi_0(y | x), shape (n,), with gradients of the first term."""

@@ -6,14 +6,17 @@ whole text: log p(text) - log p_reference(text), summed over its tokens.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from hunch.rl.policy import Evaluated
+from hunch.rl.policy import Evaluated, cut
 
+Text = TypeVar("Text")
+"""A text, in whatever form its log-ratio is computed from."""
 Divergence: TypeAlias = Literal["reverse", "forward"]
 """KL divergence from the reference: KL(pi || ref), which DPO has, or KL(ref || pi)."""
 LARGEST: Final = 80.0
@@ -86,6 +89,44 @@ def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1, divergence: Diverge
     if divergence == "forward":
         chosen, rejected = (-(-g).clamp(max=LARGEST).exp() for g in (chosen, rejected))
     return -logsigmoid(beta * (chosen - rejected)).mean()
+
+
+def accumulate_dpo(
+    pairs: Sequence[tuple[Text, Text]],
+    log_ratios_of: Callable[[Sequence[Text]], Tensor],
+    micro: int,
+    beta: float,
+    divergence: Divergence = "reverse",
+) -> dict[str, float]:
+    """Add the gradients of the mean of :func:`dpo` over pairs, a few at a time; return figures of the pairs.
+
+    The loss falls as well where both texts become less likely, and the worse one more so. Therefore the means
+    of g are returned: where ``better`` is below 0, the model leaves the texts that it should prefer.
+
+    Args:
+        pairs: The better and the worse text of each pair.
+        log_ratios_of: Returns the log-ratio g of each of n texts, shape (n,), with gradients.
+        micro: Number of pairs whose gradients are computed at once.
+        beta: As for :func:`dpo`.
+        divergence: As for :func:`dpo`.
+
+    Returns:
+        ``loss``; the means of g as ``better`` and ``worse``; and ``ordered``, the share of pairs whose better
+        text has the higher g.
+    """
+    figures = dict.fromkeys(("loss", "better", "worse", "ordered"), 0.0)
+    for few in cut(pairs, micro):
+        better, worse = zip(*few, strict=True)
+        g = log_ratios_of([*better, *worse])  # (2 few,), in one pass
+        g_better, g_worse = g[: len(few)], g[len(few) :]
+        share = len(few) / len(pairs)  # of this pass in the mean
+        partial_loss = dpo(g_better, g_worse, beta, divergence) * share
+        partial_loss.backward()  # type: ignore[no-untyped-call]
+        figures["loss"] += float(partial_loss.detach())
+        figures["better"] += share * float(g_better.detach().mean())
+        figures["worse"] += share * float(g_worse.detach().mean())
+        figures["ordered"] += share * float((g_better > g_worse).float().mean())
+    return figures
 
 
 def kto(

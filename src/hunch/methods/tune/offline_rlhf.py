@@ -208,21 +208,9 @@ class OfflineRLHF(RecordedAgent):
         The loss falls as well where both texts become less likely, and the worse one more so. Therefore the
         means of g are logged: where ``better`` is below 0, the model leaves the texts that it should prefer.
         """
-        from hunch.rl.preference_losses import dpo  # loads torch
+        from hunch.rl.preference_losses import accumulate_dpo  # loads torch
 
-        metrics = dict.fromkeys(("loss", "better", "worse", "ordered"), 0.0)
-        for few in cut(pairs, self.passes.micro):
-            better, worse = zip(*few, strict=True)
-            g = self.log_ratios([*better, *worse])  # (2 few,), in one pass
-            g_better, g_worse = g[: len(few)], g[len(few) :]
-            share = len(few) / len(pairs)  # of this pass in the batch's mean
-            partial_loss = dpo(g_better, g_worse, self.config.beta) * share
-            partial_loss.backward()  # type: ignore[no-untyped-call]
-            metrics["loss"] += float(partial_loss.detach())
-            metrics["better"] += share * float(g_better.detach().mean())
-            metrics["worse"] += share * float(g_worse.detach().mean())
-            metrics["ordered"] += share * float((g_better > g_worse).float().mean())
-        return metrics
+        return accumulate_dpo(pairs, self.log_ratios, self.passes.micro, self.config.beta)
 
     def kto(self, rows: Sequence[int]) -> float:
         """Accumulate gradients of  mean (1 - sigmoid(+-beta (g - z)))  over random texts."""
