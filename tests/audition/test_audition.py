@@ -79,6 +79,36 @@ def test_states_are_spread_over_episodes_and_have_a_choice():
     assert all(0 < len(m.good) < len(m.state.options) for m in drawn)
 
 
+class _Corridor(TextEnv):
+    """Four steps to the door, of four: the solver refuses to answer once the last one is taken."""
+
+    def __init__(self):
+        super().__init__(max_steps=4)
+        self._left = self._steps_left = 0
+
+    def oracle(self):
+        if not self._steps_left:
+            raise UsageError("No episode is running.")
+        return ("go",) * self._left
+
+    def _begin(self, options):
+        self._left = self._steps_left = 4
+        return Outcome("A corridor.", ("go", "stay"))
+
+    def _move(self, action):
+        self._left -= action == "go"
+        self._steps_left -= 1
+        won = not self._left
+        text = f"{self._left} steps to the door."
+        return Outcome(text, ("go", "stay"), float(won), terminated=won, success=won)
+
+
+def test_a_solver_may_know_nothing_after_the_last_step():
+    drawn = moments(Bed("corridor", given=_Corridor()), 20, 0)
+    assert len(drawn) == 20
+    assert {m.good for m in drawn} == {frozenset({"go"})}
+
+
 def test_every_plan_is_made_of_skills_and_ends():
     for errand in ERRANDS:
         for plan in plans(errand.goal):
