@@ -146,6 +146,17 @@ def test_only_texts_that_fit_are_learnt_and_a_cut_one_has_no_end(folder):
     assert not agent.fits(answer("def f", 0.0, prompt="x " * 5_000))
 
 
+def test_each_answer_is_kept_also_where_several_hold_no_program(folder):
+    agent = EvoTune(lm=trainable(f"hf:{folder}"), **OPTIONS)
+    hunch.train(agent, [problem() for _ in range(4)], steps=16, seed=3)
+    agent.asked = {"": [("p", "Sorry."), ("p", "No.")], "def f(x): return 3": [("p", "def f(x): return 3")]}
+    written = [replace(agent.attempts[-1], program=program, fitness=None) for program in ("", "")]
+    for attempt in [*written, replace(agent.attempts[-1], program="def f(x): return 3", fitness=3.0)]:
+        agent._tell(attempt)
+    assert [each.text for each in agent.answers[-3:]] == ["Sorry.", "No.", "def f(x): return 3"]
+    assert [worse.text for _, worse in preference_pairs(agent.answers[-3:], 4)] == ["Sorry.", "No."]
+
+
 def test_without_pairs_the_writer_stays_as_it_was(folder):
     agent = EvoTune(lm=trainable(f"hf:{folder}"), **OPTIONS)
     agent.begin(World(steps=8, streams=4, problem=problem().problem), 0)

@@ -172,7 +172,7 @@ class EvoTune(FunSearch):
         super().begin(world, seed)
         self.lm.restart("weights", seed)
         self.passes = Passes(self.config.micro)
-        self.asked: dict[str, tuple[Prompt, str]] = {}  # prompt and answer of programs that are being run
+        self.asked: dict[str, list[tuple[Prompt, str]]] = {}  # prompts and answers of programs being run
         self.answers: list[Answer] = []
         self.trained = 0  # number of programs at the last training
 
@@ -180,13 +180,17 @@ class EvoTune(FunSearch):
 
     def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
         programs = super()._drawn(parents, feedback, n, kind)
-        self.asked |= dict(zip(programs, self.writer.latest, strict=True))
+        for program, answered in zip(programs, self.writer.latest, strict=True):
+            self.asked.setdefault(program, []).append(
+                answered
+            )  # different answers may hold one program, or none
         return programs
 
     def _tell(self, attempt: Attempt) -> None:
         super()._tell(attempt)
-        if attempt.program in self.asked:  # the problem's own program was not written
-            prompt, text = self.asked[attempt.program]
+        answered = self.asked.get(attempt.program)
+        if answered:  # the problem's own program was not written
+            prompt, text = answered.pop(0)
             self.answers.append(Answer(prompt, text, attempt.fitness))
 
     def learn(self) -> dict[str, float]:
