@@ -5,7 +5,8 @@ hunch study glam | twosome | gflan-prior
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -29,8 +30,10 @@ from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
+from hunch_studies.ladder import WORDS
+from hunch_studies.ladder_lake import BLANK
 from hunch_studies.policies_home import ON_WORDS, PPO, STREAMS_PUBLISHED, beginnings, trained
-from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.study import Part, Scale, Study, by_name, kept
 
 ENV: Final = "hunch/BabyAI-GoToRedBall-v0"
 ALONE: Final = "hunch/BabyAI-GoToRedBallNoDists-v0"
@@ -55,6 +58,8 @@ AS_IT_IS: Final = PriorConfig(way="likelihood", normalise="token", temperature=0
 """The policy of GLAM before training."""
 EQUAL: Final[Mapping[Normalisation, float]] = {"sum": 12.87, "token": 3.91, "word": 5.38}
 """Temperatures at which the policy before training has a mean entropy of 1.3 of at most 1.79 nats."""
+SAMPLES: Final = 128
+"""Restricted answers of a model that writes, asked for once for each observation (ladder_kitchen)."""
 ERRING: Final = 500_000
 """Training tokens of a prior that errs; the model that comes with hunch has read four million."""
 ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -278,7 +283,25 @@ def gflan_prior(scale: Scale, data: Path) -> list[Part]:
             "the prior that errs, alone", "zero-shot", steps, ZeroShotConfig(prior=AS_IT_IS), errs, env=ALONE
         ),
     )
-    return [Part("Only the ball in the room", lines, prepare=partial(less_trained, weak))]
+    return [
+        Part("Only the ball in the room", lines, prepare=partial(less_trained, weak)),
+        Part("Only the ball, written proposals", tuple(written(scale, steps))),
+    ]
+
+
+def written(scale: Scale, steps: int) -> Iterator[Arm]:
+    """Yield GFlan-Prior with proposals of a model that writes, even draws, words, and its blank prompt."""
+
+    def proposed(label: str, proposer: str, prior: PriorConfig) -> Arm:
+        config = GFlanPriorConfig(start="random", proposer=proposer, prior=prior, kl=0.1, **EVEN)
+        return arm(label, "gflan-prior", steps, config, env=ALONE)
+
+    yield proposed("uninformed", "uniform", PriorConfig())
+    yield proposed(WORDS, "words", PriorConfig())
+    for rung, spec in by_name(scale.lms).items():
+        restricted = PriorConfig(way="structured", samples=SAMPLES)
+        yield proposed(rung, spec, restricted)
+        yield proposed(f"{rung}, {BLANK}", spec, replace(restricted, blank=True))
 
 
 _OURS = (
@@ -320,6 +343,7 @@ STUDIES = {
             "2025, figures 4, 5, 7 and 9).",
             _OURS,
             gflan_prior,
+            lm_for="gflan-prior",
             seeds=5,
         ),
     )
