@@ -119,7 +119,8 @@ def test_a_model_of_ones_own_adds_lines_where_it_is_taken(name, tmp_path):
         parts = study.parts(scale, tmp_path)
         assert scale.smoke
         arms = [arm.config for part in parts for arm in part.arms]
-        models.append([spec for c in arms for spec in (c.lm, getattr(c.options, "encoder", ""))])
+        models.append([c.lm for c in arms])
+        models[-1] += [str(getattr(c.options, name, "")) for c in arms for name in ("encoder", "proposer")]
         models[-1] += [str(c.env_options.get("lm", "")) for c in arms]
         models[-1] += [f.lm for part in parts if part.transfer for f in part.transfer.fillings]
     assert (models[0] != models[1]) == bool(study.lm_for)
