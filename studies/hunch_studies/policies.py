@@ -343,7 +343,7 @@ STUDIES = {
             "2025, figures 4, 5, 7 and 9).",
             _OURS,
             gflan_prior,
-            lm_for="gflan-prior",
+            lm_for="dqn-prior",  # it proposes, as there; the model that is trained is always ours
             seeds=5,
         ),
     )
