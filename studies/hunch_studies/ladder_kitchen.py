@@ -82,6 +82,8 @@ def asked(scale: Scale) -> Iterator[tuple[str, str, PriorConfig]]:
             prior = replace(PLAIN, way=way, samples=SAMPLES if way == "structured" else None)
             yield name, spec, prior
             yield f"{name}, {BLANK}", spec, replace(prior, blank=True)
+            if way == "structured":
+                yield f"{name}, other answers", spec, replace(prior, drawing=1)
 
 
 def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
