@@ -167,6 +167,8 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> str:
         ("overcooked-salad", "area"),
         ("salad--recorded", "last"),
         ("salad--recorded", "best"),
+        ("household-pick", "area"),
+        ("household-pick", "late"),
     ):
         found: dict[str, dict[int, float]] = {}  # by arm and seed
         for row in rows:
