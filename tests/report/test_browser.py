@@ -165,6 +165,17 @@ def test_plain_blocks_need_no_unpacking(browser, runs, tmp_path):
     browser.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
 
 
+def test_plain_programs_need_no_unpacking(browser, programs, tmp_path):
+    path = tmp_path / "plain.html"
+    path.write_text(page(*collect([programs]), episodes=0, plain=True))
+    browser.look()
+    browser.open(path)
+    binpacking = browser.js("DATA.comparisons.findIndex(c => c.title.includes('BinPacking'))")
+    choose(browser, "comparison", str(binpacking))
+    browser.wait("document.getElementById('kept-body').textContent !== ''")
+    assert "fitness" in text(browser, "kept-body")
+
+
 def test_more_metrics_and_downloads(opened):
     opened.js("document.querySelector('input[name=y][value=loss]').click()")
     assert opened.js("document.querySelectorAll('#chart svg [data-arm]').length") == 1
