@@ -90,6 +90,13 @@ def test_a_control_reads_the_length_where_it_is_a_number(first, kept):
     assert text.split() == ["the", "old", "baker", "sold"][:kept]
 
 
+def test_a_number_at_the_beginning_of_a_text_asks_for_no_length():
+    agent = Compress(lm=trainable(SCRATCH), group=3, choose="first", keep=0.5)
+    agent.begin(World(), 0)
+    [text] = agent.act([State("7 bakers who slept sold red carts")])
+    assert text == "7 bakers who slept"  # half of seven words, rounded to an even number
+
+
 def logprob(agent, step):
     with torch.no_grad():
         return float(agent.policy.evaluate([step.transition.state], [step.decision]).logprobs.sum())

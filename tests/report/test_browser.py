@@ -3,6 +3,8 @@
 Skipped where there is no Chromium. ``HUNCH_AXE``, the path of an axe.min.js, adds the check of accessibility.
 """
 
+import csv
+import io
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import pytest
 from tests.report.chromium import FOUND, Chromium
 from tests.report.hostile import EVIL
 
+from hunch.report.cells import as_csv
 from hunch.report.gather import collect
 from hunch.report.page import page
 
@@ -165,15 +168,37 @@ def test_plain_blocks_need_no_unpacking(browser, runs, tmp_path):
     browser.ask("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
 
 
+def test_plain_programs_need_no_unpacking(browser, programs, tmp_path):
+    path = tmp_path / "plain.html"
+    path.write_text(page(*collect([programs]), episodes=0, plain=True))
+    browser.look()
+    browser.open(path)
+    binpacking = browser.js("DATA.comparisons.findIndex(c => c.title.includes('BinPacking'))")
+    choose(browser, "comparison", str(binpacking))
+    browser.wait("document.getElementById('kept-body').textContent !== ''")
+    assert "fitness" in text(browser, "kept-body")
+
+
 def test_more_metrics_and_downloads(opened):
     opened.js("document.querySelector('input[name=y][value=loss]').click()")
     assert opened.js("document.querySelectorAll('#chart svg [data-arm]').length") == 1
     read = "new DOMParser().parseFromString(chartText(), 'image/svg+xml')"
     assert opened.js(f"{read}.querySelector('path') !== null")
     rows = opened.js("curvesText()").splitlines()
-    assert rows[0] == "arm,steps,loss,low,high"
+    assert rows[0] == '"arm","steps","loss","low","high"'
     assert len(rows) > 10
     opened.js("document.querySelector('input[name=y][value=success]').click()")
+
+
+@pytest.mark.parametrize(
+    "name", ["=1+1", "\n@SUM(A1)", "-2+3", "\uff1d1", '=a"b', "dqn", "-1.5", "-", "a,=1"]
+)
+def test_a_download_holds_the_cells_of_the_tables(opened, name):
+    opened.js(f"window.kept_label = current().arms[0].label; current().arms[0].label = {json.dumps(name)}")
+    downloaded = list(csv.reader(io.StringIO(opened.js("curvesText()"))))
+    opened.js("current().arms[0].label = kept_label")
+    in_tables = list(csv.reader(io.StringIO(as_csv(["arm"], [{"arm": name}]))))
+    assert downloaded[1][0] == in_tables[1][0]
 
 
 def test_curves_are_smoothed_and_arms_sorted(opened):

@@ -48,7 +48,28 @@ def test_the_program_of_the_problem_is_no_draw(feedback):
     revised = Attempt(len(written) + 1, "revised", 9.0, parents=(1,))
     records = [attempt.line() for attempt in (start, *written, revised)]
     options = SimpleNamespace(feedback=feedback)
-    run = SimpleNamespace(records=records, config=SimpleNamespace(options=options))
+    run = SimpleNamespace(records=records, config=SimpleNamespace(options=options, lm="gguf:a"))
     band = chance(run, [run])
     assert band["draws"] == len(written)
     assert set(band["high"]) == {1}
+
+
+def test_programs_of_another_model_are_no_draws():
+    def run(lm, feedback, fitness):
+        records = [Attempt(n, str(n), fitness).line() for n in range(2 * FEWEST_DRAWS)]
+        return SimpleNamespace(
+            records=records, config=SimpleNamespace(options=SimpleNamespace(feedback=feedback), lm=lm)
+        )
+
+    searching, fresh, fresh_of_another = (
+        run("gguf:a", "own", 1.0),
+        run("gguf:a", "fresh", 2.0),
+        run("gguf:b", "fresh", 3.0),
+    )
+    band = chance(searching, [searching, fresh, fresh_of_another])
+    assert band["draws"] == 2 * FEWEST_DRAWS
+    assert set(band["high"]) == {2}
+    assert not band["own"]
+    band = chance(searching, [searching, fresh_of_another])
+    assert set(band["high"]) == {1}
+    assert band["own"]

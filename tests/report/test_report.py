@@ -265,6 +265,27 @@ def test_an_arm_of_a_comparison_has_its_name_and_place_in_the_report(tmp_path, m
     assert len(collect([Path("both")])[0][0].arms) == len(labels)
 
 
+def test_arms_of_two_comparisons_with_one_name_are_distinguished(tmp_path):
+    """Both are zero-shot in their comparison, at another place of its table; only a setting differs."""
+    for name, turns, labels in (("a", 2, ["zero-shot"]), ("b", 3, ["another", "zero-shot"])):
+        for seed in range(3):
+            config = RunConfig(
+                method="zero-shot",
+                env="hunch/FrozenLake-v0",
+                lm="scripted:first",
+                steps=40,
+                seed=seed,
+                options=ZeroShotConfig(turns=turns),
+            )
+            execute(config, tmp_path / name / "zero-shot" / f"seed-{seed}")
+        (tmp_path / name / "table.json").write_text(json.dumps([{"label": label} for label in labels]))
+    (comparison,), left_out = collect([tmp_path])
+    assert not left_out
+    assert [arm.label for arm in comparison.arms] == ["zero-shot (turns=2)", "zero-shot (turns=3)"]
+    line = verdict(rows(comparison.outcomes))[0]
+    assert line.startswith("zero-shot (turns=2) (L0) over zero-shot (turns=3): ")
+
+
 def test_runs_that_are_told_share_their_models(runs):
     loaded = Loaded()
     agents = [load_agent(runs / "dqn-prior" / f"seed-{seed}", loaded=loaded)[0] for seed in range(2)]

@@ -18,9 +18,10 @@ same number of rewards. They learn nothing about other texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from hunch.roles.policy.settings import TextPolicyConfig
 
 if TYPE_CHECKING:
     from hunch_contrib.tune.words import WordsPolicy
+
+LENGTH: Final = re.compile(r"\s*(\d{1,9})\s+words?\s+:\s")
+"""A request for a length, "N words : TEXT"; a text that begins with a number is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +145,8 @@ class Compress(WritingAgent):
 
         choose = self.config.choose
         words = words_of(state)
-        asked = state.observation.split()[0]  # "N words : TEXT"
-        # A superscript is a digit, too, but no number.
-        length = int(asked) if asked.isdecimal() else round(self.config.keep * len(words))
+        asked = LENGTH.match(state.observation)
+        length = int(asked[1]) if asked else round(self.config.keep * len(words))
         length = min(len(words), length)
         bits = np.zeros(len(words), dtype=int)
         if choose == "first":

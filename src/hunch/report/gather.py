@@ -204,9 +204,9 @@ def _arms(runs: Sequence[Run]) -> dict[Arm, list[Run]]:
     known = [{stated.get(run.folder.parent) for run in group} for group in groups]
     named = [next(iter(names)) for names in known if len(names) == 1]
     places = [each for each in named if each is not None]
-    if len(set(places)) == len(
-        groups
-    ):  # each arm has the name, the place and so the colour of its comparison
+    if len({label for _, label in places}) == len(groups):
+        # Each arm has the name, the place and so the colour of its comparison. Two comparisons may give arms
+        # with different settings one name: those are named by what differs, below.
         both = sorted(zip(places, groups, strict=True), key=lambda each: each[0])
         return {Arm(label, group[0].arm): group for (_, label), group in both}
     configs = [group[0].arm for group in groups]

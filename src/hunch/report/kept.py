@@ -106,11 +106,13 @@ def best_of_n(draws: Sequence[float | None], n: int) -> dict[str, FloatArray] | 
 def chance(run: Run, comparison: Sequence[Run]) -> dict[str, Any] | None:
     """Return the band of best of n for a run's programs; None if it wrote none, or too few to draw from.
 
-    The draws are the programs of the comparison's runs with ``feedback="fresh"``, each of which is written
-    without parents; without such runs, the run's own programs that were. The problem's own is no draw.
+    The draws are the programs of the comparison's runs with the same model and ``feedback="fresh"``, each of
+    which is written without parents; without such runs, the run's own programs that were. The problem's own
+    is no draw. Nor are those of another model: the band would say which model writes better.
     """
     programs = [line for line in run.records if is_program(line)]
-    fresh = [each for each in comparison if getattr(each.config.options, "feedback", "") == "fresh"]
+    alike = [each for each in comparison if each.config.lm == run.config.lm]
+    fresh = [each for each in alike if getattr(each.config.options, "feedback", "") == "fresh"]
     pool = [line for each in fresh or [run] for line in each.records if is_program(line)]
     # Group -1: the problem's own first program, or one that is judged anew. No writer drew these.
     draws = [line["fitness"] for line in pool if not line["parents"] and line.get("group", 0) >= 0]

@@ -287,12 +287,17 @@ function chartText() {
   return new XMLSerializer().serializeToString(copy);
 }
 
+// A text of others as a cell: with an apostrophe if a spreadsheet would take it for a formula, as in cells.py.
+function textCell(text) {
+  const isFormula = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]./s.test(text) && Number.isNaN(Number(text));
+  return `"${isFormula ? "'" : ""}${String(text).replaceAll('"', '""')}"`;
+}
+
 function curvesText() {
-  const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
-  const rows = [["arm", shown.x, shown.y, "low", "high"]];
+  const rows = [["arm", shown.x, shown.y, "low", "high"].map(textCell)];
   for (const arm of current().arms) {
     const points = curveOf(arm);
-    if (points) points.x.forEach((x, i) => rows.push([quoted(arm.label), x, points.value[i], points.low[i] ?? "", points.high[i] ?? ""]));
+    if (points) points.x.forEach((x, i) => rows.push([textCell(arm.label), x, points.value[i], points.low[i] ?? "", points.high[i] ?? ""]));
   }
   return rows.map((row) => row.join(",")).join("\n") + "\n";
 }

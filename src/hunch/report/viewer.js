@@ -5,9 +5,9 @@ const view = { run: null, block: null, listed: [], episode: 0, step: 0 };
 const blocks = new Map();
 let words = null;
 
-// A block is JSON, or JSON deflated and in base64.
+// A block is JSON, an object or a list, or JSON deflated and in base64.
 async function unpack(text) {
-  if (text.startsWith("{")) return JSON.parse(text);
+  if (text.startsWith("{") || text.startsWith("[")) return JSON.parse(text);
   if (typeof DecompressionStream === "undefined") {
     throw new Error("This browser cannot unpack the episodes: take one from 2023 or later, or make the report with --plain.");
   }
