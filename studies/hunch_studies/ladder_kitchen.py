@@ -64,6 +64,8 @@ WAYS: Final[dict[str, tuple[PriorWay, ...]]] = {
 questions; other models are asked in their own best way."""
 SAMPLES: Final = 128
 """Restricted answers that are asked for once for each observation; in torch all of them cost one pass."""
+OTHER: Final = ", other answers"
+"""End of the names of arms with as many other restricted answers, which show what the luck of drawing them is."""
 ORACLE: Final = "scripted:kitchen?error=0"
 CONTROLS: Final = ("no prior", "uninformed", WORDS)
 """All actions as candidates (DQN, CQL), even draws of five, and a model that knows words only."""
@@ -83,7 +85,7 @@ def asked(scale: Scale) -> Iterator[tuple[str, str, PriorConfig]]:
             yield name, spec, prior
             yield f"{name}, {BLANK}", spec, replace(prior, blank=True)
             if way == "structured":
-                yield f"{name}, other answers", spec, replace(prior, drawing=1)
+                yield f"{name}{OTHER}", spec, replace(prior, drawing=1)
 
 
 def arms(env: str, scale: Scale) -> tuple[Arm, ...]:
@@ -179,7 +181,8 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> str:
         lines = []
         for arm, own in sorted(found.items(), key=lambda item: -np.mean(list(item[1].values()))):
             cells = []
-            for over in (*map(folder_name, CONTROLS), folder_name(f"{arm}, {BLANK}")):
+            its_blank = folder_name(f"{arm.removesuffix(folder_name(OTHER))}, {BLANK}")
+            for over in (*map(folder_name, CONTROLS), its_blank):
                 both = sorted(own.keys() & found.get(over, {}).keys()) if over != arm else []
                 lead = over_pairs([own[seed] - found[over][seed] for seed in both])
                 cells.append(lead.short() if both else "")

@@ -106,6 +106,7 @@ APART: Final[dict[str, str]] = {
     "Facts from pictures": "the model's last digits depend on the processor",
     "Best of n": "the model that writes is trained first, which takes minutes",
     "CQL-Prior": "it learns from a recording of its own, which takes minutes to make",
+    "CQL-Prior with a small model that writes": "it learns from a recording, which takes minutes to make",
     "VLM-RM": "the model's last digits depend on the processor",
     "RL-VLM-F": "the last digits of its networks depend on torch",
     "GLAM": _TRAINED,
