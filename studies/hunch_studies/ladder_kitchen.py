@@ -65,7 +65,7 @@ questions; other models are asked in their own best way."""
 SAMPLES: Final = 128
 """Restricted answers that are asked for once for each observation; in torch all of them cost one pass."""
 OTHER: Final = ", other answers"
-"""End of the names of arms with as many other restricted answers, which show what the luck of drawing them is."""
+"""End of the names of arms with as many other restricted answers: what the luck of drawing them does."""
 ORACLE: Final = "scripted:kitchen?error=0"
 CONTROLS: Final = ("no prior", "uninformed", WORDS)
 """All actions as candidates (DQN, CQL), even draws of five, and a model that knows words only."""
