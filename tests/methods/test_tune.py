@@ -627,8 +627,20 @@ def test_a_run_that_is_too_short_for_an_update_says_so(steps, is_said, tmp_path,
     settings = ["--group", "2", "--envs", "4", "--episodes", "16", "--max-tokens", "4"]
     out = ["--steps", str(steps), "--out", str(tmp_path / "short")]
     main(["run", "grpo", "--env", "hunch/Constraints-v0", *lm_given, *settings, *out])
+    after, before = (" ".join(stream.split()) for stream in capsys.readouterr())
     sentence = "No update was made, so the model is as it was: 8 episodes ended, and an update takes 16."
-    assert (sentence in " ".join(capsys.readouterr().out.split())) == is_said
+    assert (sentence in after) == is_said
+    # It is also said at the start, before minutes are spent on texts from which nothing is learnt.
+    early = (
+        "This run makes no update, so its agent learns nothing: the first one takes 16 episodes "
+        "(--episodes), and the run ends at step 8 (--steps)."
+    )
+    assert (early in before) == is_said
+
+
+def test_red_team_learns_before_an_update_of_its_last_stage(model):
+    assert agent("grpo", model, episodes=32).first_update == 32
+    assert agent("red-team", model, stage="supervised", tries=6, episodes=32).first_update == 0
 
 
 def test_free_text_and_listed_actions_are_told_apart():

@@ -65,6 +65,11 @@ class RedTeam(WritingAgent):
                 "--stage zero-shot, few-shot or supervised."
             )
 
+    @property
+    def first_update(self) -> int:
+        """Return 0: what is learnt first are the hits among the tries, however many episodes rl takes."""
+        return 0
+
     def objective(self) -> UpdateConfig:
         """Return the objective of the last stage: that of A2C."""
         return a2c(self.config)

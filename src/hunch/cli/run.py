@@ -68,7 +68,9 @@ def run(arguments: Sequence[str]) -> None:
         done = f"stopped after {result.steps:,} of {config.steps:,} steps"
         raise KeyboardInterrupt(f"{done}, saved in {out}; the same command continues the run.")
     print(f"Kept in {out}.")
-    per_update = resolved.options.episodes if isinstance(resolved.options, WritingConfig) else 0
+    per_update = 0
+    if isinstance(resolved.options, WritingConfig) and result.agent is not None:
+        per_update = result.agent.first_update  # 0 where something else is learnt before
     if len(result.episodes) < per_update:
         print(
             f"No update was made, so the model is as it was: {len(result.episodes):,} episodes ended, and an "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hunch.core import Agent
+from hunch.methods.tune.agent import WritingAgent
 from hunch.roles.wrapper import Wrapper
 from hunch.runs.config import RunConfig
 
@@ -21,10 +22,17 @@ def too_short(agent: Agent, config: RunConfig) -> str:
     last_step = -(-config.steps // config.streams) * config.streams  # all streams go on together
     if config.offline or last_step >= agent.first_update:
         return ""
-    option = "--dqn.warmup" if isinstance(agent, Wrapper) else "--warmup"
+    learner = agent
+    while isinstance(learner, Wrapper):
+        learner = learner.agent
+    if isinstance(learner, WritingAgent):
+        first = f"takes {agent.first_update:,} episodes (--episodes)"
+    else:
+        option = "--dqn.warmup" if isinstance(agent, Wrapper) else "--warmup"
+        first = f"comes at step {agent.first_update:,} ({option})"
     return (
-        f"This run makes no update, so its agent learns nothing: the first one comes at step "
-        f"{agent.first_update:,} ({option}), and the run ends at step {last_step:,} (--steps)."
+        f"This run makes no update, so its agent learns nothing: the first one {first}, and the run ends at "
+        f"step {last_step:,} (--steps)."
     )
 
 

@@ -214,6 +214,11 @@ class WritingAgent(TextAgent):
         """The version of the prompts."""
         return WORDING
 
+    @property
+    def first_update(self) -> int:
+        """A step before which no update comes: an episode takes at least one; 0 if that is not known."""
+        return self.config.episodes if isinstance(self.config, WritingConfig) else 0
+
     # ---- policy, objective, update ------------------------------------------------------------------
 
     def reference_spec(self) -> str:
