@@ -586,6 +586,11 @@ class Agent(Player, Source):
         return 0
 
     @property
+    def waits_for(self) -> str:
+        """The setting on which :attr:`first_update` depends."""
+        return "warmup"
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """The fields of ``config``, the names of ``models``, and the ``wording`` of prompts, if any."""
         settings: dict[str, Any] = {}

@@ -118,6 +118,13 @@ def test_the_writer_is_trained_after_so_many_programs(folder):
     assert not any(torch.equal(weight, before[name]) for name, weight in agent.lm.state_dict().items())
 
 
+def test_a_search_without_a_training_says_so(folder):
+    agent = EvoTune(lm=trainable(f"hf:{folder}"), **OPTIONS)
+    said = []
+    hunch.train(agent, [problem() for _ in range(4)], steps=8, watch=hunch.Watch(say=said.append))
+    assert any("step 400 (--train-every), and the run ends at step 8" in text for text in said)
+
+
 def test_a_resumed_search_goes_on_with_the_trained_writer(folder):
     def fresh():
         options = {"train_every": 8, "batch_size": 4, "learning_rate": 1e-3, **OPTIONS}

@@ -176,6 +176,16 @@ class EvoTune(FunSearch):
         self.answers: list[Answer] = []
         self.trained = 0  # number of programs at the last training
 
+    @property
+    def first_update(self) -> int:
+        """The step of the first training."""
+        return int(self.config.train_every)
+
+    @property
+    def waits_for(self) -> str:
+        """The setting on which the first training depends."""
+        return "train_every"
+
     # ---- search: what FunSearch does; here the answers are kept -----------------------------------------
 
     def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:

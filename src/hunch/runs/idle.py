@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from hunch.core import Agent
-from hunch.methods.tune.agent import WritingAgent
 from hunch.roles.wrapper import Wrapper
 from hunch.runs.config import RunConfig
 
@@ -25,11 +24,13 @@ def too_short(agent: Agent, config: RunConfig) -> str:
     learner = agent
     while isinstance(learner, Wrapper):
         learner = learner.agent
-    if isinstance(learner, WritingAgent):
+    setting = learner.waits_for
+    if setting == "episodes":
         first = f"takes {agent.first_update:,} episodes (--episodes)"
     else:
-        option = "--dqn.warmup" if isinstance(agent, Wrapper) else "--warmup"
-        first = f"comes at step {agent.first_update:,} ({option})"
+        # A method with a reward of its own lets DQN learn, whose settings have a prefix.
+        prefix = "dqn." if learner is not agent and setting == "warmup" else ""
+        first = f"comes at step {agent.first_update:,} (--{prefix}{setting.replace('_', '-')})"
     return (
         f"This run makes no update, so its agent learns nothing: the first one {first}, and the run ends at "
         f"step {last_step:,} (--steps)."

@@ -219,6 +219,11 @@ class WritingAgent(TextAgent):
         """A step before which no update comes: an episode takes at least one; 0 if that is not known."""
         return self.config.episodes if isinstance(self.config, WritingConfig) else 0
 
+    @property
+    def waits_for(self) -> str:
+        """The setting on which the first update depends."""
+        return "episodes"
+
     # ---- policy, objective, update ------------------------------------------------------------------
 
     def reference_spec(self) -> str:
