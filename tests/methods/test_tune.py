@@ -638,6 +638,15 @@ def test_a_run_that_is_too_short_for_an_update_says_so(steps, is_said, tmp_path,
     assert (early in before) == is_said
 
 
+def test_sft_that_destroys_a_model_says_so_once(recwarn):
+    given = {"lm": "scratch?width=16&layers=1&heads=2&vocabulary=64", "max_tokens": 4, "batch_size": 8}
+    hunch.train("sft", "hunch/Recipes-v0", steps=4, learning_rate=1e-3, **given)
+    assert not [warning for warning in recwarn if "forgotten" in str(warning.message)]
+    with pytest.warns(HunchWarning, match=r"even guesses among .* forgotten how to write") as said:
+        hunch.train("sft", "hunch/Recipes-v0", steps=10, learning_rate=1.0, **given)
+    assert len([warning for warning in said if "forgotten" in str(warning.message)]) == 1
+
+
 def test_red_team_learns_before_an_update_of_its_last_stage(model):
     assert agent("grpo", model, episodes=32).first_update == 32
     assert agent("red-team", model, stage="supervised", tries=6, episodes=32).first_update == 0

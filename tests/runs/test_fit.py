@@ -194,3 +194,12 @@ def test_capabilities_are_declared_and_no_words(register):
     """A method that writes programs may say so in its roles as it likes."""
     register(dataclasses.replace(methods.find("funsearch"), name="mine", roles=("whatever",)))
     require_fit(methods.find("mine"), hunch.make("hunch/Heuristic-BinPacking-v0"))
+
+
+def test_a_package_that_cannot_be_imported_ends_no_run_that_does_not_need_it():
+    """The method of any agent is looked up, also of one of no method, or with a reward of one's own."""
+    registry.points()["broken"] = EntryPoint("broken", "no_such_module:M", registry.GROUP)
+    try:
+        assert hunch.train(Sees(), LISTED, steps=3).steps == 3
+    finally:
+        registry.points.cache_clear()

@@ -125,13 +125,20 @@ def find(name: str) -> Method:
 def of(agent: Agent) -> Method | None:
     """Return the method of exactly this agent's class; None if there is none.
 
-    The method comes from the file of the class, or from the entry-point group ``hunch.methods``.
+    The method comes from the file of the class, or from the entry-point group ``hunch.methods``: from the
+    package of the class, or from a file that is imported already. Other packages are left alone, because one
+    that cannot be imported would end a run that does not need it.
     """
     kind = type(agent)
     method = getattr(sys.modules.get(kind.__module__), "METHOD", None)
     if isinstance(method, Method) and method.agent_class is kind and home(method.name) == kind.__module__:
         return method
-    return next((method for method in _added().values() if method.agent_class is kind), None)
+    package = kind.__module__.partition(".")[0]
+    for point in points().values():
+        is_near = point.module.partition(".")[0] == package or point.module in sys.modules
+        if is_near and plugin(point).agent_class is kind:
+            return plugin(point)
+    return None
 
 
 def reads_raw(agent: Agent) -> bool:

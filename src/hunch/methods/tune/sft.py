@@ -19,18 +19,24 @@ vocabulary is that of the demonstrations. At the end the model is saved in the r
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from hunch.core import State, UsageError, World
+from hunch.core import HunchWarning, State, UsageError, World
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.recorded import Example, RecordedAgent, RecordedConfig
 from hunch.ranges import NonNegativeInt
 from hunch.rl.policy import Decision, cut
+
+WORSE: Final = 1.0
+"""Nats per token by which a loss exceeds that of even guesses among all tokens where it is said (ours). New
+models begin near that of even guesses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +71,7 @@ class SFT(RecordedAgent):
             UsageError: if there are too few texts, or the vocabulary is full.
         """
         super().begin(world, seed)
+        self.has_warned = False  # True once the loss was too large, so that this is said once
         if isinstance(self.config, SFTConfig):  # a method that learns like this may have other settings
             self.lm.take(self.config.more_words.split())
 
@@ -95,8 +102,24 @@ class SFT(RecordedAgent):
             return {}
         rows = self.draw()  # batch_size
         loss = self.passes.accumulated(self.learner.zero_grad, lambda: self.negative_likelihood(rows))
+        self._warn_if_destroyed(loss)
         self.step(loss)
         return {"loss": loss}
+
+    def _warn_if_destroyed(self, loss: float) -> None:
+        """Warn once if updates have made the demonstrations less likely than even guesses would."""
+        tokens = int(self.lm.network.config.get_text_config().vocab_size)
+        guessing = math.log(tokens)
+        if self.updates == 0 or self.has_warned or loss < guessing + WORSE:
+            return
+        self.has_warned = True
+        warnings.warn(
+            f"After update {self.updates} the loss is {loss:.3g} nats per token, where even guesses among "
+            f"{tokens:,} tokens have {guessing:.3g}: the model has forgotten how to write. Lower "
+            f"learning_rate, which is {self.config.learning_rate:g}.",
+            HunchWarning,
+            stacklevel=3,
+        )
 
     def negative_likelihood(self, rows: Sequence[int]) -> float:
         """Accumulate gradients of  - sum log p(y_t | x, y_<t) / tokens,  and return this loss."""
