@@ -235,6 +235,7 @@ class Handler(BaseHTTPRequestHandler):
         with server.counting:
             server.seen.append((time.monotonic(), self.path, body or {}))
             server.busy += 1
+            self.is_busy = True
             server.busiest = max(server.busiest, server.busy)
             server.counting.notify_all()
             server.counting.wait_for(lambda: server.busiest >= server.together, server.hold)
@@ -248,8 +249,13 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.reply(*(refusal or (200, self.answer(body))))
         finally:
-            with server.counting:
-                server.busy -= 1
+            self.end_request()
+
+    def end_request(self) -> None:
+        """End the request, before its reply is sent: a client that has the reply may send the next one."""
+        with self.server.counting:
+            self.server.busy -= self.is_busy
+            self.is_busy = False
 
     def answer(self, body: dict[str, Any] | None, count: bool = True) -> dict[str, Any]:
         if body is None:
@@ -285,6 +291,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def reply(self, status: int, answer: Any, **headers: str) -> None:
         text = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+        self.end_request()
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(text)))
