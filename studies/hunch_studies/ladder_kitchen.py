@@ -69,6 +69,18 @@ OTHER: Final = ", other answers"
 ORACLE: Final = "scripted:kitchen?error=0"
 CONTROLS: Final = ("no prior", "uninformed", WORDS)
 """All actions as candidates (DQN, CQL), even draws of five, and a model that knows words only."""
+TABLES: Final = (
+    ("overcooked-tomato", "area"),
+    ("overcooked-salad", "area"),
+    ("salad--recorded", "last"),
+    ("salad--recorded", "best"),
+    # of ladder-pick and of gflan-prior, whose rows have the same form
+    ("household-pick", "area"),
+    ("household-pick", "late"),
+    ("only-the-ball--written-proposals", "area"),
+    ("only-the-ball--written-proposals", "late"),
+)
+"""Folder of a part and the figure of each table that rows make."""
 PLAIN: Final = PriorConfig(recent=0)
 """Priors that read the observation only."""
 
@@ -164,14 +176,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 def tables(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return for each part and figure the mean of each arm and its leads, paired by seed, in Markdown."""
     texts = []
-    for part, figure in (
-        ("overcooked-tomato", "area"),
-        ("overcooked-salad", "area"),
-        ("salad--recorded", "last"),
-        ("salad--recorded", "best"),
-        ("household-pick", "area"),
-        ("household-pick", "late"),
-    ):
+    for part, figure in TABLES:
         found: dict[str, dict[int, float]] = {}  # by arm and seed
         for row in rows:
             if row["part"] == part and figure in row:
