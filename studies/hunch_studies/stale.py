@@ -103,6 +103,7 @@ APART: Final[dict[str, str]] = {
     "Text encoder of Q": _ABLATION,
     "ICPI without arg max, tabular Q, Matching Model": _ABLATION,
     "GFlan-Prior among proposals": _TRAINED,
+    "GFlan-Prior with a small model that writes": _TRAINED,
     "Facts from pictures": "the model's last digits depend on the processor",
     "Best of n": "the model that writes is trained first, which takes minutes",
     "CQL-Prior": "it learns from a recording of its own, which takes minutes to make",
