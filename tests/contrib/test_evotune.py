@@ -10,6 +10,7 @@ import hunch  # noqa: E402
 from hunch.core import HunchWarning, State, UsageError, World  # noqa: E402
 from hunch.envs import DesignProblem  # noqa: E402
 from hunch.lm import trainable  # noqa: E402
+from hunch.lm.training import Written  # noqa: E402
 from hunch.lm.training.learner import Learner  # noqa: E402
 from hunch.methods.program.funsearch import FunSearch  # noqa: E402
 from hunch_contrib.program.evotune import Answer, EvoTune, EvoTuneConfig, above, preference_pairs  # noqa: E402
@@ -48,7 +49,7 @@ def folder(tmp_path_factory):
 
 
 def answer(text, fitness, prompt="x"):
-    return Answer(prompt, text, fitness)
+    return Answer(prompt, text, fitness, ())
 
 
 def test_halves_are_paired_by_rank_and_failures_with_what_runs():
@@ -143,24 +144,43 @@ def test_a_resumed_search_goes_on_with_the_trained_writer(folder):
     assert other.act(states) == expected
 
 
-def test_only_texts_that_fit_are_learnt_and_a_cut_one_has_no_end(folder):
-    agent = EvoTune(lm=trainable(f"hf:{folder}"), **{**OPTIONS, "max_tokens": 4})
-    whole = agent.written(answer("def f", 0.0))
-    cut = agent.written(answer("def f(x): return 3 3 3", 0.0))
-    assert whole.tokens[-1] in agent.lm.ends
-    assert cut.tokens[-1] not in agent.lm.ends
-    assert agent.fits(answer("def f", 0.0))
-    assert not agent.fits(answer("def f", 0.0, prompt="x " * 5_000))
+@pytest.mark.parametrize(("limit", "ends"), [(16, True), (8, False)])
+def test_what_is_learnt_are_the_tokens_that_were_drawn(folder, limit, ends):
+    agent = EvoTune(lm=trainable(f"hf:{folder}"), **{**OPTIONS, "max_tokens": limit})
+    hunch.train(agent, [problem() for _ in range(4)], steps=8, seed=3)
+    assert len(agent.answers) == 7
+    for answer in agent.answers:
+        assert (answer.tokens[-1] in agent.lm.ends) == ends
+        of_text = answer.tokens[:-1] if ends else answer.tokens
+        assert len(of_text) == 8
+        assert answer.text == agent.lm.model.decode([0], of_text)
+
+
+@pytest.mark.parametrize("spec", ["?context=8", ""])
+def test_a_prompt_that_was_cut_is_learnt_as_it_was_read(folder, spec):
+    """The log-probabilities with which answers were drawn are those that training computes."""
+    agent = EvoTune(lm=trainable(f"hf:{folder}{spec}"), **OPTIONS)
+    agent.begin(World(steps=8, streams=4, problem=problem().problem), 0)
+    request = FunSearch.prompt(problem().problem, (), "")
+    prompt = request if spec else request * 100  # longer than the model reads
+    agent.writer._answers([prompt], 4, 0)
+    prompts, texts = zip(*agent.writer.latest, strict=True)
+    with torch.no_grad():
+        evaluated = agent.lm.evaluate(prompts, texts)
+    drawn = torch.tensor([sum(text.logprobs) for text in texts])
+    torch.testing.assert_close(evaluated.logprobs.sum(1), drawn, atol=1e-4, rtol=0)
 
 
 def test_each_answer_is_kept_also_where_several_hold_no_program(folder):
     agent = EvoTune(lm=trainable(f"hf:{folder}"), **OPTIONS)
     hunch.train(agent, [problem() for _ in range(4)], steps=16, seed=3)
-    agent.asked = {"": [("p", "Sorry."), ("p", "No.")], "def f(x): return 3": [("p", "def f(x): return 3")]}
+    texts = ["Sorry.", "No.", "def f(x): return 3"]
+    sorry, no, three = (("p", Written(text, (), (), True)) for text in texts)
+    agent.asked = {"": [sorry, no], texts[2]: [three]}
     written = [replace(agent.attempts[-1], program=program, fitness=None) for program in ("", "")]
     for attempt in [*written, replace(agent.attempts[-1], program="def f(x): return 3", fitness=3.0)]:
         agent._tell(attempt)
-    assert [each.text for each in agent.answers[-3:]] == ["Sorry.", "No.", "def f(x): return 3"]
+    assert [each.text for each in agent.answers[-3:]] == texts
     assert [worse.text for _, worse in preference_pairs(agent.answers[-3:], 4)] == ["Sorry.", "No."]
 
 
@@ -180,3 +200,5 @@ def test_a_model_is_needed_and_several_answers_to_a_prompt():
         EvoTune.check(replace(EvoTuneConfig(), lm="hf:folder", samples=1), {})
     with pytest.raises(UsageError, match="no weights to train"):
         EvoTune.check(EvoTuneConfig(lm="openai:model"), {})
+    with pytest.raises(UsageError, match="end=TEXT"):
+        EvoTune.check(EvoTuneConfig(lm="hf:folder", stop=("\n",)), {})

@@ -480,6 +480,16 @@ def test_dpo_with_the_forward_divergence():
     assert torch.isfinite(far.grad).all()
 
 
+@pytest.mark.parametrize("g", [-29.0, -50.0, -200.0])
+def test_a_better_text_that_became_unlikely_is_learnt_with_the_forward_divergence(g):
+    """Also where exp(-g) is so large that its square is none in float32."""
+    better = torch.tensor([g], requires_grad=True)
+    dpo(better, torch.zeros(1), 0.4, "forward").backward()
+    assert better.grad is not None
+    assert float(better.grad) < 0
+    assert float(torch.nn.utils.clip_grad_norm_([better], 1.0)) < 1e15
+
+
 def test_the_divergence_in_the_reward_of_each_token():
     """InstructGPT: r = -kl (log pi - log reference) at each token, and the reward at the last one."""
     policy, c = Letters(seed=1), UpdateConfig(gamma=1.0, gae=1.0, kl=0.3, kl_in="reward", whiten=False)

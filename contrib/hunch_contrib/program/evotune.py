@@ -37,8 +37,10 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, HunchError, HunchWarning, UsageError, World
 from hunch.lm import trainable
+from hunch.lm.backends.sampling import sample_rng
 from hunch.lm.prompts import Message, Prompt
 from hunch.lm.settings import ask_config
+from hunch.lm.shorten import shortened
 from hunch.lm.speech import text_of
 from hunch.lm.tuning import require_trainable, require_weights
 from hunch.methods.method import Method
@@ -84,11 +86,16 @@ class EvoTuneConfig(FunSearchConfig):
 
 
 class Answer(NamedTuple):
-    """What the writer wrote after a prompt; the fitness of its program is None if that failed."""
+    """What the writer wrote after a prompt; the fitness of its program is None if that failed.
+
+    The tokens are those that were drawn: tokenising the text may give others. An answer that was cut at its
+    limit has no end among them.
+    """
 
     prompt: Prompt
     text: str
     fitness: float | None
+    tokens: tuple[int, ...]
 
 
 class TrainedWriter(ModelWriter):
@@ -99,14 +106,15 @@ class TrainedWriter(ModelWriter):
         options: As for :class:`~hunch.roles.writer.programs.ModelWriter`.
 
     Attributes:
-        latest: Prompt and answer of each program of the last request, in its order.
+        latest: Prompt and answer of each program of the last request, in its order. The prompt is what the
+            model read, so it may be shorter than the request.
     """
 
     def __init__(self, lm: Trainable, *args: Any, **options: Any) -> None:
         frozen: Any = lm.model  # it knows how it is asked; what it writes comes from ``trained``
         super().__init__(frozen, *args, **options)
         self.trained = lm
-        self.latest: list[tuple[Prompt, str]] = []
+        self.latest: list[tuple[Prompt, Written]] = []
 
     @property
     def evidence(self) -> EvidenceLevel:
@@ -114,11 +122,28 @@ class TrainedWriter(ModelWriter):
         return self.trained.evidence
 
     def _answers(self, prompts: Sequence[Prompt], n: int, first: int) -> list[list[str]]:
-        answers = self.trained.generate(prompts, n, self._asking.sampling, first)
-        self.latest = [
-            (prompt, answer) for prompt, own in zip(prompts, answers, strict=True) for answer in own
+        sampling = self._asking.sampling
+        asked = [prompt for prompt in map(self._fitting, prompts) for _ in range(n)]
+        numbers = [*range(first, first + n)] * len(prompts)
+        rngs = [
+            sample_rng(METHOD.name, prompt, sampling, number)
+            for prompt, number in zip(asked, numbers, strict=True)
         ]
-        return answers
+        written = self.trained.write(asked, rngs, sampling.max_tokens, sampling.temperature)
+        self.latest = list(zip(asked, written, strict=True))
+        return [[text.text for text in of_prompt] for of_prompt in cut(written, n)]
+
+    def _fitting(self, prompt: Prompt) -> Prompt:
+        """Return a prompt, or a part of it that leaves room for an answer, so that a run goes on."""
+
+        def fits(part: Prompt) -> bool:
+            try:
+                self.trained.prompt_tokens([part], self._asking.sampling.max_tokens)
+            except UsageError:
+                return False
+            return True
+
+        return shortened(prompt, fits)
 
 
 class EvoTune(FunSearch):
@@ -162,6 +187,11 @@ class EvoTune(FunSearch):
         require_trainable(spec)
         if config.samples < 2:
             raise UsageError("evotune compares answers to one prompt: set samples to at least 2.")
+        if config.stop:
+            raise UsageError(
+                "evotune learns from answers as they were written, so stop cannot cut them: name what ends "
+                "one in the model's spec, as ?end=TEXT."
+            )
 
     def _asking(self, lm: Any) -> TrainedWriter:
         prompt, by_kind = self.requested_prompt(), self.prompts_by_kind()
@@ -172,7 +202,7 @@ class EvoTune(FunSearch):
         super().begin(world, seed)
         self.lm.restart("weights", seed)
         self.passes = Passes(self.config.micro)
-        self.asked: dict[str, list[tuple[Prompt, str]]] = {}  # prompts and answers of programs being run
+        self.asked: dict[str, list[tuple[Prompt, Written]]] = {}  # prompts and answers of programs being run
         self.answers: list[Answer] = []
         self.trained = 0  # number of programs at the last training
 
@@ -200,8 +230,8 @@ class EvoTune(FunSearch):
         super()._tell(attempt)
         answered = self.asked.get(attempt.program)
         if answered:  # the problem's own program was not written
-            prompt, text = answered.pop(0)
-            self.answers.append(Answer(prompt, text, attempt.fitness))
+            prompt, written = answered.pop(0)
+            self.answers.append(Answer(prompt, written.text, attempt.fitness, written.tokens))
 
     def learn(self) -> dict[str, float]:
         """Train the writer if enough programs were run; return the metrics of search and training."""
@@ -236,7 +266,6 @@ class EvoTune(FunSearch):
                 for answer, place in zip(answers, places, strict=True)
             ]
         pairs = above(preference_pairs(answers, c.samples), c.least)
-        pairs = [pair for pair in pairs if all(map(self.fits, pair))]
         if not pairs:
             warnings.warn(NO_PAIRS, HunchWarning, stacklevel=2)
             return {"pairs": 0.0}
@@ -267,27 +296,14 @@ class EvoTune(FunSearch):
         """Return g = log pi(y | x) - log pi_0(y | x), shape (n,), with gradients of the first term."""
         import torch
 
+        from hunch.lm.training import Written
+
         prompts = [answer.prompt for answer in answers]
-        texts = [self.written(answer) for answer in answers]
+        texts = [Written(answer.text, answer.tokens, (), True) for answer in answers]
         with torch.no_grad(), self.lm.with_weights():  # those before training
             initial = self.lm.evaluate(prompts, texts).logprobs  # (n, T)
         current = self.lm.evaluate(prompts, texts)
         return ((current.logprobs - initial) * current.mask).sum(1)
-
-    def written(self, answer: Answer) -> Written:
-        """Return the tokens of an answer; one that was cut at its limit says nothing of where texts end."""
-        [text] = self.lm.as_written([answer.prompt], [answer.text])
-        if len(text.tokens) > self.config.max_tokens:
-            return text._replace(tokens=text.tokens[:-1], finished=False)
-        return text
-
-    def fits(self, answer: Answer) -> bool:
-        """Return whether a prompt and its answer fit into the model's context; writing cuts long prompts."""
-        try:
-            self.lm.require_room([answer.prompt], [self.written(answer).tokens])
-        except UsageError:
-            return False
-        return True
 
     # ---- checkpoints and files --------------------------------------------------------------------------
 
@@ -295,7 +311,7 @@ class EvoTune(FunSearch):
         """Return the attempts, the answers, and the trained weights."""
         return {
             **super().state_dict(),
-            "answers": [(_plain(a.prompt), a.text, a.fitness) for a in self.answers],
+            "answers": [(_plain(prompt), *rest) for prompt, *rest in self.answers],
             "trained": self.trained,
             "weights": self.lm.state_dict(),
         }
@@ -304,7 +320,10 @@ class EvoTune(FunSearch):
         """Restore a state from :meth:`state_dict`."""
         self.asked = {}
         super().load_state_dict(state)
-        self.answers = [Answer(_prompt(prompt), text, fitness) for prompt, text, fitness in state["answers"]]
+        self.answers = [
+            Answer(_prompt(prompt), text, fitness, tuple(tokens))
+            for prompt, text, fitness, tokens in state["answers"]
+        ]
         self.trained = state["trained"]
         self.lm.load_state_dict(state["weights"])
 
@@ -369,8 +388,8 @@ def _prompt(plain: Any) -> Prompt:
 
 
 NO_PAIRS: Final = (
-    "No prompt has two answers of which one scored better, or both are too long for the model's context, so "
-    "the writer was not trained. More samples, a higher temperature or --request plain may help."
+    "No prompt has two answers of which one scored better, so the writer was not trained. More samples and "
+    "streams, a higher temperature or --request plain may help."
 )
 
 METHOD = Method(

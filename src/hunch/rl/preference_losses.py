@@ -19,8 +19,9 @@ Text = TypeVar("Text")
 """A text, in whatever form its log-ratio is computed from."""
 Divergence: TypeAlias = Literal["reverse", "forward"]
 """KL divergence from the reference: KL(pi || ref), which DPO has, or KL(ref || pi)."""
-LARGEST: Final = 80.0
-"""Largest exponent of the forward divergence: exp(80) is finite in float32."""
+LARGEST: Final = 30.0
+"""Exponent of the forward divergence from which on exp goes on as a line (ours): so a gradient stays, and its
+square is finite in float32."""
 
 
 def likelihood(texts: Evaluated, weights: Tensor | None = None) -> Tensor:
@@ -87,8 +88,13 @@ def dpo(chosen: Tensor, rejected: Tensor, beta: float = 0.1, divergence: Diverge
         The mean loss.
     """
     if divergence == "forward":
-        chosen, rejected = (-(-g).clamp(max=LARGEST).exp() for g in (chosen, rejected))
+        chosen, rejected = (-_bounded_exp(-g) for g in (chosen, rejected))
     return -logsigmoid(beta * (chosen - rejected)).mean()
+
+
+def _bounded_exp(exponents: Tensor) -> Tensor:
+    """Return exp, and from :data:`LARGEST` on its tangent."""
+    return exponents.clamp(max=LARGEST).exp() * (1 + (exponents - LARGEST).clamp(min=0))
 
 
 def accumulate_dpo(
