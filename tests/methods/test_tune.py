@@ -638,12 +638,16 @@ def test_a_run_that_is_too_short_for_an_update_says_so(steps, is_said, tmp_path,
     assert (early in before) == is_said
 
 
-def test_sft_that_destroys_a_model_says_so_once(recwarn):
+def test_sft_that_destroys_a_model_says_so_once(tmp_path, recwarn):
+    file = tmp_path / "p.jsonl"
+    lines = [{"prompt": f"say {word}", "completion": f"{word} {word}"} for word in "abcdefgh"]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     given = {"lm": "scratch?width=16&layers=1&heads=2&vocabulary=64", "max_tokens": 4, "batch_size": 8}
-    hunch.train("sft", "hunch/Recipes-v0", steps=4, learning_rate=1e-3, **given)
+    prompts = hunch.make("hunch/Prompts-v0", file=str(file))
+    hunch.train("sft", prompts, steps=4, learning_rate=1e-3, **given)
     assert not [warning for warning in recwarn if "forgotten" in str(warning.message)]
     with pytest.warns(HunchWarning, match=r"even guesses among .* forgotten how to write") as said:
-        hunch.train("sft", "hunch/Recipes-v0", steps=10, learning_rate=1.0, **given)
+        hunch.train("sft", prompts, steps=10, learning_rate=1.0, **given)
     assert len([warning for warning in said if "forgotten" in str(warning.message)]) == 1
 
 

@@ -296,7 +296,7 @@ class EvoTune(FunSearch):
         """Return g = log pi(y | x) - log pi_0(y | x), shape (n,), with gradients of the first term."""
         import torch
 
-        from hunch.lm.training import Written
+        from hunch.lm.training import Written  # loads torch
 
         prompts = [answer.prompt for answer in answers]
         texts = [Written(answer.text, answer.tokens, (), True) for answer in answers]
