@@ -112,10 +112,10 @@ def test_the_writer_is_trained_after_so_many_programs(folder):
     agent = EvoTune(lm=trainable(f"hf:{folder}"), **{"train_every": 20, "learning_rate": 1e-4, **OPTIONS})
     before = {name: weight.clone() for name, weight in agent.lm.state_dict().items()}
     hunch.train(agent, [problem() for _ in range(4)], steps=16, seed=3)
-    assert agent.trained == 0
+    assert agent.last_training == 0
     assert all(torch.equal(weight, before[name]) for name, weight in agent.lm.state_dict().items())
     hunch.train(agent, [problem() for _ in range(4)], steps=48, seed=3)
-    assert agent.trained == 40
+    assert agent.last_training == 40
     assert not any(torch.equal(weight, before[name]) for name, weight in agent.lm.state_dict().items())
 
 

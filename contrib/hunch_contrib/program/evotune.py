@@ -204,7 +204,7 @@ class EvoTune(FunSearch):
         self.passes = Passes(self.config.micro)
         self.asked: dict[str, list[tuple[Prompt, Written]]] = {}  # prompts and answers of programs being run
         self.answers: list[Answer] = []
-        self.trained = 0  # number of programs at the last training
+        self.last_training = 0  # number of programs by then
 
     @property
     def first_update(self) -> int:
@@ -220,10 +220,9 @@ class EvoTune(FunSearch):
 
     def _drawn(self, parents: Sequence[Attempt], feedback: str, n: int, kind: Kind) -> list[str]:
         programs = super()._drawn(parents, feedback, n, kind)
+        # Different answers may hold the same program, or none: each keeps its place in the line.
         for program, answered in zip(programs, self.writer.latest, strict=True):
-            self.asked.setdefault(program, []).append(
-                answered
-            )  # different answers may hold one program, or none
+            self.asked.setdefault(program, []).append(answered)
         return programs
 
     def _tell(self, attempt: Attempt) -> None:
@@ -238,8 +237,8 @@ class EvoTune(FunSearch):
         metrics = super().learn()
         if not self.pending:  # nothing is being run
             self.asked.clear()
-        if len(self.attempts) - self.trained >= self.config.train_every:
-            self.trained = len(self.attempts)
+        if len(self.attempts) - self.last_training >= self.config.train_every:
+            self.last_training = len(self.attempts)
             metrics |= self.train()
         return metrics
 
@@ -312,7 +311,7 @@ class EvoTune(FunSearch):
         return {
             **super().state_dict(),
             "answers": [(_plain(prompt), *rest) for prompt, *rest in self.answers],
-            "trained": self.trained,
+            "last_training": self.last_training,
             "weights": self.lm.state_dict(),
         }
 
@@ -324,7 +323,7 @@ class EvoTune(FunSearch):
             Answer(_prompt(prompt), text, fitness, tuple(tokens))
             for prompt, text, fitness, tokens in state["answers"]
         ]
-        self.trained = state["trained"]
+        self.last_training = state["last_training"]
         self.lm.load_state_dict(state["weights"])
 
     def export(self, folder: Path) -> None:
