@@ -31,6 +31,7 @@ from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
 from hunch_studies.laboratory.pretrain import PretrainConfig, pretrain
 from hunch_studies.ladder import WORDS
+from hunch_studies.ladder_kitchen import SAMPLES
 from hunch_studies.ladder_lake import BLANK
 from hunch_studies.policies_home import ON_WORDS, PPO, STREAMS_PUBLISHED, beginnings, trained
 from hunch_studies.study import Part, Scale, Study, by_name, kept
@@ -58,8 +59,6 @@ AS_IT_IS: Final = PriorConfig(way="likelihood", normalise="token", temperature=0
 """The policy of GLAM before training."""
 EQUAL: Final[Mapping[Normalisation, float]] = {"sum": 12.87, "token": 3.91, "word": 5.38}
 """Temperatures at which the policy before training has a mean entropy of 1.3 of at most 1.79 nats."""
-SAMPLES: Final = 128
-"""Restricted answers of a model that writes, asked for once for each observation (ladder_kitchen)."""
 ERRING: Final = 500_000
 """Training tokens of a prior that errs; the model that comes with hunch has read four million."""
 ELSEWHERE: Final[dict[str, tuple[str, dict[str, Any]]]] = {

@@ -26,19 +26,20 @@ counted, which makes a run repeatable; the learning rate falls to 0 within a rou
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from hunch.core import EvidenceLevel, HunchError, HunchWarning, UsageError, World
+from hunch.core import EvidenceLevel, HunchWarning, UsageError, World
 from hunch.lm import trainable
 from hunch.lm.backends.sampling import sample_rng
-from hunch.lm.prompts import Message, Prompt
+from hunch.lm.prompts import Prompt, as_prompt
 from hunch.lm.settings import ask_config
 from hunch.lm.shorten import shortened
 from hunch.lm.speech import text_of
@@ -48,7 +49,8 @@ from hunch.methods.program.agent import PROGRAM
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
-from hunch.rl.policy import Passes, cut
+from hunch.rl.policy import Passes, cut, require_finite
+from hunch.rl.settings import Divergence
 from hunch.roles.writer.programs import Attempt, Kind, ModelWriter
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class EvoTuneConfig(FunSearchConfig):
     """Programs from one training to the next (paper)."""
     least: Share = 0.3
     """Share of the pairs that are left out: those whose better program scores lowest (released code)."""
-    divergence: Literal["forward", "reverse"] = "forward"
+    divergence: Divergence = "forward"
     """KL divergence from the writer before training: forward (paper), or reverse, as in DPO."""
     beta: PositiveFloat = 0.4
     """Weight of the divergence (paper)."""
@@ -272,13 +274,10 @@ class EvoTune(FunSearch):
         learner = Learner.adam(self.lm.parameters())
         order = [pairs[i] for i in rng.permutation(len(pairs))]
         batches = list(cut(order, c.batch_size))
-        total = dict.fromkeys(("loss", "better", "worse", "ordered"), 0.0)
+        total: dict[str, float] = defaultdict(float)
         for number, batch in enumerate(batches):
             metrics = self.passes.accumulated(learner.zero_grad, partial(self.dpo, batch))
-            if not np.isfinite(metrics["loss"]):
-                raise HunchError(
-                    f"The loss is {metrics['loss']}, so this run was stopped; a lower learning_rate may help."
-                )
+            require_finite(metrics["loss"])
             learner.step(c.learning_rate * (1 - number / len(batches)))
             for name, value in metrics.items():
                 total[name] += value * len(batch) / len(pairs)
@@ -296,13 +295,14 @@ class EvoTune(FunSearch):
         import torch
 
         from hunch.lm.training import Written  # loads torch
+        from hunch.rl.preference_losses import log_ratios  # loads torch
 
         prompts = [answer.prompt for answer in answers]
         texts = [Written(answer.text, answer.tokens, (), True) for answer in answers]
         with torch.no_grad(), self.lm.with_weights():  # those before training
             initial = self.lm.evaluate(prompts, texts).logprobs  # (n, T)
         current = self.lm.evaluate(prompts, texts)
-        return ((current.logprobs - initial) * current.mask).sum(1)
+        return log_ratios(current, initial)
 
     # ---- checkpoints and files --------------------------------------------------------------------------
 
@@ -319,10 +319,7 @@ class EvoTune(FunSearch):
         """Restore a state from :meth:`state_dict`."""
         self.asked = {}
         super().load_state_dict(state)
-        self.answers = [
-            Answer(_prompt(prompt), text, fitness, tuple(tokens))
-            for prompt, text, fitness, tokens in state["answers"]
-        ]
+        self.answers = [Answer(as_prompt(prompt), *rest) for prompt, *rest in state["answers"]]
         self.last_training = state["last_training"]
         self.lm.load_state_dict(state["weights"])
 
@@ -377,13 +374,8 @@ def _score(answer: Answer) -> float:
 
 
 def _plain(prompt: Prompt) -> Any:
-    """Return a prompt as plain values."""
+    """Return a prompt as plain values, from which :func:`as_prompt` makes it again."""
     return prompt if isinstance(prompt, str) else [tuple(message) for message in prompt]
-
-
-def _prompt(plain: Any) -> Prompt:
-    """Return the prompt of :func:`_plain`."""
-    return plain if isinstance(plain, str) else [Message(*message) for message in plain]
 
 
 NO_PAIRS: Final = (

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from hunch.core import HunchError, State, UsageError, World
+from hunch.core import State, UsageError, World
 from hunch.lm.prompts import Message, Prompt
 from hunch.methods.tune.sft import METHOD as SFT
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveFloat
-from hunch.rl.policy import Decision, Passes, cut, fitting
+from hunch.rl.policy import Decision, Passes, cut, fitting, require_finite
 from hunch.roles.policy.settings import Start
 from hunch.text_files import read_lines
 
@@ -157,8 +157,7 @@ class ContextDistillation(TextAgent):
             return loss
 
         loss = self.passes.accumulated(self.learner.zero_grad, accumulate)
-        if not np.isfinite(loss):
-            raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
+        require_finite(loss)
         remaining = max(0.0, 1 - self.updates / self.all_updates)
         self.learner.step(self.config.learning_rate * remaining)
         self.updates += 1

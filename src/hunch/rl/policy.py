@@ -195,6 +195,16 @@ def fitting(micro: int, *, large: bool = True) -> Iterator[None]:
         raise HunchError(_MEMORY.format(micro)) from error
 
 
+def require_finite(loss: float) -> None:
+    """Check the loss of an update before its gradient step, so that the weights stay as they were.
+
+    Raises:
+        HunchError: if the loss is infinite or nan.
+    """
+    if not np.isfinite(loss):
+        raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
+
+
 class Passes:
     """How many steps or texts are computed at once: fewer from where they do not fit into memory.
 

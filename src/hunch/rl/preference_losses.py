@@ -7,21 +7,32 @@ whole text: log p(text) - log p_reference(text), summed over its tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from hunch.rl.policy import Evaluated, cut
+from hunch.rl.settings import Divergence
 
 Text = TypeVar("Text")
 """A text, in whatever form its log-ratio is computed from."""
-Divergence: TypeAlias = Literal["reverse", "forward"]
-"""KL divergence from the reference: KL(pi || ref), which DPO has, or KL(ref || pi)."""
 LARGEST: Final = 30.0
 """Exponent of the forward divergence from which on exp goes on as a line (ours): so a gradient stays, and its
 square is finite in float32."""
+
+
+class Logprobs(Protocol):
+    """The outputs for n texts, of a policy or of its model."""
+
+    @property
+    def logprobs(self) -> Tensor:
+        """Log-probability of each token, shape (n, T)."""
+
+    @property
+    def mask(self) -> Tensor:
+        """True where a text has a token, shape (n, T)."""
 
 
 def likelihood(texts: Evaluated, weights: Tensor | None = None) -> Tensor:
@@ -56,11 +67,11 @@ def pairs(chosen: Tensor, rejected: Tensor, shares: Tensor | None = None, centre
     return loss + centre * ((chosen + rejected) ** 2).mean()
 
 
-def log_ratios(texts: Evaluated, reference: Tensor) -> Tensor:
+def log_ratios(texts: Logprobs, reference: Tensor) -> Tensor:
     """Return log p(text) - log p_reference(text) of each text, shape (n,), with the gradients of ``texts``.
 
     Args:
-        texts: The policy's outputs for the texts.
+        texts: The outputs of the policy, or of its model, for the texts.
         reference: Log-probability of each token under the reference, shape (n, T).
     """
     return ((texts.logprobs - reference.detach()) * texts.mask).sum(1)

@@ -11,6 +11,8 @@ from hunch.ranges import LATER, NonNegativeFloat, NonNegativeInt, PositiveFloat,
 
 Kind: TypeAlias = Literal["gae", "returns", "group", "leave_one_out", "self_critical"]
 """Names of the advantages in :mod:`hunch.rl.advantages`."""
+Divergence: TypeAlias = Literal["reverse", "forward"]
+"""KL divergence of DPO from the reference: KL(pi || ref), its own, or KL(ref || pi)."""
 GROUPED: Final = ("group", "leave_one_out", "self_critical")
 """Advantages that compare the episodes of a group."""
 

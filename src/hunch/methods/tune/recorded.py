@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from hunch.core import HunchError, State, World
+from hunch.core import State, World
 from hunch.envs.prompts import state_of
 from hunch.lm.speech import text_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import PositiveFloat, PositiveInt
-from hunch.rl.policy import Decision, Evaluated, Passes
+from hunch.rl.policy import Decision, Evaluated, Passes, require_finite
 from hunch.roles.policy.settings import Start
 
 
@@ -127,8 +125,7 @@ class RecordedAgent(TextAgent):
         Raises:
             HunchError: if the loss is not finite; the weights stay as they were.
         """
-        if not np.isfinite(loss):
-            raise HunchError(f"The loss is {loss}, so this run was stopped; a lower learning_rate may help.")
+        require_finite(loss)
         remaining = 1 - self.updates / max(1.0, self.all_updates, self.updates + 1)
         self.updates += 1
         self.learner.step(self.config.learning_rate * remaining)
