@@ -331,10 +331,13 @@ def token_log_probs(logits: torch.Tensor, trees: Sequence[Tree], keep: int) -> t
             for node, token in path
         ]
     ).T
-    before = logits[rows, nodes]  # (tokens of all paths, vocabulary)
-    before = before.to(torch.promote_types(before.dtype, torch.float32))
+    # Paths share their beginnings, so a distribution is normalised once for all paths that read from it.
+    places, index = np.unique(rows * keep + nodes, return_inverse=True)
+    distributions = logits[places // keep, places % keep]  # (places, vocabulary)
+    distributions = distributions.to(torch.promote_types(distributions.dtype, torch.float32))
+    normalisers = distributions.logsumexp(dim=-1)  # (places,)
     # log softmax, of one token of each row
-    return before[np.arange(len(before)), tokens] - before.logsumexp(dim=-1)
+    return distributions[index, tokens] - normalisers[index]
 
 
 def _without_gaps(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
