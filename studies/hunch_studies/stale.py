@@ -85,6 +85,8 @@ APART: Final[dict[str, str]] = {
     "RLPrompt for a real model": "the model's last digits depend on the processor",
     "RLHF with a small real model": "the model's last digits depend on the processor",
     "GRPO on a small real model": "the model's last digits depend on the accelerator",
+    "ReST with a small real model": "the model's last digits depend on the processor",
+    "DPO with a small real model": "the model's last digits depend on the accelerator",
     "Eureka's curriculum for the policy": _ABLATION,
     "Rewards by a small model that writes": _RECORDED,
     "Generalised planning with a small model that writes": _RECORDED,
