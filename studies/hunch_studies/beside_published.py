@@ -12,7 +12,7 @@ in the same episodes, and free text with an answer that is restricted to the adm
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,7 @@ import numpy as np
 import hunch
 from hunch.core import Memoryless, State, World
 from hunch.core import Player as Plays
-from hunch.envs.reading import shared
+from hunch.lm import Cached, load
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.statistics import over_pairs
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
@@ -89,11 +89,11 @@ def played(
     """
     id, options = ARENAS[arena][game]
     if label in CONTROLS:
-        player, heard = CONTROLS[label](), shared("uniform").heard
+        player, heard = CONTROLS[label](), loaded("uniform").heard
     else:
         asked = next(one for one in players(specs) if one.label == label)
         prior = PriorConfig(way=asked.way, blank=asked.blank, **WRITTEN)  # type: ignore[arg-type]
-        player, heard = by(specs[asked.model], prior), shared(specs[asked.model]).heard
+        player, heard = by(specs[asked.model], prior), loaded(specs[asked.model]).heard
     answers, useless = heard.answers, heard.useless
     envs = [hunch.make(id, **options) for _ in range(episodes)]
     finished = plays(player, envs, episodes, draws)
@@ -109,9 +109,15 @@ def played(
     }
 
 
+@cache
+def loaded(spec: str) -> Cached:
+    """Return the model of a spec, and keep it: between two games nothing else would hold it."""
+    return load(spec)
+
+
 def by(spec: str, prior: PriorConfig) -> Callable[[int], Plays]:
     """Return what makes zero-shot players of a model from their seeds."""
-    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": shared(spec)})
+    agent = ZeroShot.build(ZeroShotConfig(prior=prior), {"lm": loaded(spec)})
     agent.begin(World(), 0)
     return agent.player
 
