@@ -45,6 +45,27 @@ def test_every_number_has_a_meaning_and_nothing_can_be_copied(base: str) -> None
         assert f"({env.action_space.start}: " in request
 
 
+@pytest.mark.parametrize(
+    ("base", "end"),
+    [
+        ("Blackjack-v1", "the sum of hand exceeds 21."),
+        ("MountainCarContinuous-v0", "The length of the episode is 999."),
+        ("CartPole-v1", "(center of the cart reaches the edge of the display)"),
+        # Recorded answers are found by these words, which lack the 200.
+        ("MountainCar-v0", "The length of the episode is"),
+    ],
+)
+def test_a_number_that_ends_a_rule_is_not_taken_for_that_of_an_item(base: str, end: str) -> None:
+    request = plain_prompt(PolicyCode(base=base).problem, (), "")
+    (rule,) = [line for line in request.splitlines() if line.startswith("Episode End: ")]
+    assert rule.endswith(end)
+
+
+def test_observations_of_several_parts_are_called_a_tuple() -> None:
+    assert "Discrete(2)), as a tuple." in PolicyCode(base="Blackjack-v1").problem.text()
+    assert "as numpy array or int." in PolicyCode(base="CartPole-v1").problem.text()
+
+
 def test_the_users_own_words() -> None:
     problem = PolicyCode(base="CartPole-v1", about="Keep the pole up. observation[2] is its angle.").problem
     request = plain_prompt(problem, (), "")

@@ -209,8 +209,10 @@ def _is_shown(space: gym.Space[Any]) -> bool:
 
 
 def _interface(doc: str, env: gym.Env[Any, Any]) -> str:
+    space = env.observation_space
+    form = "as a tuple" if isinstance(space, gym.spaces.Tuple) else "as numpy array or int"
     lines = [
-        f"Interface:\n- observation: {env.observation_space}, as numpy array or int.",
+        f"Interface:\n- observation: {space}, {form}.",
         "- memory: what act returned as memory one step before; None at the beginning of an episode.",
         f"- Returns (action, memory): action is of {env.action_space}, memory any plain value.",
         described(doc),
