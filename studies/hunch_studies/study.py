@@ -339,6 +339,9 @@ def _section(part: Part, outcomes: Sequence[Outcome], seeds: int, folder: Path) 
         measured = f"{part.measure(done, seeds, folder)}\n\n"
     elif part.measure:  # it may pair runs by their seeds
         measured = "What is measured of these runs waits until all runs have finished.\n\n"
+    if part.apart and not measured and not beside:
+        waits = "results that compare them need all arms" if complete else "other runs have not finished"
+        return f"### {part.title}\n\nThe finished runs are in `{folder.name}`; {waits}.\n"
     if part.apart or not part.arms:
         return f"### {part.title}\n\n{measured}{beside}"
     if not any(outcome.result for outcome in outcomes):

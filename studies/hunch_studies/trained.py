@@ -411,11 +411,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
             place = data / place_name(title)
             learner = model if scale.lms else bed.model or model
             listed = arms(bed, learner, scale, place)
-            beside = partial(judged, bed, listed, scale.seeds, episodes=scale.episodes(HELD_OUT))
+            measure = partial(judged, bed, episodes=scale.episodes(HELD_OUT))
             with_texts = bool(selected([DPO, FIRMER], scale.arms))
             ready = partial(prepare, bed, learner, place, scale.share, with_texts)
             # Apart: a step is a text in one arm and a demonstration in another.
-            parts.append(Part(title, listed, beside=beside, prepare=ready, apart=True))
+            parts.append(Part(title, listed, measure=measure, prepare=ready, apart=True))
         title = CHOSEN if len(models) == 1 else f"{CHOSEN}, {model}"
         parts.append(selection(title, BEDS["Reviews"].env, model, scale))
         chooser = model if scale.lms else CHOOSER

@@ -198,9 +198,14 @@ def arms(kind: Kind, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
 def choices(title: str, kind: Kind, model: str, scale: Scale, data: Path) -> Part:
     """Return a part of the study ``trained`` in which a model chooses."""
     listed = arms(kind, model, scale, data)
-    beside = partial(judged, kind, listed, scale.seeds)
     # Apart: the arm that never learns has one batch of steps.
-    return Part(title, listed, beside=beside, prepare=partial(prepare, kind, data), apart=True)
+    return Part(
+        title,
+        listed,
+        measure=partial(judged, kind),
+        prepare=partial(prepare, kind, data),
+        apart=True,
+    )
 
 
 # ---- judged on held-out questions --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hunch.runs.compare import Arm, Job
 from hunch.runs.execute import RunConfig
 from hunch_studies.priors import WRONG, error
 from hunch_studies.rules import kitchen as scripted
-from hunch_studies.study import FULL, SMOKE, Part, chosen, conduct, kept, selected
+from hunch_studies.study import FULL, SMOKE, Part, _section, chosen, conduct, kept, selected
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
@@ -49,6 +49,17 @@ def test_every_study_can_be_set_up(name, tmp_path):
         }
         assert len(environments) == 1, "lines of one part are compared with each other"
         assert len({arm.config.steps for arm in part.arms}) == 1, "at equal budgets"
+
+
+def test_chosen_arms_have_results_or_the_page_says_why_not(tmp_path):
+    """Runs of an hour must not end in an empty section."""
+    for study in ("trained", "feedback"):
+        for part in studies.find(study).parts(SMOKE, tmp_path):
+            first = part.only([arm.label for arm in part.arms[:1]])
+            is_measured = first.measure or not first.apart
+            assert is_measured or "need all arms" in _section(first, [], 1, tmp_path)
+    beds = [part for part in studies.find("trained").parts(SMOKE, tmp_path) if part.title == "Sums"]
+    assert beds[0].only(["GRPO"]).measure
 
 
 @pytest.mark.parametrize("name", studies.names())
