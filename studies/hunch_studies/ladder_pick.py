@@ -3,6 +3,7 @@
     hunch study ladder-pick --workers 1                # SmolLM2: llama.cpp serves one model at a time
     hunch study ladder-pick --workers 1 --lm qwen-coder-0.5b
     hunch study ladder-pick --workers 1 --lm "hf:FILE.gguf?chat=true&dtype=bfloat16&batch=8"
+    python -m hunch_studies.ladder_pick ANSWERS.jsonl.gz    # how restricted answers are spread
 
 The pairs of the ladder name this loop: does a model that the audition calls ahead, or not, come out so when
 Q-learning chooses among its proposals? A model is asked in the way that the pairs name. As in the kitchens,
@@ -13,10 +14,16 @@ the encoders (2,000 steps, not 9,000), because a question of a model that writes
 
 from __future__ import annotations
 
+import argparse
+import gzip
+import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from hunch.methods.prior.dqn_prior import DQNPriorConfig
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
@@ -26,6 +33,7 @@ from hunch_studies.frontiers import late
 from hunch_studies.ladder import WORDS
 from hunch_studies.ladder_kitchen import PLAIN, SAMPLES
 from hunch_studies.ladder_lake import BLANK, by_label, with_leads
+from hunch_studies.planners import table
 from hunch_studies.study import Part, Scale, Study, by_name
 
 ENV: Final = "hunch/Household-Pick-v0"
@@ -73,6 +81,45 @@ def measured(listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     return with_leads(success, success.keys(), ("uninformed", WORDS), head, folder)
 
 
+IDLE: Final = ("help", "inventory", "look")
+"""Commands that change nothing."""
+
+
+def spread(file: Path) -> str:
+    """Return over how many commands each model's restricted answers are spread, in Markdown.
+
+    Args:
+        file: Recorded answers, compressed; those of other ways of asking are left out.
+    """
+    answers: dict[tuple[str, bool], dict[str, list[tuple[str, list[str]]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            if row["verb"] != "generate":
+                continue
+            prompt, (*_, choices) = row["request"]
+            blank = "Your task is to" not in prompt
+            answers[row["model"], blank][prompt].append((row["value"], choices))
+
+    rows = []
+    for (model, blank), prompts in answers.items():
+        figures = []
+        for answered in prompts.values():
+            choices = answered[0][1]
+            counts = Counter(answer for answer, _ in answered)
+            idle = sum(counts[command] for command in IDLE) / len(answered)
+            idle_by_chance = sum(command in choices for command in IDLE) / len(choices)
+            favourite = max(counts.values()) / len(answered)
+            figures.append((len(choices), len(counts), favourite, idle, idle_by_chance))
+        means = np.mean(figures, axis=0)  # (figures,)
+        label = f"{model}, {BLANK}" if blank else model
+        rows.append((label, len(prompts), *(f"{mean:.2f}" for mean in means)))
+    head = "model | prompts | commands | different answers | favourite | change nothing | the same by chance"
+    return table(head, rows)
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     return [Part("Household-Pick", arms(scale), measure=measured)]
 
@@ -88,3 +135,14 @@ STUDIES = {
         seeds=3,
     )
 }
+
+
+def main() -> None:
+    """Print how the recorded answers are spread."""
+    parser = argparse.ArgumentParser(description="How restricted answers in Household-Pick are spread.")
+    parser.add_argument("answers", type=Path)
+    print(spread(parser.parse_args().answers))
+
+
+if __name__ == "__main__":
+    main()
