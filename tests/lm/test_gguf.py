@@ -15,6 +15,7 @@ from tokenizer import save_tokenizer
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning, UsageError
+from hunch.extras import install
 from hunch.lm.backends import llama_server, weights
 from hunch.lm.backends.gguf_header import header_of
 from hunch.lm.backends.weights import memory_of
@@ -210,6 +211,15 @@ def test_bad_files_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(UsageError, match=r"takes the package gguf: pip install"):
         lm.trainable(f"hf:{whole}")
+
+
+def test_without_llama_cpp_the_error_says_from_where_hunch_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(UsageError, match="needs the package xllamacpp") as error:
+        llama_server.serve(llama_server.Settings("model.gguf"))
+    assert install("gguf") in str(error.value)
 
 
 def test_an_architecture_without_a_map_leaves_the_folder_and_says_so(

@@ -44,6 +44,7 @@ from typing import IO, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 from hunch.core import HunchError, UsageError
+from hunch.extras import library
 from hunch.lm import shelf
 from hunch.lm.backends.gguf_header import Header, header_of
 
@@ -494,10 +495,7 @@ def serve(settings: Settings) -> None:
         UsageError: if another server runs, or the package is not installed.
         HunchError: if the folder of the locks cannot be written.
     """
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise UsageError("llama.cpp needs the extra gguf: pip install 'hunch-rl[gguf]'.") from error
+    xllamacpp = library("xllamacpp", "llama.cpp needs the package xllamacpp", "gguf")
     header = check_settings(settings)
     folder = place()
     alive = _lock_file(folder, "alive")
