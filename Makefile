@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ENGINE := .venv-engine
 DECISIONS := .venv-decisions
 VERIFIERS := .venv-verifiers
-# Pools of games of the demo. One pool is the demo; more of them are the table of the README, with more agents and steps.
+# Pools of games of the demo. One pool is the demo; more of them are the README's picture, with more agents and steps.
 SEEDS ?= 1
 STEPS ?= $(if $(filter 1,$(SEEDS)),6000,9000)
 PIP_FLAGS := --quiet --disable-pip-version-check
@@ -25,7 +25,7 @@ $(VENV)/.ready: pyproject.toml pocket/pyproject.toml contrib/pyproject.toml stud
 setup: $(VENV)/.ready
 
 # Q-learning alone, among a real model's proposals and among those of a bag of words, on one pool of eight games.
-# SEEDS=5 gives the README's table: more agents, five pools with one seed each, 9,000 steps, and an hour or more.
+# SEEDS=5 gives the README's picture: more agents, five pools with one seed each, 9,000 steps, and an hour or more.
 demo: setup
 ifeq ($(SEEDS),1)
 	$(BIN)/python -m hunch_studies.demo --steps $(STEPS) --out runs/demo

@@ -57,8 +57,8 @@ class ServeOptions:
     lora: str = ""
     """File of a LoRA adapter, in GGUF."""
     keyless: bool = False
-    """Ask for no key: then every user of this machine, and web pages in a browser, can use the model. Without
-    this option the command says where the key is; Hunch finds it by itself."""
+    """Ask for no key: then every user of this machine, and web pages in a browser, can use the model.
+    Without this option the command says where the key is; Hunch finds it by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
