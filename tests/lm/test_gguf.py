@@ -176,6 +176,19 @@ def test_a_dry_run_reads_no_weights(
     assert set(reads) == {True}
 
 
+def test_a_comparison_checks_a_model_without_its_weights(
+    served_file: Path, hunch_command: Any, reads: list[bool]
+) -> None:
+    """The process that starts the runs would keep them beside those of the runs."""
+    place = ("--env", "hunch/FrozenLake-v0", "--steps", "2", "--out", "runs")
+    code, _, err = hunch_command(
+        "compare", "zero-shot", *place, "--lm", f"hf:{served_file}", "--budget.money", "1"
+    )
+    assert code == 2
+    assert "price" in err  # what is checked of models that were made
+    assert reads == [True]
+
+
 @pytest.mark.parametrize("train", ["lora", "all"])
 def test_trained_weights_go_back_into_the_file_that_they_came_from(
     file: Path, train: str, tmp_path: Path

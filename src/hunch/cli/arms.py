@@ -30,7 +30,7 @@ from hunch.runs.data import recorded, require_recorded
 from hunch.runs.environments import require_fit
 from hunch.runs.idle import too_short
 from hunch.runs.loading import parts_of
-from hunch.runs.models import Asked, Join, Loaded
+from hunch.runs.models import Asked, Join, Loaded, Outlined
 from hunch.runs.progress import Bars, note
 from hunch.runs.resolve import Resolved
 
@@ -61,9 +61,9 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
         if where.on == "ray":
             ray = cluster.connect()
         else:
-            prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
+            prepared(left)  # while the models are checked here, so that what cannot be loaded is refused
     if left:
-        _check_models(resolved, where, env, Rehearsal() if where.dry_run else None)
+        _check_models(resolved, where, env, Rehearsal() if where.dry_run else Outlined())
     if where.dry_run:
         return dry_run([arm.label for arm in listed], resolved, where.seeds)
     try:
@@ -103,7 +103,7 @@ def _environment(listed: Sequence[Resolved]) -> TextEnvironment:
 
 
 def _check_models(
-    listed: Sequence[Resolved], where: CompareOptions, env: TextEnvironment, join: Join | None
+    listed: Sequence[Resolved], where: CompareOptions, env: TextEnvironment, join: Join
 ) -> None:
     """Make the agents of all arms, check that a budget fits their models, and say which arms learn nothing.
 
@@ -111,7 +111,7 @@ def _check_models(
         listed: The arms.
         where: The options of the command.
         env: The environment.
-        join: See :meth:`hunch.runs.resolve.Resolved.build`.
+        join: Makes the models, as far as that is needed here.
     """
     loaded = Loaded()
     asked = []
