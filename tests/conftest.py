@@ -65,6 +65,22 @@ def hunch_command(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def reads(monkeypatch):
+    """Whether weights stayed on the disk, of each model of the transformers library that was made."""
+    from hunch.lm.backends import weights
+
+    weightless_ones = []
+    read = weights.read
+
+    def noted(*given, weightless=False):
+        weightless_ones.append(weightless)
+        return read(*given, weightless=weightless)
+
+    monkeypatch.setattr(weights, "read", noted)
+    return weightless_ones
+
+
+@pytest.fixture
 def texts_at_once(monkeypatch):
     """The numbers of texts that models in training were asked to evaluate at once."""
     from hunch.lm.training import Trainable

@@ -829,6 +829,7 @@ def test_a_dry_run_asks_nothing(hunch_command, tmp_path):
     code, out, _ = hunch_command("audition", "--lm", "scripted:judge", "--roles", "judge", "--dry-run")
     assert code == 0
     assert "124" in out  # a hundred, and a dozen wrong verdicts again in each environment
+    assert "a token is counted as 4 characters" in out
     assert not list(tmp_path.iterdir())
 
 

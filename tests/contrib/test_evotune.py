@@ -202,3 +202,11 @@ def test_a_model_is_needed_and_several_answers_to_a_prompt():
         EvoTune.check(EvoTuneConfig(lm="openai:model"), {})
     with pytest.raises(UsageError, match="end=TEXT"):
         EvoTune.check(EvoTuneConfig(lm="hf:folder", stop=("\n",)), {})
+
+
+def test_a_new_model_is_refused_as_it_has_no_words():
+    """All of its answers were empty, so no pair could come of them, and nothing was learnt."""
+    with pytest.raises(UsageError, match="a new model without a word"):
+        EvoTune.check(EvoTuneConfig(lm="scratch?width=32"), {})
+    with pytest.raises(UsageError, match="a new model without a word"):
+        EvoTune(lm=trainable("scratch?width=32&layers=1&heads=2&vocabulary=128"))

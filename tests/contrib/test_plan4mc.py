@@ -7,7 +7,7 @@ from tests.begun import begun
 
 import hunch
 from hunch import lm, methods
-from hunch.core import HunchError, Player, State, UsageError, World
+from hunch.core import HunchError, Player, State, Transition, UsageError, World
 from hunch.envs.craft import PLACES, RULES
 from hunch.rl.episodes import evaluate
 from hunch.roles.planner.skills import Skill
@@ -259,6 +259,21 @@ def test_a_plan_that_cannot_be_begun_is_no_plan(graph):
     state = State("", "bake", ("rest",), raw=near)  # nothing stops here, and the skill is over at once
     assert agent.act([state]) == ["rest"]
     assert agent.plans[0].problem == "The target is not reached after 2 skills."
+
+
+def test_a_skill_that_was_drawn_is_none_of_the_kept_plan():
+    """It worked, and the plan's first skill was taken to be done."""
+    graph = small(mill=Entry(obtains=(("flour", 1),)), bake=Entry(consumes=(("flour", 1),)))
+    agent = begun(Plan4MC(lm.load(RULE), graph=graph, replan="retry"))
+    agent.begin(World(), 0)
+    scene = type("Scene", (), {"held": (), "near": ()})()
+    nowhere = State("", "bake", ("rest",), raw=scene)  # nothing stops here, and there is no mill
+    there = State("", "bake", ("rest", "mill", "bake"), raw=scene)
+    assert agent.act([nowhere]) == ["rest"]
+    agent.observe([Transition(nowhere, "rest", 0.0, there, False, False, event="You rested.")])
+    for action, event in (("mill", ""), ("mill", "You have flour."), ("bake", "")):
+        assert agent.act([there]) == [action]
+        agent.observe([Transition(there, action, 0.0, there, False, False, event=event)])
 
 
 def test_the_contract_holds_in_the_craft_world():

@@ -19,6 +19,7 @@ from hunch.extras import install
 from hunch.lm.backends import llama_server, weights
 from hunch.lm.backends.gguf_header import header_of
 from hunch.lm.backends.weights import memory_of
+from hunch.lm.registry import build
 from hunch.lm.shelf import file_of
 
 torch = pytest.importorskip("torch")
@@ -130,6 +131,63 @@ def test_a_file_is_parsed_once_and_nothing_of_it_is_kept(file: Path, monkeypatch
     assert parsed == [str(again)]
     assert (gguf.GGUFReader, gguf.get_tensor_name_map) == (reader, names)
     assert weights._reader_of.cache_info().currsize == 0
+
+
+def test_an_outline_of_a_file_is_the_model_without_its_weights(file: Path) -> None:
+    spec = f"hf:{file}?dtype=bfloat16"
+    _, whole = build(spec, {})
+    _, outline = build(spec, {}, outline=True)
+    for name in ("name", "revision", "dim", "context", "parameters", "prompting", "ends"):
+        assert getattr(outline, name) == getattr(whole, name), name
+    assert outline.network.device.type == "meta"
+    assert weights._reader_of.cache_info().currsize == 0
+
+
+@pytest.fixture
+def served_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file, and a place without a llama.cpp server."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return save_gguf(tmp_path, "llama")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "zero-shot", "--env", "hunch/FrozenLake-v0", "--steps", "20"),
+        ("compare", "zero-shot", "--env", "hunch/FrozenLake-v0", "--steps", "20", "--seeds", "1"),
+        ("audition", "--roles", "judge", "--questions", "4"),
+    ],
+)
+def test_a_dry_run_starts_no_llama_cpp(
+    command: tuple[str, ...], served_file: Path, hunch_command: Any
+) -> None:
+    code, out, err = hunch_command(*command, "--lm", f"gguf:{served_file}?context=128", "--dry-run")
+    assert code == 0, err
+    assert "dry run" in out
+    assert not llama_server._folder().exists()
+
+
+@pytest.mark.parametrize("command", [("run", "zero-shot"), ("compare", "zero-shot")])
+def test_a_dry_run_reads_no_weights(
+    command: tuple[str, ...], served_file: Path, hunch_command: Any, reads: list[bool]
+) -> None:
+    place = ("--env", "hunch/FrozenLake-v0", "--steps", "20")
+    code, _, err = hunch_command(*command, *place, "--lm", f"hf:{served_file}", "--dry-run")
+    assert code == 0, err
+    assert set(reads) == {True}
+
+
+def test_a_comparison_checks_a_model_without_its_weights(
+    served_file: Path, hunch_command: Any, reads: list[bool]
+) -> None:
+    """The process that starts the runs would keep them beside those of the runs."""
+    place = ("--env", "hunch/FrozenLake-v0", "--steps", "2", "--out", "runs")
+    code, _, err = hunch_command(
+        "compare", "zero-shot", *place, "--lm", f"hf:{served_file}", "--budget.money", "1"
+    )
+    assert code == 2
+    assert "price" in err  # what is checked of models that were made
+    assert reads == [True]
 
 
 @pytest.mark.parametrize("train", ["lora", "all"])

@@ -16,6 +16,7 @@ from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm import Sampling
 from hunch.lm.backends import seam
 from hunch.lm.backends.huggingface import CausalModel
+from hunch.lm.registry import build
 from hunch.pocket.decoder import pick
 
 torch = pytest.importorskip("torch")
@@ -27,6 +28,52 @@ OPTIONS = ["go to the fridge", "look", "take mug 3 from table 2", "open", "open 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
 def model(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalModel:
     return lm.load(f"hf:{folders[request.param]}", cache=None).model
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "bert"])
+@pytest.mark.parametrize("ends_are_stated", [True, False])
+def test_an_outline_is_the_model_without_its_weights(
+    kind: str, ends_are_stated: bool, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """So a dry run finds the answers of the whole model, and counts what it would read."""
+    folder = shutil.copytree(folders[kind], tmp_path / kind)
+    options = "dtype=bfloat16"
+    if kind != "bert":
+        options += "&batch=4&chat=true"
+        template = "{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}<|end|>{% endfor %}"
+        (folder / "chat_template.jinja").write_text(template)
+        if not ends_are_stated:
+            (folder / "generation_config.json").unlink()
+    spec = f"hf:{folder}?{options}"
+    _, whole = build(spec, {})
+    _, outline = build(spec, {}, outline=True)
+    names = [
+        "name",
+        "revision",
+        "verbs",
+        "evidence",
+        "dim",
+        "context",
+        "parameters",
+        "answer_tokens",
+        "takes",
+        "prompting",
+        "ends",
+    ]
+    for name in (*names, "answer_tokens", "prompting"):
+        assert getattr(outline, name) == getattr(whole, name), name
+    assert outline.network.device.type == ("meta" if kind != "bert" else "cpu")
+
+
+def test_an_outline_of_a_damaged_model_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["gpt2"], tmp_path / "model")
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[:-100])
+    with pytest.raises(HunchError, match="holds no model that can be loaded"):
+        build(f"hf:{folder}", {}, outline=True)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(HunchError, match="it has no file of weights"):
+        build(f"hf:{folder}", {}, outline=True)
 
 
 def plain(model: CausalModel, head: list[int], tail: list[int]) -> float:

@@ -23,6 +23,7 @@ from hunch.core import HunchError
 from hunch.lm import Message, Sampling, shelf
 from hunch.lm.backends import llama_server
 from hunch.lm.backends.llama_cpp import grammar
+from hunch.lm.registry import build
 
 pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("ignore:.*cut an answer")]
 
@@ -61,6 +62,13 @@ def test_it_says_what_it_is(model: lm.Cached) -> None:
     assert model.evidence == "L3"
     assert model.thinks is False
     assert model.answer_tokens == 64
+
+
+def test_an_outline_says_the_same(model: lm.Cached) -> None:
+    """So a dry run finds the answers of the model, and asks in the same way."""
+    _, outline = build("smollm2?threads=1", {}, outline=True)
+    for name in ("name", "revision", "verbs", "evidence", "thinks", "answer_tokens", "takes", "context"):
+        assert getattr(outline, name) == getattr(model.model, name), name
 
 
 def test_samples_differ_and_are_distinct_requests(model: lm.Cached) -> None:

@@ -14,6 +14,7 @@ from hunch.core import UsageError
 from hunch.lm import Cached, Message, Sampling, Store
 from hunch.lm.answers.archive import Archive
 from hunch.lm.backends import seam
+from hunch.lm.registry import build
 
 tokenizers = pytest.importorskip("tokenizers")
 torch = pytest.importorskip("torch")
@@ -116,6 +117,15 @@ def test_an_image_text_model_sees(folder: Path, tmp_path: Path) -> None:
     assert Archive(tmp_path / "a.sqlite").export(tmp_path / "a.jsonl").written == 14
     replayed = lm.load(f"replay:{tmp_path / 'a.jsonl'}")
     assert replayed.generate([ask(RED), ask(BLUE)], 3, SHORT) == texts[:2]
+
+
+def test_an_outline_of_an_image_text_model_says_the_same(folder: Path) -> None:
+    """Its weights stay on the disk."""
+    _, whole = build(f"hf:{folder}", {})
+    _, outline = build(f"hf:{folder}", {}, outline=True)
+    for name in ("name", "revision", "verbs", "evidence", "dim", "context", "parameters", "prompting"):
+        assert getattr(outline, name) == getattr(whole, name), name
+    assert outline.network.device.type == "meta"
 
 
 def test_the_score_is_what_the_network_says(folder: Path) -> None:

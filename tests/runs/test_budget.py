@@ -8,7 +8,7 @@ from tests.runs.test_runs import CONFIG as UNCACHED
 from tests.runs.test_runs import assert_same_run
 
 import hunch
-from hunch import train
+from hunch import methods, train
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.envs.frozen_lake_rule import frozenlake
@@ -19,7 +19,7 @@ from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.methods.program.eureka import EurekaConfig
 from hunch.roles import MappedPrior
 from hunch.runs.compare import SPENT, SharedBudget, _spent
-from hunch.runs.estimate import estimate, estimates
+from hunch.runs.estimate import assumptions, estimate, estimates
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.folder import JOURNAL
 
@@ -296,6 +296,17 @@ def test_programs_that_stand_ins_do_not_write_end_no_estimate():
     found = estimates([config])[0]
     assert found.sample["calls"] == 24, "each program is written again"
     assert found.sample["completion_tokens"] == 24 * 300, "an answer of many lines is as long as allowed"
+
+
+def test_evaluations_that_come_after_the_sample_are_named(hunch_command):
+    """A run on recorded data is evaluated at every tenth of its steps, also without eval_every."""
+    hunch_command("data", "collect", "--env", LAKE, "--out", "d", "--steps", "30")
+    options = methods.find("cql").config_class(encoder="bag-of-words", hidden=16)
+    config = RunConfig(method="cql", env=LAKE, data="d", steps=1_000, options=options)
+    for every, named in ((0, True), (10, False), (100, True)):
+        own = replace(config, eval_every=every, eval_episodes=1)
+        sentences = assumptions(estimate(own, 20), own)
+        assert any("Evaluations are not counted" in sentence for sentence in sentences) == named
 
 
 def estimate_of(config, sample):

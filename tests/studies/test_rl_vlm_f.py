@@ -77,6 +77,35 @@ def test_rewards_have_the_order_of_a_right_judge(steps: list[Transition]) -> Non
     assert spearman(rewards, distances(few)) > 0.6
 
 
+def test_missed_rounds_are_not_made_up_for(steps: list[Transition]) -> None:
+    """As with recorded data, whose steps come at once: one round followed the other in successive steps."""
+    source = judge("scripted:onlooker", every=20, pairs=10)
+    assert len(steps) > 100
+    source.rewards(steps)
+    assert source.learn()
+    assert source.learn() == {}
+    source.rewards(steps[: 20 - len(steps) % 20])  # up to the next multiple
+    assert source.learn()
+    assert source.learn() == {}
+    assert len(source.records()) == 2
+
+
+def test_of_equal_rewards_neither_picture_is_preferred(steps: list[Transition]) -> None:
+    source = judge("scripted:onlooker")
+    source.rewards(steps)
+    source.learn()
+    one, other = list(source.pictures)[:2]
+    source.values[one] = source.values[other] = source.scale[0] - 1.0
+    for verdict in (1, 2):
+        labels = [(one, other, verdict)]
+        assert source._figures(1, labels, labels)["accuracy"] == 0.5
+    source.values[one] += 0.5
+    assert [source._figures(1, [(one, other, v)], [(one, other, v)])["accuracy"] for v in (1, 2)] == [
+        1.0,
+        0.0,
+    ]
+
+
 def test_rewards_after_a_resume_are_the_same_to_the_last_bit(steps: list[Transition]) -> None:
     by_picture = list({t.next_state.pictures[0].digest: t for t in steps}.values())
     few, later = by_picture[:24], by_picture[24:60]

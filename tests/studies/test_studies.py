@@ -10,7 +10,7 @@ import pytest
 import hunch_studies as studies
 from hunch.cli.main import main
 from hunch.core import UsageError
-from hunch.lm import load
+from hunch.lm import load, trainable
 from hunch.runs.compare import Arm, Job
 from hunch.runs.execute import RunConfig
 from hunch_studies.priors import WRONG, error
@@ -162,6 +162,22 @@ def test_a_model_that_is_not_taken_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["study", "priors-transfer", "--lm", "minilmm"])
     assert "did you mean 'minilm'" in capsys.readouterr().err
+
+
+def test_a_model_to_be_taken_is_checked_without_its_weights(tmp_path, reads, capsys, monkeypatch):
+    """They would stay in the memory of a process that only starts the runs."""
+    trainable("scratch").save(tmp_path / "model")
+    reads.clear()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):  # what comes after the check
+        main(["study", "ladder-pick", "--lm", "hf:model", "--arm", "soup"])
+    assert "no arm 'soup'" in capsys.readouterr().err
+    assert reads == [True]
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(SystemExit):
+        main(["study", "ladder-pick", "--lm", "hf:model"])
+    assert "model.safetensors does not match its checksum" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_the_error_rates_leave_the_stated_recall():

@@ -32,7 +32,7 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.lm.base import LanguageModel
 from hunch.methods.method import Method
 from hunch.methods.planner.agent import Choice, Planner
-from hunch.methods.planner.plan import PlannerConfig
+from hunch.methods.planner.plan import Plan, PlannerConfig
 from hunch.ranges import PositiveInt
 from hunch.roles.planner.skills import FixedAction, Skill
 from hunch_contrib.planner.skill_graph import WORDING, Entry, EntryConfig, SkillGraph, extract
@@ -227,7 +227,7 @@ class Plan4MC(Planner):
         if self.config.replan == "each" or not mine.names:
             mine.ahead = self._search(state)
         # How many skills of the kept plan are behind: none of a new plan, those that worked, or all tried.
-        behind = {"each": 0, "retry": sum(mine.worked), "never": len(mine.names)}[self.config.replan]
+        behind = {"each": 0, "retry": carried_out(mine), "never": len(mine.names)}[self.config.replan]
         left = mine.ahead[behind:]
         if not left:
             raise NoPlan("The plan is at its end, and the target is not reached.")
@@ -296,6 +296,18 @@ class Plan4MC(Planner):
             return {}
         lines = (f"{name}: {entry}\n" for name, entry in self.graph.entries.items())
         return {"skill_graph.txt": "".join(lines)}
+
+
+def carried_out(mine: Plan) -> int:
+    """Return how many skills of a kept plan have worked, one after the other.
+
+    Where the next one cannot be tried, another skill is drawn, which may work as well and is none of these.
+    """
+    count = 0
+    for name, worked in zip(mine.names, mine.worked, strict=False):
+        if worked and name in mine.ahead[count : count + 1]:
+            count += 1
+    return count
 
 
 def attempt(action: str, graph: SkillGraph | None) -> Skill:

@@ -40,6 +40,7 @@ from hunch.core import EvidenceLevel, HunchWarning, UsageError, World
 from hunch.lm import trainable
 from hunch.lm.backends.sampling import sample_rng
 from hunch.lm.prompts import Prompt, as_prompt
+from hunch.lm.registry import SCRATCH, split
 from hunch.lm.settings import ask_config
 from hunch.lm.shorten import shortened
 from hunch.lm.speech import text_of
@@ -168,6 +169,7 @@ class EvoTune(FunSearch):
             self.check(settings, {})
             lm = trainable(settings.lm)
         require_weights(lm)
+        refuse_new(lm.name)
         self.lm: Trainable = lm
         self.config = settings
         super().__init__(self._asking(lm), settings)
@@ -187,6 +189,7 @@ class EvoTune(FunSearch):
                 "evotune trains the model that writes: name one with --lm, such as hf:<name or folder>."
             )
         require_trainable(spec)
+        refuse_new(spec)
         if config.samples < 2:
             raise UsageError("evotune compares answers to one prompt: set samples to at least 2.")
         if config.stop:
@@ -326,6 +329,19 @@ class EvoTune(FunSearch):
     def export(self, folder: Path) -> None:
         """Write the trained writer to a folder that transformers and ``hf:`` can load."""
         self.lm.save(folder)
+
+
+def refuse_new(spec: str) -> None:
+    """Check that a model is not a new one, which has no words yet and so writes no program to learn from.
+
+    Raises:
+        UsageError: if it is.
+    """
+    if split(spec)[0] == SCRATCH:
+        raise UsageError(
+            f"evotune learns from programs that its model can write, and {spec!r} is a new model without a "
+            "word: name one that writes code, such as qwen-coder-0.5b."
+        )
 
 
 def preference_pairs(answers: Sequence[Answer], samples: int) -> list[tuple[Answer, Answer]]:

@@ -165,7 +165,9 @@ class PicturePreference(RewardSource):
         drawn_before = sum(figures["pairs"] for figures in self.rounds)
         if self.steps < self.due or drawn_before >= self.config.most or len(self.pictures) < 2:
             return {}
-        self.due += self.config.every
+        # As in the released code a round comes some steps after the last one: missed ones are not made up.
+        missed = (self.steps - self.due) // self.config.every
+        self.due += (1 + missed) * self.config.every
 
         # Draw pairs of all pictures so far; a picture is not compared with itself.
         known = list(self.pictures)
@@ -198,13 +200,14 @@ class PicturePreference(RewardSource):
         right = []
         for first, second, verdict in decided:
             first_reward, second_reward = self.given([first, second])
-            right.append((first_reward > second_reward) == (verdict == 1))
+            ahead = first_reward - second_reward if verdict == 1 else second_reward - first_reward
+            right.append(0.5 * (1 + np.sign(ahead)))  # of equal rewards either one may be meant
         return {
             "pairs": drawn,
             "asked": len(labels),
             "abstained": 1 - len(decided) / max(1, len(labels)),
             "first": sum(verdict == 1 for *_, verdict in decided) / max(1, len(decided)),
-            "accuracy": sum(right) / len(right) if self.fitted and right else None,
+            "accuracy": float(np.mean(right)) if self.fitted and right else None,
         }
 
     def _fit(self) -> None:
@@ -240,7 +243,8 @@ class PicturePreference(RewardSource):
 
         A record holds the numbers of ``pairs`` drawn and ``asked`` about (different pictures), the share with
         the judge ``abstained``, the share of ``first`` preferred among the others, and the ``accuracy`` on
-        them of the reward before it was fitted to them, None in the first round.
+        them of the reward before it was fitted to them, None in the first round. Where two rewards are equal,
+        it is half right.
         """
         return list(self.rounds)
 

@@ -16,6 +16,7 @@ from hunch.cli.estimate import dry_run
 from hunch.cli.options import budget_of, default_folder
 from hunch.cli.run import MORE
 from hunch.core import HunchError, UsageError
+from hunch.lm.answers.rehearsal import Rehearsal
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
 from hunch.report.table import Row, rows, verdict, write
@@ -29,7 +30,7 @@ from hunch.runs.data import recorded, require_recorded
 from hunch.runs.environments import require_fit
 from hunch.runs.idle import too_short
 from hunch.runs.loading import parts_of
-from hunch.runs.models import Asked, Loaded
+from hunch.runs.models import Asked, Join, Loaded, Outlined
 from hunch.runs.progress import Bars, note
 from hunch.runs.resolve import Resolved
 
@@ -60,9 +61,9 @@ def run(configs: Sequence[RunConfig], where: CompareOptions) -> None:
         if where.on == "ray":
             ray = cluster.connect()
         else:
-            prepared(left)  # while the models are loaded here, so that what cannot be loaded is refused
+            prepared(left)  # while the models are checked here, so that what cannot be loaded is refused
     if left:
-        _check_models(resolved, where, env)
+        _check_models(resolved, where, env, Rehearsal() if where.dry_run else Outlined())
     if where.dry_run:
         return dry_run([arm.label for arm in listed], resolved, where.seeds)
     try:
@@ -101,13 +102,22 @@ def _environment(listed: Sequence[Resolved]) -> TextEnvironment:
     return env
 
 
-def _check_models(listed: Sequence[Resolved], where: CompareOptions, env: TextEnvironment) -> None:
-    """Load the models of all arms, check that a budget fits them, and say which arms learn nothing."""
+def _check_models(
+    listed: Sequence[Resolved], where: CompareOptions, env: TextEnvironment, join: Join
+) -> None:
+    """Make the agents of all arms, check that a budget fits their models, and say which arms learn nothing.
+
+    Args:
+        listed: The arms.
+        where: The options of the command.
+        env: The environment.
+        join: Makes the models, as far as that is needed here.
+    """
     loaded = Loaded()
     asked = []
     sentences = []
     for resolved in listed:
-        agent, models = resolved.build(loaded=loaded, parts=parts_of(resolved.config))
+        agent, models = resolved.build(join, loaded=loaded, parts=parts_of(resolved.config))
         asked.append(Asked(agent, models, [env]))
         sentences.append(too_short(agent, resolved.config))
     for sentence in dict.fromkeys(filter(None, sentences)):  # arms that differ in a model say the same

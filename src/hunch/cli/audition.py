@@ -22,7 +22,7 @@ from hunch.audition.submission import FEWEST, LARGEST, submission, write
 from hunch.cli.environment import split_environment
 from hunch.cli.options import budget_of, read
 from hunch.core import UsageError
-from hunch.lm.answers.rehearsal import Rehearsal
+from hunch.lm.answers.rehearsal import CHARACTERS_PER_TOKEN, Rehearsal
 from hunch.lm.budget import Budget
 from hunch.lm.registry import load
 from hunch.lm.settings import Limits
@@ -212,6 +212,7 @@ def _estimate(result: Audition, rehearsal: Rehearsal, title: str) -> None:
     Console().print(grid, markup=False, highlight=False)
     if any(row[COSTS.index("repeats")] != "0" for row in costs(result)):
         print("Repeats are requests that this audition makes again: a model answers them once.")
+    print(f"No model was asked: a token is counted as {CHARACTERS_PER_TOKEN} characters.")
     print("Questions that follow from answers are not counted: up to two more per step of a world model.")
     for spec, model in zip(result.usage, rehearsal.stand_ins, strict=True):
         if more := result.usage[spec]["calls"] * model.answer_tokens:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from hunch import plugins
 from hunch.core import UsageError
@@ -104,29 +104,46 @@ def answers(backend: Backend, file: str | Path | None = PER_USER) -> Store | Non
     return Store(file)
 
 
-def build(spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
+def build(spec: str, options: Mapping[str, Any], *, outline: bool = False) -> tuple[Backend, LanguageModel]:
     """Build a model from its spec, without cache or meter.
 
     Its name is the full spec without the options that the model declares as ``unnamed``.
+
+    Args:
+        spec: The spec.
+        options: The model's options; they override those in the spec.
+        outline: Load no weights and start no server where the kind of model can do without. Such a model
+            cannot be asked, but has the attributes of the whole one.
     """
     if not isinstance(spec, str):
         raise UsageError(f"A model is named by a text such as 'minilm', not {spec!r}.")
     head, written = split(spec)
     chosen = written | dict(options)
-    backend, model = called(head, chosen)
+    backend, model = called(head, chosen, "outline" if outline else "load")
     named = sorted(set(chosen) - getattr(model, "unnamed", frozenset()))
     model.name = head + ("?" + "&".join(f"{key}={chosen[key]}" for key in named) if named else "")
     return backend, model
 
 
-def called(head: str, chosen: Mapping[str, Any], check: bool = False) -> tuple[Backend, Any]:
-    """Call the loader of a kind, or what it can check before heavy libraries are imported, with options."""
+def called(
+    head: str, chosen: Mapping[str, Any], what: Literal["load", "check", "outline"]
+) -> tuple[Backend, Any]:
+    """Call the loader of a kind with options, or one of the functions that do less.
+
+    Args:
+        head: The spec without options.
+        chosen: The options.
+        what: ``load`` for the model, ``check`` for what can be checked before heavy libraries are imported,
+            ``outline`` for a model that cannot be asked (:class:`hunch.lm.base.Backend`).
+    """
     backend, (kind, _, argument) = backend_of(head), head.partition(":")
-    loader = resolve_name(backend.loader)
-    check_options(kind, loader, chosen)
-    if check and not backend.check:
+    check_options(kind, resolve_name(backend.loader), chosen)
+    home = {"load": backend.loader, "check": backend.check, "outline": backend.outline or backend.loader}[
+        what
+    ]
+    if not home:
         return backend, None
-    call = resolve_name(backend.check) if check else loader
+    call = resolve_name(home)
     return backend, call(argument, **chosen) if backend.takes_argument else call(**chosen)
 
 
@@ -136,7 +153,7 @@ def check_spec(spec: str) -> Backend:
     Raises:
         UsageError: if there is no such kind or option, or the kind refuses what the spec names.
     """
-    return called(*split(spec), check=True)[0]
+    return called(*split(spec), "check")[0]
 
 
 def backend_of(head: str) -> Backend:

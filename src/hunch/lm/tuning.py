@@ -47,7 +47,7 @@ def trainable(spec: str, **options: Any) -> Trainable:
         kind, name = "hf", str(shelf.file_of(head))
     if kind != "hf":
         loading = {key: chosen.pop(key) for key in list(chosen) if key not in signature(load).parameters}
-        name = "" if name else str(called(kind, loading, check=True)[1] or "")
+        name = "" if name else str(called(kind, loading, "check")[1] or "")
     if not name:
         raise UsageError(
             "A model to train must be 'hf:<name or folder>', 'gguf:FILE', a model of 'hunch models' that "

@@ -41,6 +41,7 @@ class Estimate:
             count once in ``expected``, and once per ``sampled`` steps in ``bound``.
         seconds: Wall time of the run without its frozen models, at the speed of the sample.
         trains: True if the method trains a model; this model is really used in the sample.
+        unevaluated: True if the run is evaluated, and the first time only after the sample.
     """
 
     steps: int
@@ -51,6 +52,7 @@ class Estimate:
     once: bool
     seconds: float
     trains: bool = False
+    unevaluated: bool = False
 
 
 def estimate(
@@ -74,7 +76,10 @@ def estimate(
     agent, models = resolved.build(rehearsal, parts=parts_of(config))
     updates = config.offline and not models  # each step is a real update of a model
     steps = min(config.steps, sample // 10 if updates else sample)
-    evaluation = places.evaluation if config.eval_every <= steps else None
+    evaluation = places.evaluation
+    unevaluated = evaluation is not None and evaluation.every > steps
+    if unevaluated:
+        evaluation = None
     asked = Asked(agent, models, [*places.envs, *(evaluation.places if evaluation else ())])
     given = Given(agent, envs=places.envs, data=places.data, evaluation=evaluation, models=models)
     others = [model for _, _, model in asked.of_environments() if isinstance(model, Cached)]
@@ -92,7 +97,17 @@ def estimate(
     frozen = usage["seconds"] - sum(lines[-1]["models"][name]["seconds"] for name in trained)
     seconds = max(0.0, lines[-1]["seconds"] - frozen) * config.steps / done
     played = {name: usage[name] for name in FIGURES}
-    return Estimate(config.steps, done, played, expected, bound, once, seconds, trains=bool(trained))
+    return Estimate(
+        config.steps,
+        done,
+        played,
+        expected,
+        bound,
+        once,
+        seconds,
+        trains=bool(trained),
+        unevaluated=unevaluated,
+    )
 
 
 def estimates(configs: Sequence[RunConfig | Resolved], sample: int = SAMPLE) -> list[Estimate]:
@@ -143,7 +158,7 @@ def assumptions(estimated: Estimate, config: RunConfig, seeds: int = 1) -> list[
         listed.append(
             f"Each of {seeds} seeds is assumed to ask what seed {config.seed} asks, without sharing."
         )
-    if config.eval_every > estimated.sampled:
+    if estimated.unevaluated:
         listed.append("Evaluations are not counted: the first comes after the steps that were played.")
     return listed
 

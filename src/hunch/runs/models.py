@@ -65,6 +65,22 @@ def load_models(
     return models
 
 
+class Outlined:
+    """A :data:`Join` for a process that only checks models, which other processes then load and ask.
+
+    A model that would fill this process's memory stays on the disk. A server is reached or started.
+    """
+
+    def __call__(self, model: LanguageModel, store: Store | None) -> Cached:
+        """Return the model with its answers."""
+        return Cached(model, store)
+
+    def build(self, spec: str, options: dict[str, Any]) -> tuple[Any, LanguageModel]:
+        """Build a model without its weights, if these would be read into this process."""
+        is_heavy = bool(backend_of(spec.partition("?")[0]).imports)
+        return build(spec, options, outline=is_heavy)
+
+
 def light(specs: Iterable[str]) -> Loaded:
     """Load the models that need no heavy library, so that their errors are found early."""
     loaded, heads = Loaded(), {spec: spec.partition("?")[0] for spec in specs}

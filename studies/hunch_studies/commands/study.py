@@ -16,6 +16,7 @@ from hunch.cli.options import read
 from hunch.core import HunchError, UsageError
 from hunch.runs.compare import Job
 from hunch.runs.folder import missing, require_folder
+from hunch.runs.models import Outlined, load_models
 from hunch_studies import stale as freshness
 from hunch_studies.archive import archived
 from hunch_studies.study import FULL, SMOKE, Part, Scale, Study, Watch, conduct
@@ -158,6 +159,6 @@ def _check(found: Study, specs: Sequence[str]) -> None:
         if needed is None:  # the model is trained
             lm.trainable(spec)
             continue
-        model = lm.load(spec)
+        model = load_models({"lm": spec}, Outlined())["lm"]
         if not set(needed) & model.verbs:
             raise UsageError(f"{found.name} needs a model that can {' or '.join(needed)}; {spec} cannot.")

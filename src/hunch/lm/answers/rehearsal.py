@@ -175,9 +175,9 @@ class Rehearsal:
         return Cached(self.stand_ins[-1], shadow)
 
     def build(self, spec: str, options: Mapping[str, Any]) -> tuple[Backend, LanguageModel]:
-        """Build a model. Without its server, it counts as a chat model that can only generate."""
+        """Build the outline of a model. Without its server, it counts as a chat model that only generates."""
         try:
-            return build(spec, options)
+            return build(spec, options, outline=True)
         except HunchError as error:
             if not getattr(error, "unreached", False):
                 raise

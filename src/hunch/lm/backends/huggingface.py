@@ -40,6 +40,7 @@ BACKEND = Backend(
     "any causal model or encoder of the transformers library, in this process",
     imports=("hunch.lm.backends.packing", "hunch.lm.scoring.engine"),
     check=f"{__name__}:check",
+    outline=f"{__name__}:outline",
 )
 
 PREFIX_CACHE = 256  # MiB; half as much in addition for distributions: 220 of 150,000 tokens
@@ -77,6 +78,27 @@ def load(
             negative prefix cache, a batch below 1, or an option that a model of this kind does not have.
         HunchError: if the model cannot be loaded.
     """
+    return _read(name, False, device, dtype, prefix_cache, batch, chat, pooling)
+
+
+def outline(name: str, **options: Any) -> CausalModel | EncoderModel | SeeingModel | PairedModel:
+    """Return a model of :func:`load` that cannot be asked, because its weights stay on the disk.
+
+    An encoder is loaded, because it is tried with its weights whether it can read texts together.
+    """
+    return _read(name, True, **options)
+
+
+def _read(
+    name: str,
+    weightless: bool,
+    device: str | None = None,
+    dtype: str | None = None,
+    prefix_cache: float = PREFIX_CACHE,
+    batch: int = 1,
+    chat: bool = False,
+    pooling: Pooling = "mean",
+) -> CausalModel | EncoderModel | SeeingModel | PairedModel:
     check(name, prefix_cache=prefix_cache, batch=batch, chat=chat, pooling=pooling)
     torch, _ = weights.libraries()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -95,7 +117,7 @@ def load(
     if kind == "seeing":
         from hunch.lm.backends.seeing import SeeingModel  # loads torch
 
-        return SeeingModel(f"hf:{name}", folder, device=device, dtype=dtype)
+        return SeeingModel(f"hf:{name}", folder, device=device, dtype=dtype, weightless=weightless)
     if kind == "paired":
         from hunch.lm.backends.paired import PairedModel  # loads torch
 
@@ -109,6 +131,7 @@ def load(
             prefix_cache=prefix_cache,
             batch=batch,
             chat=chat,
+            weightless=weightless,
         )
     else:
         model = EncoderModel(f"hf:{name}", folder, device=device, dtype=dtype)
@@ -201,10 +224,11 @@ class CausalModel(TransformerModel):
         prefix_cache: float = PREFIX_CACHE,
         batch: int = 1,
         chat: bool = False,
+        weightless: bool = False,
     ) -> None:
         from hunch.lm.scoring.engine import Engine  # loads torch
 
-        super().__init__(name, folder, device=device, dtype=dtype)
+        super().__init__(name, folder, device=device, dtype=dtype, weightless=weightless)
         self.revision += ":rows" + (f":batch{batch}" if batch > 1 else "")
         limit = int(prefix_cache * 2**20)
         self._engine = Engine(self.network, name, self.context, prefix_cache=limit, batch=batch)

@@ -53,10 +53,13 @@ BACKEND: Final = Backend(
     VERBS,
     "a model in a GGUF file, by llama.cpp in a process of its own",
     check=f"{__name__}:check",
+    outline=f"{__name__}:outline",
 )
 HOSTED: Final = "http://127.0.0.1/v1"
 CONTEXT: Final = 4096
 """Default tokens that a prompt and its answer may have together."""
+USUAL: Final = {"context": CONTEXT, "slots": 4, "threads": 0, "gpu_layers": 0, "lora": ""}
+"""Options of a model."""
 SHORT_ANSWER: Final = 64
 """Tokens for an answer of one line by a model that does not think first: small ones ramble if they may."""
 EVERY_SETTING: Final[dict[str, float]] = {
@@ -174,15 +177,30 @@ def load_shelved(
     return load(str(shelf.file_of(name)), **numbers, lora=lora)
 
 
+def outline(file: str, **options: Any) -> LlamaModel:
+    """Return a model of :func:`load` that cannot be asked; no server is looked for or started."""
+    return LlamaModel(settings_of(file, **USUAL | options), connect=False)
+
+
+def outline_shelved(name: str, **options: Any) -> LlamaModel:
+    """Return a model of :func:`load_shelved` that cannot be asked; see :func:`outline`."""
+    check_numbers(USUAL | options)
+    return outline(str(shelf.file_of(name)), **options)
+
+
 smollm2 = partial(load_shelved, "smollm2")
 gemma3_270m = partial(load_shelved, "gemma3-270m")
 qwen_coder_small = partial(load_shelved, "qwen-coder-0.5b")
 qwen_coder_large = partial(load_shelved, "qwen-coder-1.5b")
+outline_of_smollm2 = partial(outline_shelved, "smollm2")
+outline_of_gemma3_270m = partial(outline_shelved, "gemma3-270m")
+outline_of_qwen_coder_small = partial(outline_shelved, "qwen-coder-0.5b")
+outline_of_qwen_coder_large = partial(outline_shelved, "qwen-coder-1.5b")
 
 
 def _shelved(name: str, loader: str) -> Backend:
     summary = f"{shelf.SHELF[name].summary} ('hunch models get {name}')"
-    return Backend(name, f"{__name__}:{loader}", VERBS, summary)
+    return Backend(name, f"{__name__}:{loader}", VERBS, summary, outline=f"{__name__}:outline_of_{loader}")
 
 
 SMOLLM2: Final = _shelved("smollm2", "smollm2")
@@ -204,10 +222,14 @@ class LlamaModel(OpenAIModel):
     cuts_only_at_max_tokens = True
     unnamed = OpenAIModel.unnamed | {"context", "slots", "threads", "gpu_layers"}
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, connect: bool = True) -> None:
+        """Find or start the server; without ``connect`` the model only has its attributes."""
         self.settings = settings
         self._use: Use | None = None
-        self._connect()
+        if connect:
+            self._connect()
+        else:
+            self.line = self._line(HOSTED)
         super().__init__(Path(settings.file).stem, self.line, evidence="L3")
         self.name = f"gguf:{settings.file}"
         self._hashes = [shelf.sha256_of(Path(file))[:16] for file in (settings.file, settings.lora) if file]
@@ -215,9 +237,10 @@ class LlamaModel(OpenAIModel):
         self._control = re.compile("|".join(map(re.escape, control)))
         self.context = settings.context
         self.states = True
-        self.route = "chat" if self._served.chat_template else "text"
+        header = header_of(Path(settings.file))
+        self.route = "chat" if header.has_chat_template else "text"
         if self.route == "chat":
-            self.thinks = header_of(Path(settings.file)).thinks
+            self.thinks = header.thinks
         if self.thinks:  # the next token begins a thought, and is no letter
             self.verbs = VERBS - {"label"}
 
@@ -225,8 +248,11 @@ class LlamaModel(OpenAIModel):
         """Find or start the server; also after a copy of the model has reached another process."""
         self._use = Use(self.settings, say=lambda text: print(f"hunch: {text} …", file=sys.stderr))
         self._served = self._use.served
-        self.line = Line(
-            account("openai", self._served.address, None, HOSTED),
+        self.line = self._line(self._served.address)
+
+    def _line(self, address: str) -> Line:
+        return Line(
+            account("openai", address, None, HOSTED),
             concurrency=self.settings.slots,
             timeout=600.0,
             retries=1,

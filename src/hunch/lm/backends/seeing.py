@@ -40,8 +40,16 @@ class SeeingModel(TransformerModel):
     verbs: frozenset[Verb] = frozenset({"generate", "score", "see"})
     embed = Model.embed
 
-    def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
-        super().__init__(name, folder, device=device, dtype=dtype)
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        device: str = "cpu",
+        dtype: str = "float32",
+        weightless: bool = False,
+    ) -> None:
+        super().__init__(name, folder, device=device, dtype=dtype, weightless=weightless)
         self.revision += ":apart"
         _, transformers = weights.libraries()
         self.network.generation_config = without_settings(self.network.generation_config)

@@ -47,14 +47,23 @@ class TransformerModel(Model):
     ends: frozenset[int] = frozenset()
     pooling: Pooling = "mean"
 
-    def __init__(self, name: str, folder: Path, *, device: str = "cpu", dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        device: str = "cpu",
+        dtype: str = "float32",
+        weightless: bool = False,
+    ) -> None:
+        """Read the model of a folder; without its weights it has its attributes and cannot be asked."""
         from hunch.lm.backends.packing import Reader  # loads torch
 
         self.name = name
         self.source = str(folder)
         self._turn = Turn()
         self.shortened = 0
-        self.tokenizer, self.network = weights.read(folder, self.head, device, dtype)
+        self.tokenizer, self.network = weights.read(folder, self.head, device, dtype, weightless=weightless)
         self._rows = _rows(self.network)
         self._control = seam.control_tokens(self.tokenizer)
         self._before, self._after = seam.around(self.tokenizer)

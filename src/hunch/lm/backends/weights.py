@@ -57,7 +57,7 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
+def read(folder: Path, head: str, device: str, dtype: str, *, weightless: bool = False) -> tuple[Any, Any]:
     """Return the tokenizer and the network of a folder, the network in evaluation mode.
 
     Args:
@@ -65,6 +65,7 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
         head: The class of the transformers library that reads it, such as ``"AutoModel"``.
         device: Device of torch.
         dtype: Number format: float32, bfloat16 or float16.
+        weightless: Leave the weights on the disk; the network then has shapes and settings only.
 
     Raises:
         UsageError: for a device or dtype that does not exist here.
@@ -79,11 +80,13 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
         raise UsageError(f"There is no device {device!r} here to load a model on.") from error
     _check(folder)
     if folder.is_file():
-        tokenizer, network, report = _read_gguf(folder, head, getattr(torch, dtype))
+        tokenizer, network, report = _read_gguf(folder, head, getattr(torch, dtype), weightless)
     else:
         try:
             with quietly():
                 tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+                if weightless:
+                    return tokenizer, _weightless(folder, head, getattr(torch, dtype))
                 network, report = getattr(transformers, head).from_pretrained(
                     str(folder), dtype=getattr(torch, dtype), output_loading_info=True
                 )
@@ -91,10 +94,48 @@ def read(folder: Path, head: str, device: str, dtype: str) -> tuple[Any, Any]:
             raise HunchError(
                 f"The folder {folder} holds no model that can be loaded ({brief(error)})."
             ) from error
+    if weightless:
+        return tokenizer, network
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:  # transformers would draw them at random
         raise HunchError(f"The model in {folder} lacks {len(missing)} of its weights, such as {missing[0]}.")
     return tokenizer, network.to(device).eval()
+
+
+def _weightless(folder: Path, head: str, dtype: Any) -> Any:
+    """Return the network of a folder without its weights, with the settings that come with the whole one.
+
+    Raises:
+        OSError: if there are no weights.
+        SafetensorError: if a file of weights is damaged, or only a part of one.
+    """
+    from safetensors import safe_open  # an optional package
+
+    _, transformers = libraries()
+    network = _of_shapes(head, transformers.AutoConfig.from_pretrained(str(folder)), dtype)
+    files = [file for kind in ("safetensors", "bin") for file in folder.glob(f"*.{kind}")]
+    if not files:
+        raise OSError("it has no file of weights")
+    for file in files:
+        if file.suffix == ".safetensors":
+            with safe_open(file, framework="pt"):
+                pass
+    if network.can_generate():
+        settings = transformers.GenerationConfig
+        if (folder / "generation_config.json").is_file():
+            network.generation_config = settings.from_pretrained(str(folder))
+        else:  # as the library does it
+            network.generation_config = settings.from_pretrained(
+                str(folder), config_file_name="config.json", _from_model_config=True
+            )
+    return network
+
+
+def _of_shapes(head: str, config: Any, dtype: Any) -> Any:
+    """Return a network that takes no memory: its weights have shapes and no numbers."""
+    torch, transformers = libraries()
+    with torch.device("meta"):
+        return getattr(transformers, head).from_config(config, dtype=dtype).eval()
 
 
 def _check(folder: Path) -> None:
@@ -206,7 +247,7 @@ def _reader_of(path: str, size: int, changed: int) -> Any:
     return gguf_package().gguf_reader.GGUFReader(path)
 
 
-def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
+def _read_gguf(file: Path, head: str, dtype: Any, weightless: bool = False) -> tuple[Any, Any, Any]:
     """Return the tokenizer and the network in a file, and the report of what the network lacks.
 
     The network is a plain one, without the marks of a quantised model, so that it can be saved.
@@ -215,6 +256,7 @@ def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
         file: The GGUF file.
         head: The class of the transformers library that reads it, such as ``"AutoModelForCausalLM"``.
         dtype: Number format of torch.
+        weightless: See :func:`read`.
 
     Raises:
         UsageError: if the weights would not fit into memory.
@@ -226,6 +268,9 @@ def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
     try:
         with quietly(), redirect_stderr(StringIO()), _parsed_once(file):  # a bar that has no switch
             tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
+            if weightless:
+                config = _without_marks(gguf_config(file))
+                return tokenizer, _of_shapes(head, config, dtype), None
             network, report = getattr(transformers, head).from_pretrained(
                 **source, config=gguf_config(file), dtype=dtype, output_loading_info=True
             )
@@ -238,10 +283,7 @@ def _read_gguf(file: Path, head: str, dtype: Any) -> tuple[Any, Any, Any]:
 
 def _plain(network: Any, torch: Any) -> Any:
     """Return the same network, built from its config without the marks; its weights are not copied."""
-    config = copy.deepcopy(network.config)
-    for mark in MARKS:
-        if hasattr(config, mark):
-            delattr(config, mark)
+    config = _without_marks(copy.deepcopy(network.config))
     with torch.device("meta"):
         plain = type(network)(config)
     plain.load_state_dict(network.state_dict(), assign=True)
@@ -251,6 +293,14 @@ def _plain(network: Any, torch: Any) -> Any:
     plain.tie_weights()
     plain.generation_config = network.generation_config
     return plain
+
+
+def _without_marks(config: Any) -> Any:
+    """Take from a config what says that the model was quantised, and return it."""
+    for mark in MARKS:
+        if hasattr(config, mark):
+            delattr(config, mark)
+    return config
 
 
 def memory_of(header: Header, dtype: Any) -> int:
