@@ -173,6 +173,8 @@ def test_too_little_memory_names_settings_that_fit(error, monkeypatch):
 def test_settings_and_models_are_checked():
     with pytest.raises(UsageError, match="add train=lora"):
         TWOSOME(lm="pocket?corpus=walks")
+    with pytest.raises(UsageError, match="leave value out"):
+        TWOSOME.check(TWOSOME.config_class(value=1.0), {})
     with pytest.raises(UsageError, match="hf:<name or folder>"):
         GLAM(lm="minilm")
     with pytest.raises(UsageError, match="train=all"):
