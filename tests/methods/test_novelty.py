@@ -1,5 +1,7 @@
 """Rewards for novelty: RND finds what random play does not, and needs its start of Q for that."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,22 @@ def test_the_bonus_does_not_depend_on_the_size_of_the_errors():
         source = methods.RND(rnd_warmup=20, rnd_hidden=hidden).source
         source.begin(World(), 0)
         means.append(np.mean([source.rewards([step(f"cell {i % 7}")])[0] for i in range(300)]))
+    assert 1 / 3 < means[0] / means[1] < 3
+
+
+def test_a_recorded_episode_is_paid_on_the_scale_of_single_steps():
+    """Of recorded data a whole episode comes at once: each of its steps has its own sum of errors."""
+    means = []
+    for at_once in (1, 20):
+        source = methods.RND(rnd_warmup=20, rnd_scaled=("errors",)).source
+        source.begin(World(), 0)
+        bonuses = []
+        for episode in range(8):
+            steps = [step(f"cell {i} {episode}") for i in range(20)]
+            steps[-1] = replace(steps[-1], terminated=True)
+            for first in range(0, 20, at_once):
+                bonuses += source.rewards(steps[first : first + at_once])
+        means.append(np.mean(bonuses[20:60]))
     assert 1 / 3 < means[0] / means[1] < 3
 
 

@@ -2,14 +2,16 @@
 
 import copy
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import hunch
-from hunch import lm
+from hunch import lm, methods
 from hunch.cli.help import meanings
 from hunch.core import HunchError, HunchWarning, State, Transition, UsageError, World
+from hunch.envs.base import Outcome, TextEnv
 
 torch = pytest.importorskip("torch")
 
@@ -17,7 +19,7 @@ from hunch.methods.policy.gflan_prior import GFlanPrior  # noqa: E402
 from hunch.methods.policy.glam import GLAM, GLAMConfig  # noqa: E402
 from hunch.methods.policy.ppo import PPO, PPOConfig  # noqa: E402
 from hunch.methods.policy.twosome import TWOSOME  # noqa: E402
-from hunch.roles import UniformPrior  # noqa: E402
+from hunch.roles import TextTable, UniformPrior  # noqa: E402
 from hunch.roles.policy.perceptron import PerceptronPolicy  # noqa: E402
 from hunch.roles.prior.base import Proposal  # noqa: E402
 
@@ -170,9 +172,37 @@ def test_too_little_memory_names_settings_that_fit(error, monkeypatch):
         large.learn()
 
 
+class Turns(TextEnv):
+    """Two players move in turn along a corridor: a player's step lasts until it is its turn again."""
+
+    task = "go right"
+    metadata: ClassVar = {**TextEnv.metadata, "players": 2}
+
+    def __init__(self):
+        super().__init__(max_steps=7)
+
+    def _begin(self, options):
+        self.at = self.turn = 0
+        return Outcome("You are in cell 0.", ("left", "right"))
+
+    def _move(self, action):
+        self.turn += 1
+        self.at += 1 if action == "right" else -1
+        return Outcome(f"You are in cell {self.at}.", ("left", "right"), float(self.at))
+
+    def _extras(self):
+        return {"player": self.turn % 2}
+
+
+def test_a_run_of_two_players_is_resumed_with_the_decisions_that_await_their_results():
+    methods.check(PPO(TextTable(lm.load("bag-of-words")), horizon=50), Turns(), steps=10, streams=1)
+
+
 def test_settings_and_models_are_checked():
     with pytest.raises(UsageError, match="add train=lora"):
         TWOSOME(lm="pocket?corpus=walks")
+    with pytest.raises(UsageError, match="leave value out"):
+        TWOSOME.check(TWOSOME.config_class(value=1.0), {})
     with pytest.raises(UsageError, match="hf:<name or folder>"):
         GLAM(lm="minilm")
     with pytest.raises(UsageError, match="train=all"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -159,6 +160,21 @@ def test_the_contract_is_kept_in_conversations(name, options, model):
     """Also resume in the middle of a group, whose episodes have different lengths."""
     made = agent(name, model, episodes=4, max_tokens=4, epochs=1, **options)
     methods.check(made, Talk(), steps=12, streams=2)
+
+
+class Turns(Talk):
+    """The same talk between two players: a player's step lasts until it is its turn again."""
+
+    metadata: ClassVar = {**Talk.metadata, "players": 2}
+
+    def _extras(self):
+        return {"player": self.turn % 2}
+
+
+def test_a_run_of_two_players_is_resumed_with_the_texts_that_await_their_results(model):
+    """Their tokens, and their log-probabilities before an update that comes in between, are in no episode."""
+    made = agent("ppo-text", model, episodes=4, max_tokens=4, epochs=1)
+    methods.check(made, Turns(), steps=12, streams=2)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class SYNDICOM(SFT):
 
     @classmethod
     def check(cls, config: Any, specs: Any) -> None:
-        """Check before loading that a model is named."""
+        """Check before loading that the model can be trained; there are no settings of SFT to check."""
         super(SFT, cls).check(config, specs)
 
     def begin(self, world: World, seed: int) -> None:

@@ -3,7 +3,7 @@
 One update, on the steps that were collected since the last one::
 
     old log pi, V, log pi_ref  <- the policy and its reference on the stored decisions, without gradients
-    r   <- reward - confidence pi_old(action), and with kl_in="reward" minus kl_weight (log pi - log pi_ref)
+    r   <- scale reward - confidence pi_old(action) [- kl_weight (log pi - log pi_ref), with kl_in="reward"]
     A   <- advantage(r, V),    R  <- A + V
     repeat epochs times, minibatch by minibatch
         rho  <- pi / pi_old
@@ -128,6 +128,7 @@ class PolicyGradient:
             self.weights += weights
             self.rates.append(rate)
             param_groups.append({"params": weights, "lr": rate})
+        # eps is CleanRL's. It shortens the steps of a model so large that its gradients are as small.
         self.optimiser = torch.optim.Adam(param_groups, eps=1e-5, foreach=True)
 
     @property

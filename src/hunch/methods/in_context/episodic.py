@@ -21,6 +21,7 @@ from hunch.ranges import NonNegativeFloat
 from hunch.roles.world_model.experience import Episode, Example, Experience
 
 STEEPNESS = 2
+"""Factor of the number of missing successes in the schedule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +91,8 @@ class EpisodicAgent(Agent):
         actions = [str(rng.choice(state.options)) for state in states]
         tossed = [bool(rng.random() < share) for _ in states]
         by_policy = [i for i, state in enumerate(states) if tossed[i] and self.ready(state)]
-        for i, action in zip(
-            by_policy, self.choose([states[i] for i in by_policy], rng) if by_policy else (), strict=True
-        ):
+        chosen = self.choose([states[i] for i in by_policy], rng) if by_policy else []
+        for i, action in zip(by_policy, chosen, strict=True):
             actions[i] = action
         return actions
 
@@ -102,7 +102,10 @@ class EpisodicAgent(Agent):
         return Memoryless(lambda states, rng: twin.draw(states, 1.0, rng), seed)
 
     def twin(self) -> EpisodicAgent:
-        """Return an agent with the same episodes that shares no state with this one."""
+        """Return what a player draws from: an agent with the same episodes that leaves no trace in this one.
+
+        Here that is this agent, which only reads its episodes; one that counts what it asks returns another.
+        """
         return self
 
     def share(self) -> float:

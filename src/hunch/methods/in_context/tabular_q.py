@@ -41,7 +41,8 @@ class TabularQ(EpisodicAgent):
 
     def begin(self, world: World, seed: int) -> None:
         """Forget Q, and learn it from the recorded episodes."""
-        self.table = QTable(0.0, self.config.learning_rate, self.config.initial)
+        gamma = 0.0  # that of the domain, which is known once the world has begun: see observe
+        self.table = QTable(gamma, self.config.learning_rate, self.config.initial)
         super().begin(world, seed)
 
     def passes(self, episode: Episode, texts: Texts) -> bool:
@@ -57,6 +58,7 @@ class TabularQ(EpisodicAgent):
         super().observe(transitions)
         for t in transitions:
             self.table.gamma = self.words.gamma
+            # Q(s, a) <- r + gamma max over a' of Q(s', a') at a learning rate of 1; r alone at a terminal s'
             follows = self.config.released or not t.terminated
             next_actions = t.next_state.options if follows else ()
             self.table.update(t.state.observation, t.action, t.reward, t.next_state.observation, next_actions)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from hunch.core import Agent, Explanation, FloatArray, Memoryless, Player, State, Transition, World
-from hunch.methods.policy.kept import Kept
+from hunch.methods.policy.kept import Kept, decisions_of, plain_decisions
 from hunch.methods.settings import configure
 from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting, taken
@@ -135,7 +135,7 @@ class PolicyAgent(Agent):
         self.policy = self.make_policy(seed)
         self.learner = PolicyGradient(self.policy, self.objective())
         self.kept = Kept()
-        self.decided: dict[int, Decision] = {}  # by stream: what was decided last
+        self.decided: dict[int, Decision] = {}  # by stream: the decision of a step that is not over
         self.steps = 0
         self.all_steps = world.steps
         self.streams = max(1, world.streams)
@@ -208,3 +208,12 @@ class PolicyAgent(Agent):
         metrics = self.learner.update(streams, self.rng, remaining, self.parts())
         self.kept.clear()
         return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the attributes in ``saved``, and the decisions whose steps are not over."""
+        return {**super().state_dict(), "decided": plain_decisions(self.decided)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.decided = decisions_of(state.get("decided", ()))  # earlier versions did not save it

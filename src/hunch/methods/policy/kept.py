@@ -1,4 +1,4 @@
-"""The steps collected since the last update of a policy."""
+"""The steps collected since the last update of a policy, and the decisions whose steps are not over."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def plain_streams(streams: Mapping[int, Sequence[Step]]) -> list[Any]:
 def streams_of(plain: Sequence[Any]) -> dict[int, list[Step]]:
     """Return the steps of each stream from the result of :func:`plain_streams`."""
     return {stream: [Step(Transition.of(t), Decision(*d)) for t, d in steps] for stream, steps in plain}
+
+
+def plain_decisions(decided: Mapping[int, Decision]) -> list[Any]:
+    """Return the latest decision of each stream as plain values, for a checkpoint.
+
+    With several players a step lasts until it is its player's turn again: it may outlast a checkpoint.
+    """
+    return [(stream, tuple(decision)) for stream, decision in decided.items()]
+
+
+def decisions_of(plain: Sequence[Any]) -> dict[int, Decision]:
+    """Return the latest decision of each stream from the result of :func:`plain_decisions`."""
+    return {stream: Decision(*decision) for stream, decision in plain}

@@ -20,9 +20,11 @@ release has them on queries and values.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hunch.core import UsageError
 from hunch.lm.base import Normalisation
 from hunch.methods.method import Method
 from hunch.methods.policy.glam import GLAM, WALKS, GLAMConfig
@@ -57,6 +59,8 @@ class TWOSOMEConfig(GLAMConfig):
     """Adam learning rate of the adapters of a small model (our choice; released code: 5e-7 for 7 billion)."""
     value_rate: NonNegativeFloat = 1e-3
     """Adam learning rate of the value (our choice; released code: 1e-5)."""
+    value: NonNegativeFloat = 0.5
+    """Not to be set: the value is learnt in gradient steps of its own, so its error needs no weight."""
     target_kl: NonNegativeFloat = 0.02
     """Stop an update once the KL divergence from the old policy exceeds this; 0 for never (released code)."""
     warmup: NonNegativeInt = 0
@@ -68,6 +72,16 @@ class TWOSOME(GLAM):
 
     config_class: ClassVar[type[Any]] = TWOSOMEConfig
     default = f"{WALKS}&train=lora"
+
+    @classmethod
+    def check(cls, config: Any, specs: Mapping[str, str]) -> None:
+        """Refuse a weight of the value, which would change nothing, before a model is loaded."""
+        super().check(config, specs)
+        if config.value != TWOSOMEConfig.value:
+            raise UsageError(
+                "twosome learns the value in gradient steps of its own, so that its error needs no weight: "
+                "leave value out; its learning rate is value_rate."
+            )
 
     def make_policy(self, seed: int) -> LMPolicy:
         """Return the policy, whose value reads the model without its adapters."""

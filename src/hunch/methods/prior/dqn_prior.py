@@ -645,7 +645,8 @@ class Candidates:
     def stored(self) -> int:
         """Size of the sets that are stored with a transition; 0 if none need to be.
 
-        Only sets that were drawn on arrival could not be found again. Without k, a set is all actions.
+        Only sets that were drawn on arrival could not be found again. Without k, a set is all
+        actions with a positive probability.
         """
         if self.when != "visited" or self.k is None:
             return 0

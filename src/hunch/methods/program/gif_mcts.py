@@ -2,7 +2,8 @@
 
     from a description and recorded transitions, until all are predicted or no calls are left
         descend from the root by value + c sqrt(ln N / (n + 1)), where N counts the visits of the node and
-            n those of the child; a new child of a kind has an expected value instead
+            n those of the child; a new child of a kind has an expected value, and n is the number of
+            children of its kind
         carry out the operation at which the descent ends:
             generate    write a program that continues the node's first lines, two more than its parent's
             improve     show the program with one wrongly predicted transition; explain, then rewrite it

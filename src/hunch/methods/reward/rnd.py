@@ -148,13 +148,14 @@ class RandomDistillation(RewardSource):
         """Return the errors divided by the deviation of their discounted sums."""
         if "errors" not in self.scaled:
             return list(errors)
-        # S_t = gamma S_(t-1) + error_t
+        # S_t = gamma S_(t-1) + error_t; of recorded data a whole episode of a stream comes at once.
+        sums = []
         for t, error in zip(transitions, errors, strict=True):
-            self.ahead[t.stream] = self.gamma * self.ahead.get(t.stream, 0.0) + error
-        self.sums.update(np.array([self.ahead[t.stream] for t in transitions]))
-        for t in transitions:
-            if t.done:
-                del self.ahead[t.stream]
+            sum_so_far = self.gamma * self.ahead.pop(t.stream, 0.0) + error
+            sums.append(sum_so_far)
+            if not t.done:
+                self.ahead[t.stream] = sum_so_far
+        self.sums.update(np.array(sums))
         return [error / float(np.sqrt(self.sums.var) + 1e-8) for error in errors]
 
     def _vectors(self, texts: Sequence[str]) -> FloatArray:

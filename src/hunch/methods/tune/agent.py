@@ -28,7 +28,7 @@ from hunch.core import Agent, Explanation, HunchWarning, State, Transition, Usag
 from hunch.envs.prompts import read
 from hunch.envs.wrappers import REFUSED
 from hunch.lm import trainable
-from hunch.methods.policy.kept import plain_streams, streams_of
+from hunch.methods.policy.kept import decisions_of, plain_decisions, plain_streams, streams_of
 from hunch.methods.tune.text import TextAgent, TextConfig
 from hunch.ranges import LATER, NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step, cut, taken
@@ -268,7 +268,7 @@ class WritingAgent(TextAgent):
             self.require_room_for_texts()
             self.learner.extra = self.likelihood_of_texts
         self.kept = self.make_memory()
-        self.decided: dict[int, Decision] = {}  # by stream: what was written last
+        self.decided: dict[int, Decision] = {}  # by stream: the decision of a step that is not over
         self.flat_updates = 0  # first updates in which nothing could be learnt
         self.moved_far = False  # True once an update was too large, so that this is said once
         self.lm.prompt_tokens([self.policy.prompt(state) for state in world.prompts], self.prompt_room())
@@ -457,6 +457,17 @@ class WritingAgent(TextAgent):
         )
         learner.step(rate)
         return loss
+
+    # ---- checkpoints --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the attributes in ``saved``, and the decisions whose steps are not over."""
+        return {**super().state_dict(), "decided": plain_decisions(self.decided)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.decided = decisions_of(state.get("decided", ()))  # earlier versions did not save it
 
 
 _FLAT: Final = f"Answers to each prompt had equal rewards in the first {FLAT} updates: nothing was learnt."

@@ -73,7 +73,7 @@ class OfflineRLHF(RecordedAgent):
 
     @classmethod
     def check(cls, config: Any, specs: Mapping[str, str]) -> None:
-        """Check before loading that a model is named, the level exists, and a batch suits the loss."""
+        """Check before loading that the model can be trained, the level exists, a batch suits the loss."""
         super().check(config, specs)
         if config.loss == "kto" and config.batch_size < 2:
             raise UsageError(

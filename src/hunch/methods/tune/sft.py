@@ -59,7 +59,7 @@ class SFT(RecordedAgent):
 
     @classmethod
     def check(cls, config: Any, specs: Any) -> None:
-        """Check before loading that a model is named, and that only one of curated and drawn is set."""
+        """Check before loading that the model can be trained, and that curated or drawn is set, not both."""
         super().check(config, specs)
         if config.curated and config.drawn:
             raise UsageError("curated keeps the best demonstrations and drawn any: choose one of them.")
