@@ -12,7 +12,8 @@ Q-learning with one. With ``kl`` 0 it is PPO. In an environment of several playe
 policy (self-play), and the prior may apply to some players only.
 
 Departures: perceptrons on embedded texts instead of recurrent networks on Hanabi's own features; the weight
-falls linearly, not in stages.
+falls linearly, not in stages. PPO's entropy term stays beside the KL term; the release has the one or the
+other (``--entropy 0``).
 """
 
 from __future__ import annotations
