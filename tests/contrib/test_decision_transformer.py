@@ -3,7 +3,7 @@
 import pytest
 from tests.lm.tokenizer import save_tokenizer
 
-from hunch.core import UsageError
+from hunch.core import Episode, State, Transition, UsageError, World
 from hunch_contrib.in_context.decision_transformer import DecisionTransformer, Features
 
 
@@ -32,3 +32,19 @@ def test_a_model_with_an_encoder_is_refused(tmp_path):
     save_tokenizer(tmp_path, "bytes")
     with pytest.raises(UsageError, match="has an encoder and a decoder: lm must be a causal model"):
         DecisionTransformer(lm=f"hf:{tmp_path}")
+
+
+def test_a_body_of_16_bits_is_trained():
+    """Its adapters and the layers around it are of 32 bits; the torch error came at the first update."""
+    pytest.importorskip("peft")
+    pytest.importorskip("hunch_pocket")
+    states = [State(f"position {i}", actions=("left", "right")) for i in range(3)]
+    steps = [Transition(states[i], "right", 1.0, states[i + 1], i == 1, False) for i in range(2)]
+    lm = "pocket?corpus=walks&train=lora&dtype=bfloat16"
+    agent = DecisionTransformer(lm=lm, context=2, batch_size=2, warmup=1, learning_rate=1e-2)
+    agent.begin(World(data=[Episode(tuple(steps))]), 0)
+    first = agent.learn()["loss"]
+    for _ in range(3):
+        last = agent.learn()["loss"]
+    assert last < first
+    assert agent.around["head"].weight.dtype != agent.lm.network.dtype

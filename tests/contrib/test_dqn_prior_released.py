@@ -47,11 +47,24 @@ def test_failures_are_stored_while_they_do_not_outweigh_successes(table):
         agent.observe([Transition(s, "right", float(success), s, True, False, success)])
         return len(agent.learner.replay)
 
-    sizes = [play(success) for success in (False, False, True, False)]
-    assert sizes == [4, 4, 6, 6], "twice each failure; the second is one too many, and so is the third"
-    assert play(True) == 8
+    sizes = [play(success) for success in (False, False, False, False, True, False, False)]
+    assert sizes == [4, 8, 8, 8, 10, 14, 14], "twice each failure; the success lets one more in"
+    assert play(True) == 16
     agent.observe([Transition(s, "left", 0.0, s, False, False)])
-    assert len(agent.learner.replay) == 8, "an episode in flight is not stored yet"
+    assert len(agent.learner.replay) == 16, "an episode in flight is not stored yet"
+    counters = agent.state_dict()["counters"]
+    assert counters == [3, 2, 0, 8]
+    agent.load_state_dict({**agent.state_dict(), "counters": counters[:3]})  # of before: all failures
+    assert agent.episodes == 5
+
+
+def test_the_kitchens_store_every_episode(table):
+    assert released(UniformPrior(), table).config.surplus == 100
+    agent = begun(released(UniformPrior(), table, script="kitchens", **ROUNDS))
+    s = State("here", "go", ("left", "right"))
+    for _ in range(110):
+        agent.observe([Transition(s, "left", 0.0, s, True, False)])
+    assert len(agent.learner.replay) == 110
 
 
 def test_updates_in_rounds(table):

@@ -38,6 +38,21 @@ def test_an_instruction_pulls_the_players_that_it_is_for():
         InstructPPO(Knows(), players=(-1,))
 
 
+def test_without_a_weight_it_is_ppo_to_the_end():
+    """The weight of the prior does not rise from 0 to its final value, so the prior is never asked."""
+    settings = {"horizon": 16, "instruction": "do it"}
+    agents = [InstructPPO(Knows(), kl=0, **settings), InstructPPO(Knows(), kl=0, kl_end=None, **settings)]
+    for agent in agents:
+        agent.begin(World(steps=64), 0)
+        for _ in range(64):
+            [action] = agent.act([ROOM])
+            agent.observe([Transition(ROOM, action, float(action == "drop"), END, True, False)])
+            metrics = agent.learn()
+        assert "prior_kl" not in metrics
+        assert agent.evidence is None
+    assert list(agents[0].explain(ROOM).chosen) == list(agents[1].explain(ROOM).chosen)
+
+
 class Knows(DistributionPrior):
     """A prior that reads one instruction."""
 

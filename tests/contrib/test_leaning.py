@@ -76,6 +76,8 @@ def test_either_factor_alone():
     assert likely.scores(q, leaning).tolist() == list(leaning)
     assert np.allclose(np.exp(both.scores(q, leaning)), [0.27, 0.07])
     assert np.allclose(np.exp(value.scores(q, ())), q)
+    with pytest.raises(UsageError, match="least"):  # every value would be above 1, and count as 1
+        LikelihoodValue(prior("scripted:first"), least=2.0)
 
 
 def test_the_value_is_the_probability_of_success():

@@ -116,6 +116,8 @@ def test_the_contract_on_a_language_model():
     agent = methods.find("rlprompt").agent_class(lm="pocket?corpus=households", warmup=4, updates=2)
     assert agent.evidence == "L1"
     methods.check(agent, Scored(), steps=12, streams=2)
+    control = methods.find("rlprompt").agent_class(lm="pocket?corpus=households", search="random")
+    assert control.evidence is None, "no prompt of a control depends on the model"
 
 
 def episodes(right):

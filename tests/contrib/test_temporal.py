@@ -105,6 +105,7 @@ def test_what_is_lost_is_lost():
         ("a & ) b", "a proposition is missing before"),
         ("a + b", "what is '\\+ b'"),
         ("G a", "is never done"),
+        ("!true U a", "a proposition is missing before 'true'"),
         ("", "a proposition is missing"),
     ],
 )

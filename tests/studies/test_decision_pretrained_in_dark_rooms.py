@@ -11,9 +11,9 @@ from hunch.core import State, Transition, UsageError, World
 from hunch.methods.in_context.algorithm_distillation import AlgorithmDistillation
 from hunch.rl.dataset import as_episodes
 from hunch.rl.lifetimes import histories
-from hunch_contrib.in_context.decision_pretrained import DecisionPretrained, PosteriorPlayer
+from hunch_contrib.in_context.decision_pretrained import DecisionPretrained, PosteriorPlayer, make_network
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 SMALL = {"transitions": 16, "width": 32, "layers": 1, "heads": 2}
 
 
@@ -119,6 +119,17 @@ def test_data_that_cannot_be_read_are_refused(data):
     unknown = DecisionPretrained(**SMALL)
     with pytest.raises(UsageError, match="knows its best action"):
         unknown.begin(World(data=as_episodes(data)), 0)
+
+
+def test_padding_is_nothing():
+    """An observation of two words is the same input beside longer ones as beside others of two words."""
+    network = make_network(pieces=5, actions=3, width=8, layers=1, heads=2)
+    rows = torch.tensor([[[1, 2], [3, 4]]])  # of two steps: (n, T, P)
+    wider = torch.nn.functional.pad(rows, (0, 3))
+    acted, rewards = torch.tensor([[1, 2]]), torch.zeros(1, 2)
+    logits = network(rows[:, 0], rows, acted, rows, rewards)
+    padded = network(wider[:, 0], wider, acted, wider, rewards)
+    torch.testing.assert_close(padded, logits)
 
 
 def test_an_observation_that_only_ends_episodes_is_read(data):

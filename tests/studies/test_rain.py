@@ -14,7 +14,7 @@ from hunch.rl.policy import Decision
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")
 
-from hunch_contrib.decode.rain import Node, Span, cut  # noqa: E402
+from hunch_contrib.decode.rain import Node, cut  # noqa: E402
 
 ENV = "hunch/Recipes-v0"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=64"
@@ -124,26 +124,40 @@ def test_a_beginning_that_was_seldom_visited_and_a_good_one_are_gone_on_with():
         "a": Node("a", draws=1, visits=6, total=6.0),
         "b": Node("b", draws=1, visits=3, total=-3.0),
     }
-    assert node.child(0.0, Span(-1.0, 1.0)).text == "a"
+    assert node.child(0.0).text == "a"
     node.children["c"] = Node("c", draws=1)
-    assert node.child(9.0, Span(-1.0, 1.0)).text == "c"
+    assert node.child(9.0).text == "c"
 
 
-def test_q_is_scaled_by_the_range_of_the_tree():
-    """The same lead counts fully in a tree whose verdicts are close together, and a quarter in a wide one."""
+def test_q_counts_on_a_scale_from_0_to_1_as_released():
+    """A lead of 0.5 counts as 0.25, whatever the verdicts of the tree so far."""
     node = Node(visits=16)
     node.children = {
         "better": Node("better", draws=1, visits=10, total=5.0),
         "rarer": Node("rarer", draws=1, visits=2, total=0.0),
     }
-    # c p sqrt(16) (1 / 3 - 1 / 11) = 0.48 c: between 0.25 and 1.
-    assert node.child(1.0, Span(0.0, 0.5)).text == "better"
-    assert node.child(1.0, Span(-1.0, 1.0)).text == "rarer"
-    span = Span()
-    span.add(0.3)
-    assert span.scaled(0.3) == 0.3, "one value has no range"
-    span.add(-0.1)
-    assert span.scaled(0.1) == pytest.approx(0.5)
+    # c p sqrt(16) (1 / 3 - 1 / 11) = 0.48 c: below 0.25 or above.
+    assert node.child(0.5).text == "better"
+    assert node.child(0.6).text == "rarer"
+
+
+def test_of_equally_visited_pieces_the_better_one_is_the_answer():
+    node = Node(visits=4)
+    node.children = {
+        "bad": Node("bad", draws=1, visits=1, total=-1.0),
+        "good": Node("good", draws=1, visits=1, total=1.0),
+        "fair": Node("fair", draws=1, visits=1, total=0.0),
+    }
+    assert node.most_visited.text == "good"
+
+
+def test_an_answer_that_ends_at_once_has_no_space_at_its_end():
+    agent = made(max_tokens=2)
+    agent.begin(World(), 0)
+    rngs = [np.random.default_rng(i) for i in range(300)]
+    written = agent.continued([ASKED] * 300, ["boil carrot"] * 300, rngs, True)
+    assert any(decision.text == "boil carrot" for decision in written)
+    assert all(decision.text == decision.text.strip() for decision in written)
 
 
 @pytest.mark.parametrize("search", ["rain", pytest.param("best", marks=pytest.mark.thorough)])

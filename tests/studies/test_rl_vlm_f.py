@@ -118,6 +118,21 @@ def test_rewards_after_a_resume_are_the_same_to_the_last_bit(steps: list[Transit
     assert resumed.rewards(later) == paid
 
 
+def test_the_accuracy_of_pictures_better_than_the_best_is_that_of_the_networks(
+    steps: list[Transition],
+) -> None:
+    """Their rewards are all 0, so none would be better than another."""
+    few = list({t.next_state.pictures[0].digest: t for t in steps}.values())[:12]
+    source = judge("scripted:onlooker", every=len(few), pairs=20)
+    source.rewards(few)
+    source.learn()
+    source.scale = (min(source.values.values()), 1.0)  # as if all pictures were new, and better
+    assert set(source.rewards(few)) == {0.0}
+    best_first = sorted(source.values, key=lambda digest: -source.values[digest])
+    labels = [(better, worse, 1) for better, worse in pairwise(best_first)]
+    assert source._figures(len(labels), labels, labels)["accuracy"] == 1.0
+
+
 def test_a_verdict_without_a_description_is_the_same(steps: list[Transition]) -> None:
     data = [t.next_state.pictures[0].data for t in steps[:20]]
     model = lm.load("scripted:onlooker", cache=None)

@@ -13,9 +13,13 @@ Algorithm (Li et al., "RAIN: Your Language Models Can Align Themselves without F
                   after tries visits of node above 0
     the answer follows the most visited pieces from node, and is written to its end
 
-q' is q on a scale from 0 to 1 between the smallest and the largest q of the tree so far, as in the release.
-p is the share of draws that gave a piece. Several answers are searched for in parallel. The judge may be
-the writer itself (paper) or another model. Control: ``search=best`` writes whole texts with as many tokens.
+q' is (q + 1) / 2, on a scale from 0 to 1, as in the release. p is the share of draws that gave a piece. Of
+pieces with equal visits the one with the larger q counts. Several answers are searched for in parallel. The
+judge may be the writer itself (paper) or another model. Control: ``search=best`` writes whole texts with as
+many tokens.
+
+Departure: after its maximum number of visits the paper goes on with the most visited piece, whatever its q;
+here a piece whose q is not above 0 is not gone on with before the budget is spent.
 """
 
 from __future__ import annotations
@@ -118,41 +122,25 @@ class Node:
 
     @property
     def most_visited(self) -> Node | None:
-        """The piece that was visited most often; None if there is none."""
-        return max(self.children.values(), key=lambda child: child.visits, default=None)
+        """The piece that was visited most often, of several the one with the largest q; None without any."""
+        return max(self.children.values(), key=lambda child: (child.visits, child.q), default=None)
 
     def known(self, branches: int) -> bool:
-        """Return whether enough different pieces follow this beginning, and one of them is not bad."""
+        """Return whether enough pieces were drawn after this beginning, and one of them is not bad."""
         pieces = self.children.values()
         return sum(piece.draws for piece in pieces) >= branches and max(piece.q for piece in pieces) >= 0
 
-    def child(self, c: float, span: Span) -> Node:
+    def child(self, c: float) -> Node:
         """Return the piece with the largest search score, where the search goes on."""
         draws = sum(piece.draws for piece in self.children.values())
 
         def score(piece: Node) -> float:
             # q' + c p sqrt(visits of the parent) / (1 + visits)
+            scaled_q = (piece.q + 1) / 2  # from 0 to 1
             p = piece.draws / draws
-            return span.scaled(piece.q) + c * p * math.sqrt(self.visits) / (1 + piece.visits)
+            return scaled_q + c * p * math.sqrt(self.visits) / (1 + piece.visits)
 
         return max(self.children.values(), key=score)
-
-
-@dataclass
-class Span:
-    """The smallest and the largest q that the tree has had so far."""
-
-    low: float = math.inf
-    high: float = -math.inf
-
-    def add(self, q: float) -> None:
-        """Widen the span to a value."""
-        self.low = min(self.low, q)
-        self.high = max(self.high, q)
-
-    def scaled(self, q: float) -> float:
-        """Return q on a scale from 0 to 1; q itself as long as there is only one value."""
-        return (q - self.low) / (self.high - self.low) if self.high > self.low else q
 
 
 class RAIN(TextAgent):
@@ -205,14 +193,13 @@ class RAIN(TextAgent):
     def search(self) -> Search:
         """Search for the answer to one state."""
         c = self.config
-        span = Span()
         spent = 0
         node = Node()
         while spent < c.budget and node.ended is None:
             # Walk down by the search score, to a beginning with too few pieces, or bad ones only.
             path = [node]
             while path[-1].ended is None and path[-1].known(c.branches):
-                path.append(path[-1].child(c.explore, span))
+                path.append(path[-1].child(c.explore))
             leaf = path[-1]
 
             if leaf.ended is not None:
@@ -230,12 +217,10 @@ class RAIN(TextAgent):
                 path.append(child)
                 value = yield Judged(leaf.text + simulated)
 
-            # q of all nodes on the way: the mean of their verdicts; then the range of q in the tree.
+            # q of all nodes on the way: the mean of their verdicts.
             for visited in path:
                 visited.visits += 1
                 visited.total += value
-            for visited in path:
-                span.add(visited.q)
 
             # Keep the most visited piece if it is good, or not bad after many tries.
             best = node.most_visited
@@ -282,7 +267,7 @@ class RAIN(TextAgent):
         written = self.lm.write(prompts, rngs, max_tokens=most, temperature=c.temperature)
         decisions = []
         for start, rest in zip(starts, written, strict=True):
-            text = f"{start} {rest.text.strip()}" if start else rest.text.strip()
+            text = f"{start} {rest.text.strip()}".strip()  # either may be empty
             decisions.append(Decision(text, *rest[1:]))
         return decisions
 

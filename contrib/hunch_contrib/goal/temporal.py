@@ -164,7 +164,7 @@ class _Reader:
             raise self.wrong("G (always) is never done; only tasks that end in finite time are allowed.")
         if token in ("true", "false") and not negated:
             return (token,)
-        if not re.fullmatch(r"[A-Za-z_]\w*", token) or token in ("U", "X", "F"):
+        if not re.fullmatch(r"[A-Za-z_]\w*", token) or token in ("U", "X", "F", "true", "false"):
             raise self.wrong(f"a proposition is missing{f' before {token!r}' if token else ' at its end'}.")
         return ("not" if negated else "is", token)
 

@@ -12,9 +12,10 @@ The label is the best action of the task, which somebody has to know: here the e
 ``best(raw)``. Drawing from p is posterior sampling: the network has learnt how likely each action is the best
 one, given D.
 
-As in the release, D is fixed within an episode, and is a window of the newest N transitions. Departures:
-transitions are drawn from recorded episodes, where the release draws states and actions evenly. Texts are
-embedded by their pieces, and there is no embedding of positions, since D has no order.
+As in the release, D is fixed within an episode, and is a window of the newest N transitions; there is no loss
+before the first of them, so the policy of a first episode is not trained. Departures: transitions are drawn
+from recorded episodes, where the release draws states and actions evenly. Texts are embedded by their pieces,
+and there is no embedding of positions, since D has no order. Adam with a limited gradient stands for AdamW.
 """
 
 from __future__ import annotations
@@ -112,7 +113,12 @@ class DecisionPretrained(InContext):
         self.tasks: list[Task] = self._read(histories(world.data), world)
         self.others: list[list[Task]] = []  # for each lifetime, those in other tasks
         if self.config.labels == "shuffled":
-            self.others = [[other for other in self.tasks if task.differs(other)] for task in self.tasks]
+            tables = [task.best_by_observation() for task in self.tasks]
+            for here in tables:
+                others = [
+                    task for task, there in zip(self.tasks, tables, strict=True) if differs(here, there)
+                ]
+                self.others.append(others)
             if not all(self.others):
                 raise UsageError("There is one task, so that no other one has labels to shuffle with.")
         super().begin(world, seed)
@@ -172,7 +178,7 @@ class DecisionPretrained(InContext):
         queries, contexts, labels = self._examples()
         inputs = torch.from_numpy(queries), *map(torch.from_numpy, contexts)
         logits = self.network(*inputs)  # (n, 1 + T, actions)
-        logits = logits[:, 1:]  # as in the release, nothing is asked before the first transition
+        logits = logits[:, 1:]  # (n, T, actions): as in the release, no loss before the first transition
         targets = torch.from_numpy(labels)[:, None].expand(logits.shape[:2])  # (n, T)
         # loss = - mean over j of log p(a* | q, D_1..j)
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -180,8 +186,8 @@ class DecisionPretrained(InContext):
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimiser.step()
-        right = (logits[:, -1].argmax(-1) == targets[:, -1]).double().mean()
-        return {"loss": float(loss.detach()), "accuracy": float(right)}
+        correct = logits[:, -1].argmax(-1) == targets[:, -1]  # (n,): after all T transitions
+        return {"loss": float(loss.detach()), "accuracy": float(correct.double().mean())}
 
     def _examples(self) -> tuple[IntArray, Rows, IntArray]:
         """Draw query states, shape (n, P), contexts of T transitions in random order, and labels, (n,)."""
@@ -190,7 +196,7 @@ class DecisionPretrained(InContext):
         for _ in range(c.batch_size):
             number = int(self.rng.integers(len(self.tasks)))
             task = self.tasks[number]
-            rows = self.rng.permutation(len(task.best))[: c.transitions]
+            rows = self.rng.permutation(len(task.best))[: c.transitions]  # (T,)
             query = int(self.rng.integers(len(task.best)))
             label = task.best[query]
             if c.labels == "shuffled":  # what is best at such a state in another task
@@ -238,17 +244,20 @@ class Task(NamedTuple):
     rows: Rows
     best: IntArray
 
-    @property
     def best_by_observation(self) -> dict[bytes, int]:
-        """The best action at each observation that occurs."""
+        """Return the best action at each observation that occurs."""
         return {row.tobytes(): int(best) for row, best in zip(self.rows.before, self.best, strict=True)}
 
-    def differs(self, other: Task) -> bool:
-        """Return whether another action is best somewhere; several lifetimes may be of the same task."""
-        here = self.best_by_observation
-        there = other.best_by_observation
-        shared = here.keys() & there.keys()
-        return not shared or any(here[observation] != there[observation] for observation in shared)
+
+def differs(here: Mapping[bytes, int], there: Mapping[bytes, int]) -> bool:
+    """Return whether another action is best somewhere; several lifetimes may be of the same task.
+
+    Args:
+        here: The best action at each observation of a lifetime.
+        there: The same of another one.
+    """
+    shared = here.keys() & there.keys()
+    return not shared or any(here[observation] != there[observation] for observation in shared)
 
 
 class PosteriorPlayer(Drawing):
@@ -358,6 +367,7 @@ def make_network(pieces: int, actions: int, width: int, layers: int, heads: int)
             self.head = nn.Linear(width, actions)
             for table in (self.before, self.after, self.actions):
                 nn.init.normal_(table.weight, std=0.02)
+                nn.init.zeros_(table.weight[0])  # padding adds nothing
 
         def forward(
             self, queries: Tensor, before: Tensor, acted: Tensor, after: Tensor, rewards: Tensor

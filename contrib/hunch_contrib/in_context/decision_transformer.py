@@ -221,8 +221,8 @@ class DecisionTransformer(InContext):
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
         self.updates += 1
         rate = self.config.learning_rate * min(1.0, self.updates / self.config.warmup)
-        right = (logits.argmax(-1) == targets)[targets >= 0].double().mean()
-        return {"loss": self.learner.update(loss, rate), "accuracy": float(right)}
+        correct = (logits.argmax(-1) == targets)[targets >= 0]  # (steps without padding,)
+        return {"loss": self.learner.update(loss, rate), "accuracy": float(correct.double().mean())}
 
     def _drawn(self) -> list[tuple[Steps, int]]:
         """Draw recorded steps at random; return each one's episode, and its place there."""
@@ -252,13 +252,14 @@ class DecisionTransformer(InContext):
             2,
         )
         n, t, _, width = tokens.shape
+        inputs = around["norm"](tokens).view(n, 3 * t, width)
+        network = self.lm.network
         with self.lm.counted(n, 3 * n * t):
-            body = self.lm.network.base_model(
-                inputs_embeds=around["norm"](tokens).view(n, 3 * t, width), use_cache=False
-            )
+            # The body may compute in 16 bits; the layers around it are trained, and stay in 32.
+            body = network.base_model(inputs_embeds=inputs.to(network.dtype), use_cache=False)
         # The action is predicted at the state's token, which sees R_1, s_1, a_1, ..., R_t, s_t.
-        hidden = body.last_hidden_state.view(n, t, 3, width)[:, :, 1]
-        logits: Tensor = around["head"](hidden)
+        hidden = body.last_hidden_state.view(n, t, 3, width)[:, :, 1].float()  # (n, T, width)
+        logits: Tensor = around["head"](hidden)  # (n, T, actions)
         return logits
 
     # ---- acting -------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ class Plan4MC(Planner):
     def menu(self, state: State) -> dict[str, Skill]:
         """Return the given skills, and each admissible action as a skill of one step."""
         self._graph(state)  # it knows what an action obtains
-        return {**{action: self._named(action) for action in state.options}, **self.skills}
+        return {**{action: attempt(action, self.graph) for action in state.options}, **self.skills}
 
     def _named(self, name: str) -> Skill:
         """Return the skill of that name, or the action as a skill."""

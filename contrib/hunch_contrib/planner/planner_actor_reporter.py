@@ -107,7 +107,8 @@ class WordReporter(Saved):
             for word in sorted(set(words(event))):
                 self.counts[word] = self.counts.get(word, 0) + 1
 
-        # d log p(message) / d logit = 1[first message] - p, at the weights before the update
+        # d log p(message) / d logit = 1[first message] - p, at the weights before the update. The events of
+        # the episode count among all so far here; they did not when the messages were drawn (a departure).
         gradients = []
         for event, first in reports:
             gradients.append((self.features(event), float(first) - self.probability(event)))

@@ -12,7 +12,8 @@ Q-learning with one. With ``kl`` 0 it is PPO. In an environment of several playe
 policy (self-play), and the prior may apply to some players only.
 
 Departures: perceptrons on embedded texts instead of recurrent networks on Hanabi's own features; the weight
-falls linearly, not in stages.
+falls linearly, not in stages. PPO's entropy term stays beside the KL term; the release has the one or the
+other (``--entropy 0``).
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class InstructPPOConfig(PPOConfig):
     kl: NonNegativeFloat = 0.05
     """Weight of KL(policy || prior) (released code)."""
     kl_end: NonNegativeFloat | None = 0.01
-    """Final weight of the KL term; it falls linearly over the run (released code: 0.01, in stages)."""
+    """Final weight of the KL term, at most kl; it falls linearly over the run (released code: 0.01, in
+    stages)."""
     players: tuple[NonNegativeInt, ...] = ()
     """Players to whom the prior applies, numbered from 0. Default: all."""
     floor: Share = 0.01
@@ -90,7 +92,11 @@ class InstructPPO(PPO):
 
     def objective(self) -> UpdateConfig:
         """Return PPO's objective with the KL divergence from the prior, whose weight falls over the run."""
-        return replace(super().objective(), kl=self.config.kl, kl_end=self.config.kl_end)
+        c = self.config
+        kl_end = c.kl_end
+        if kl_end is not None:
+            kl_end = min(kl_end, c.kl)  # a weight that starts at 0 stays there: that is PPO
+        return replace(super().objective(), kl=c.kl, kl_end=kl_end)
 
     @property
     def wording(self) -> str:

@@ -3,14 +3,16 @@
 It differs from :mod:`hunch.methods.prior.dqn_prior`::
 
     act epsilon-greedily over C^k(s); in the kitchens randomly with epsilon, else by the posterior
-    at the end of an episode: store it if it was solved, or if failures exceed successes by at most 100
+    at the end of an episode: store it if it was solved, or if the failures that were stored before exceed the
+        successes by at most 100 (kitchens: in any case)
     every 10 episodes (kitchens: 5)
         4 passes over the replay buffer (kitchens: 40 updates), on the sum of the squared errors, with AdamW
         and clipped gradients; the target is copied every 20 updates (kitchens: moves by 0.005)
 
 Source: the code released with Yan et al., "Efficient Reinforcement Learning with Large Language Model
-Priors", ICLR 2025. Differences that are not settings of an agent are listed in ``docs/methods/dqn_prior.md``.
-Its baseline without a prior is ``--lm uniform --k None --no-mixed --copies 2``.
+Priors", ICLR 2025; for the kitchens it is the script for Salad. Differences that are not settings of an agent
+are listed in ``docs/methods/dqn_prior.md``. Its baseline without a prior is ``--lm uniform --k None
+--no-mixed --copies 2 --surplus 1000000000``.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ from hunch.roles.prior.kinds import PriorConfig
 if TYPE_CHECKING:
     from hunch.rl.q_learning import QLearner, Row
 
+ALL: Final = 1_000_000_000
+"""A surplus that no run has: every failed episode is stored."""
 SCRIPTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "alfworld": {"mixed": False, "round": 10, "round_updates": 0},
-    "kitchens": {"mixed": True, "round": 5, "round_updates": 40},
+    "alfworld": {"mixed": False, "round": 10, "round_updates": 0, "surplus": 100},
+    "kitchens": {"mixed": True, "round": 5, "round_updates": 40, "surplus": ALL},
 }
 """Settings that follow from the choice of a script, where the user sets no other value."""
 
@@ -55,8 +59,9 @@ class DQNPriorReleasedConfig:
     """Episodes between two series of updates. Default: 10 for alfworld, 5 for kitchens."""
     round_updates: NonNegativeInt | None = None
     """Updates per round; 0 for four passes over the replay buffer. Default: alfworld 0, kitchens 40."""
-    surplus: NonNegativeInt = 100
-    """Store a failed episode only while failures exceed successes by at most this number (authors' code)."""
+    surplus: NonNegativeInt | None = None
+    """Store a failed episode only while stored failures exceed successes by at most this number. Default: 100
+    for alfworld, no limit for kitchens."""
     copies: PositiveInt = 1
     """How often a failed episode is stored in the replay buffer (authors' baseline without a prior: 2)."""
     k: PositiveInt | None = 5
@@ -100,7 +105,10 @@ class DQNPriorReleased(DQNPrior):
     def begin(self, world: World, seed: int) -> None:
         """Start with new weights, and no finished episodes."""
         self.held: dict[int, list[Row]] = {}  # by stream: steps of an episode that may not be stored
-        self.failures = self.successes = self.owed = 0
+        self.failures = 0  # those that were stored
+        self.successes = 0
+        self.episodes = 0
+        self.owed = 0  # updates, see due
         super().begin(world, seed)
 
     def new_candidates(self) -> Candidates:
@@ -120,7 +128,7 @@ class DQNPriorReleased(DQNPrior):
             hidden=c.hidden,
             learning_rate=c.learning_rate,
             gamma=c.gamma,
-            max_norm=1.0,
+            max_norm=0.5,  # of half the sum of the squares, where the release limits that of the sum to 1
             k=self.proposals.stored,
             data=recorded,
         )
@@ -155,13 +163,21 @@ class DQNPriorReleased(DQNPrior):
         return super().needed_states() | held
 
     def _end(self, last: Transition) -> None:
-        c, rows = self.config, self.held.pop(last.stream, [])
-        self.successes += last.success
-        self.failures += not last.success
-        if last.success or self.failures <= self.successes + c.surplus:
-            for row in rows * (1 if last.success else c.copies):
-                self.learner.replay.add(row)
-        if (self.successes + self.failures) % c.round == 0:
+        """Store a finished episode, or not, and count the updates of a round if one is complete."""
+        c = self.config
+        rows = self.held.pop(last.stream, [])
+        if last.success:
+            self.successes += 1
+        elif self.failures <= self.successes + c.surplus:
+            # Only stored failures count: after many failures, each success lets one more in.
+            self.failures += 1
+            rows = rows * c.copies
+        else:
+            rows = []
+        for row in rows:
+            self.learner.replay.add(row)
+        self.episodes += 1
+        if self.episodes % c.round == 0:
             self.owed += c.round_updates or 4 * len(self.learner.replay) // c.batch_size
 
     @property
@@ -172,14 +188,18 @@ class DQNPriorReleased(DQNPrior):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of DQN-Prior, with unfinished episodes and counters."""
         held = [(stream, [list(row) for row in rows]) for stream, rows in self.held.items()]
-        counters = [self.failures, self.successes, self.owed]
+        counters = [self.failures, self.successes, self.owed, self.episodes]
         return {**super().state_dict(), "held": held, "counters": counters}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state from :meth:`state_dict`."""
         super().load_state_dict(state)
         self.held = {stream: [tuple(row) for row in rows] for stream, rows in state["held"]}
-        self.failures, self.successes, self.owed = state["counters"]
+        counters = state["counters"]
+        if len(counters) == 3:  # a checkpoint of before, which counted all failures, stored or not
+            failures, successes, _ = counters
+            counters = [*counters, failures + successes]
+        self.failures, self.successes, self.owed, self.episodes = counters
 
 
 METHOD = Method(

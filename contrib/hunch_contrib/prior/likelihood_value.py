@@ -24,7 +24,7 @@ import numpy as np
 
 from hunch.core import EvidenceLevel, FloatArray, State, Transition
 from hunch.methods.method import Method
-from hunch.ranges import NonNegativeFloat, PositiveFloat, Share
+from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveShare, Share
 from hunch_contrib.prior.leaning import LEANING, Leaning, LeaningConfig
 
 
@@ -38,7 +38,7 @@ class LikelihoodValueConfig(LeaningConfig):
     """Divisor of log p, its temperature (SayCan: 1)."""
     weight: NonNegativeFloat = 1.0
     """Weight of log V (SayCan: 1)."""
-    least: PositiveFloat = 0.01
+    least: PositiveShare = 0.01
     """Lower bound of V, so that actions that never worked can still be tried (our choice)."""
     initial: Share = 0.5
     """Initial V (our choice): between 0 and 1, so that untried actions rank above actions that failed."""

@@ -25,7 +25,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hunch.core import Agent, IntArray, Memoryless, State, Transition, UsageError, World
+from hunch.core import (
+    Agent,
+    EvidenceLevel,
+    IntArray,
+    Memoryless,
+    State,
+    Transition,
+    UsageError,
+    World,
+)
 from hunch.lm import trainable
 from hunch.methods.method import Method
 from hunch.methods.settings import configure
@@ -80,6 +89,11 @@ class RLPrompt(Agent):
         self.config: RLPromptConfig = configure(type(self), config, options)
         self.lm = trainable(self.config.lm) if self.config.lm else None
         self.models = {"lm": self.lm} if self.lm else {}
+
+    @property
+    def evidence(self) -> EvidenceLevel | None:
+        """The evidence level of the model below Q; None if Q writes no prompts, as in the controls."""
+        return self.lm.evidence if self.lm and self.config.search == "soft-q" else None
 
     def begin(self, world: World, seed: int) -> None:
         """Start with an untrained Q and no prompts.

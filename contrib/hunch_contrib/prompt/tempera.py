@@ -54,6 +54,7 @@ class TEMPERA(PPO):
         who = self.config.edits
         if who == "policy":
             return super().decide(states, rng)
+        # none: the first action, which is to stop, so that the prompt stays
         places = [int(rng.integers(len(s.options))) if who == "random" else 0 for s in states]
         return [Decision(s.options[i], (i,)) for s, i in zip(states, places, strict=True)]
 

@@ -149,16 +149,21 @@ class PicturePreference(RewardSource):
 
     def given(self, digests: Sequence[str]) -> list[float]:
         """Return the reward of each picture, given by its digest."""
+        values = self._valued(digests)
+        if self.fitted is None or not self.config.scaled:
+            return values
+        zero, deviation = self.scale
+        ceiling = 0.0 if self.config.zero == "best" else np.inf
+        return [min(ceiling, (value - zero) / deviation) for value in values]
+
+    def _valued(self, digests: Sequence[str]) -> list[float]:
+        """Return what the networks give each picture, as it is; 0 before the first fit."""
         if self.fitted is None:
             return [0.0] * len(digests)
         new = [digest for digest in dict.fromkeys(digests) if digest not in self.values]
         if new:
             self.values.update(zip(new, self.fitted(self._pixels(new)).tolist(), strict=True))
-        if not self.config.scaled:
-            return [self.values[digest] for digest in digests]
-        zero, deviation = self.scale
-        ceiling = 0.0 if self.config.zero == "best" else np.inf
-        return [min(ceiling, (self.values[digest] - zero) / deviation) for digest in digests]
+        return [self.values[digest] for digest in digests]
 
     def learn(self) -> dict[str, float]:
         """Every ``every`` steps, ask about new pairs and fit the reward; return the metrics of the round."""
@@ -199,9 +204,10 @@ class PicturePreference(RewardSource):
             )
         right = []
         for first, second, verdict in decided:
-            first_reward, second_reward = self.given([first, second])
-            ahead = first_reward - second_reward if verdict == 1 else second_reward - first_reward
-            right.append(0.5 * (1 + np.sign(ahead)))  # of equal rewards either one may be meant
+            # Not the rewards: those of pictures that are better than the best so far are equal.
+            first_value, second_value = self._valued([first, second])
+            ahead = first_value - second_value if verdict == 1 else second_value - first_value
+            right.append(0.5 * (1 + np.sign(ahead)))  # of equal values either one may be meant
         return {
             "pairs": drawn,
             "asked": len(labels),
@@ -218,15 +224,16 @@ class PicturePreference(RewardSource):
         first, second, verdicts = zip(*self.labels, strict=True)
         targets = [TARGETS[verdict] for verdict in verdicts]
         self.fitted.fit(self._pixels(first), self._pixels(second), targets, self.rng, EPOCHS)
-        self._value()
+        self._value_all()
         # The reward is a preference's logit: only differences mean something, so its zero is set here.
         values = list(self.values.values())
         zero = max(values) if self.config.zero == "best" else float(np.mean(values))
         self.scale = (zero, float(np.std(values)) or 1.0)
 
-    def _value(self) -> None:
+    def _value_all(self) -> None:
+        """Let the networks value all pictures so far."""
         self.values = {}
-        self.given(list(self.pictures))
+        self._valued(list(self.pictures))
 
     def _new(self, weights: Sequence[Mapping[str, Any]] = ()) -> RewardEnsemble:
         from hunch.rl.bradley_terry import RewardEnsemble  # loads torch
@@ -243,8 +250,8 @@ class PicturePreference(RewardSource):
 
         A record holds the numbers of ``pairs`` drawn and ``asked`` about (different pictures), the share with
         the judge ``abstained``, the share of ``first`` preferred among the others, and the ``accuracy`` on
-        them of the reward before it was fitted to them, None in the first round. Where two rewards are equal,
-        it is half right.
+        them of the networks before they were fitted to them, None in the first round. Where two values are
+        equal, it is half right.
         """
         return list(self.rounds)
 
@@ -263,7 +270,7 @@ class PicturePreference(RewardSource):
         if "values" in state:
             self.values = dict(state["values"])
         else:  # a checkpoint of before
-            self._value()
+            self._value_all()
 
 
 @lru_cache(maxsize=10_000)
