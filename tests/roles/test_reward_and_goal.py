@@ -1,11 +1,14 @@
 """Rewards and goals of others: they reach the agent, and never what is recorded of an episode."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 
 import hunch
 from hunch import lm, methods
 from hunch.core import Agent, Episode, State, Transition, UsageError, World
+from hunch.rl.episodes import play
 from hunch.rl.rollout import Rollout
 from hunch.rl.world import advance
 from hunch.roles import (
@@ -53,6 +56,32 @@ class Reached(RewardSource):
 
 def learner():
     return methods.DQNPrior(UniformPrior(), TextTable(lm.load("bag-of-words")), **SMALL)
+
+
+class Practised(Downwards):
+    """Its reward changes with what it has learnt, so an evaluation by it would say little."""
+
+    def learn(self):
+        return {}
+
+
+def test_evaluations_report_the_reward_of_a_rule():
+    """Else a user who trains on a reward of their own sees only the environment's, which may stay at 0."""
+    for source, reports in ((Downwards(), True), (Practised(), False)):
+        agent = Rewarded(learner(), source, extrinsic=0.0)
+        evaluation = hunch.Evaluation(every=50, episodes=4)
+        result = hunch.train(agent, hunch.make(LAKE), 100, evaluation=evaluation)
+        assert len(result.evaluations) == 8
+        player = agent.player(0)
+        turns = cycle(["Go Right", "Go Down"])
+        played = list(play(hunch.make(LAKE), lambda state, turns=turns: next(turns), 1))
+        player.observe(played)
+        assert 0 < downwards(played) < 1
+        assert player.figures() == ({"intrinsic": downwards(played)} if reports else {})
+
+
+def downwards(played):
+    return sum(t.action == "Go Down" for t in played) / len(played)
 
 
 def test_the_agent_learns_from_the_sum_and_the_record_keeps_the_environments():

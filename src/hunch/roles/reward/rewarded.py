@@ -40,6 +40,13 @@ class RewardSource(Source, ABC):
     known: Sequence[float] | None = None
     ends_only: ClassVar[bool] = False
 
+    @property
+    def is_rule(self) -> bool:
+        """True if the source learns nothing, keeps nothing and asks no model: then evaluations report it."""
+        kind = type(self)
+        learns = kind.learn is not Source.learn or kind.begin is not Source.begin
+        return not (learns or self.models or self.saved)
+
     @abstractmethod
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
         """Return the intrinsic reward of each transition, with one call for all streams."""
@@ -72,7 +79,8 @@ class Rewarded(Wrapper):
     """An agent that learns from a source's rewards in addition to, or instead of, the environment's.
 
     The two rewards are combined only in this class. Recorded return and success remain the environment's; the
-    mean of the source's rewards is the metric ``intrinsic``. Recorded data get the new rewards.
+    mean of the source's rewards is the metric ``intrinsic``, in evaluations too where the source is a rule.
+    Recorded data get the new rewards.
 
     Args:
         agent: Any agent; it sees the weighted sum of both rewards.
@@ -237,7 +245,9 @@ class Rewarded(Wrapper):
     def player(self, seed: int) -> Player:
         """Return the agent's player, which sees the same states as the agent."""
         player = self.agent.player(seed)
-        return RecallingPlayer(player, self.recalled) if self.shaping.recall else player
+        if self.shaping.recall:
+            player = RecallingPlayer(player, self.recalled)
+        return PaidPlayer(player, self.source) if self.source.is_rule else player
 
     def explain(self, state: State) -> Explanation:
         """Return the agent's explanation."""
@@ -325,6 +335,50 @@ class RecallingPlayer(Player):
         """Restore a state from :meth:`state_dict`."""
         self.player.load_state_dict(state["player"])
         self.recalled.past_events = deepcopy(state["past_events"])
+
+
+class PaidPlayer(Player):
+    """A player that reports the mean reward that a rule gives for what was played.
+
+    Args:
+        player: Acts.
+        source: A source that is a rule (:attr:`RewardSource.is_rule`).
+    """
+
+    def __init__(self, player: Player, source: RewardSource) -> None:
+        self.player = player
+        self.source = source
+        self.total = 0.0
+        self.steps = 0
+
+    def act(self, states: Sequence[State]) -> list[str]:
+        """Let the player act."""
+        return self.player.act(states)
+
+    def observe(self, transitions: Sequence[Transition]) -> None:
+        """Let the player observe the transitions, and pay them."""
+        self.player.observe(transitions)
+        self.total += sum(map(float, self.source.rewards(transitions)))
+        self.steps += len(transitions)
+
+    def forget(self, streams: Sequence[int]) -> None:
+        """Let the player forget these streams, whose lifetime is over."""
+        self.player.forget(streams)
+
+    def figures(self) -> dict[str, float]:
+        """Return the player's metrics, and ``intrinsic``, the mean reward per step."""
+        paid = {"intrinsic": self.total / self.steps} if self.steps else {}
+        return {**self.player.figures(), **paid}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the player's state, and what was paid so far."""
+        return {"player": self.player.state_dict(), "total": self.total, "steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state from :meth:`state_dict`."""
+        self.player.load_state_dict(state["player"])
+        self.total = state["total"]
+        self.steps = state["steps"]
 
 
 class Running(Saved):
