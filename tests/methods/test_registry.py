@@ -112,6 +112,8 @@ def small(method, spec=None, judge="uniform"):
         config = dataclasses.replace(config, mentor=MentorConfig(updates=1, stages=2))
     if method.name in ("twosome", "rlhf"):  # the first needs words, and two texts of the other have to differ
         config = dataclasses.replace(config, lm="")
+    if method.name == "evotune":  # a new model without words writes no program
+        config = dataclasses.replace(config, lm="pocket?corpus=walks")
     if method.name == "best-of-n":
         config = dataclasses.replace(config, pairs=6)  # some of them differ
     if method.name == "motif":
