@@ -72,6 +72,12 @@ def test_an_outline_of_a_damaged_model_is_refused(folders: dict[str, Path], tmp_
     with pytest.raises(HunchError, match="holds no model that can be loaded"):
         build(f"hf:{folder}", {}, outline=True)
     (folder / "model.safetensors").unlink()
+    (folder / "model-1.safetensors").write_bytes(whole)
+    index = {"weight_map": {"one": "model-1.safetensors", "other": "model-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(HunchError, match=r"it lacks the file model-2\.safetensors"):
+        build(f"hf:{folder}", {}, outline=True)
+    (folder / "model-1.safetensors").unlink()
     with pytest.raises(HunchError, match="it has no file of weights"):
         build(f"hf:{folder}", {}, outline=True)
 

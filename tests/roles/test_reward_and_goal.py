@@ -1,6 +1,7 @@
 """Rewards and goals of others: they reach the agent, and never what is recorded of an episode."""
 
 from itertools import cycle
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -78,6 +79,49 @@ def test_evaluations_report_the_reward_of_a_rule():
         player.observe(played)
         assert 0 < downwards(played) < 1
         assert player.figures() == ({"intrinsic": downwards(played)} if reports else {})
+
+
+class New(RewardSource):
+    """A place that was not seen before in an episode; what it keeps is declared by no ``saved``."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def rewards(self, transitions):
+        rewards = []
+        for t in transitions:
+            seen = self.seen.setdefault(t.stream, set())
+            rewards.append(float(t.next_state.observation not in seen))
+            seen.add(t.next_state.observation)
+            if t.done:
+                del self.seen[t.stream]
+        return rewards
+
+
+class Stored(New):
+    """The same; what it keeps is in a checkpoint."""
+
+    def state_dict(self):
+        return {"seen": {stream: sorted(places) for stream, places in self.seen.items()}}
+
+
+class Locked(New):
+    """The same; it cannot be copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = Lock()
+
+
+@pytest.mark.parametrize("kind", [New, Stored, Locked])
+def test_an_evaluation_leaves_no_trace_in_a_source_that_keeps_something(kind):
+    """What a stream had seen was forgotten at the end of its evaluation, so training was paid again."""
+    rewards = []
+    for every in (0, 7):
+        agent = Rewarded(learner(), kind(), extrinsic=0.0)
+        hunch.train(agent, hunch.make(LAKE), 60, evaluation=hunch.Evaluation(every=every, episodes=2))
+        rewards.append([row[3] for row in agent.agent.learner.replay.rows])
+    assert rewards[0] == rewards[1]
 
 
 def downwards(played):

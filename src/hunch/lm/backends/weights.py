@@ -116,6 +116,11 @@ def _weightless(folder: Path, head: str, dtype: Any) -> Any:
     files = [file for kind in ("safetensors", "bin") for file in folder.glob(f"*.{kind}")]
     if not files:
         raise OSError("it has no file of weights")
+    index = folder / "model.safetensors.index.json"
+    if index.is_file() and not (folder / "model.safetensors").is_file():  # the library prefers one file
+        for part in sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values())):
+            if not (folder / part).is_file():
+                raise OSError(f"it lacks the file {part}")
     for file in files:
         if file.suffix == ".safetensors":
             with safe_open(file, framework="pt"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from hunch.core import (
 from hunch.ranges import NonNegativeFloat, Share, check_settings
 from hunch.roles.wrapper import Wrapper
 
+OF_MEMORY: Final = ("begin", "learn", "abandon", "state_dict")
+"""Methods that a reward source writes if it learns, or keeps something from step to step."""
+
 
 class RewardSource(Source, ABC):
     """Returns rewards of transitions. Sources that judge whole episodes return 0 before the end.
@@ -44,8 +47,8 @@ class RewardSource(Source, ABC):
     def is_rule(self) -> bool:
         """True if the source learns nothing, keeps nothing and asks no model: then evaluations report it."""
         kind = type(self)
-        learns = kind.learn is not Source.learn or kind.begin is not Source.begin
-        return not (learns or self.models or self.saved)
+        keeps = any(getattr(kind, name) is not getattr(RewardSource, name) for name in OF_MEMORY)
+        return not (keeps or self.models or self.saved)
 
     @abstractmethod
     def rewards(self, transitions: Sequence[Transition]) -> list[float]:
@@ -247,7 +250,14 @@ class Rewarded(Wrapper):
         player = self.agent.player(seed)
         if self.shaping.recall:
             player = RecallingPlayer(player, self.recalled)
-        return PaidPlayer(player, self.source) if self.source.is_rule else player
+        if not self.source.is_rule:
+            return player
+        try:
+            # A rule may keep what it does not declare, such as a count: training must not notice.
+            source = deepcopy(self.source)
+        except Exception:  # a source may hold anything, such as a connection
+            return player
+        return PaidPlayer(player, source)
 
     def explain(self, state: State) -> Explanation:
         """Return the agent's explanation."""
@@ -342,7 +352,7 @@ class PaidPlayer(Player):
 
     Args:
         player: Acts.
-        source: A source that is a rule (:attr:`RewardSource.is_rule`).
+        source: A source that is a rule (:attr:`RewardSource.is_rule`), and this player's alone.
     """
 
     def __init__(self, player: Player, source: RewardSource) -> None:
