@@ -100,6 +100,8 @@ def spread(file: Path) -> str:
             if row["verb"] != "generate":
                 continue
             prompt, (*_, choices) = row["request"]
+            if not choices:  # not restricted
+                continue
             blank = "Your task is to" not in prompt
             answers[row["model"], blank][prompt].append((row["value"], choices))
 

@@ -12,7 +12,7 @@ import hunch  # noqa: F401 - registers the environments
 from hunch.envs.design.gym_reward import PLAIN as PLAIN_STEP
 from hunch.envs.design.gym_reward import GymRewardDesign
 from hunch.envs.design.inner import STEP, Steps
-from hunch.envs.design.plain import Plain
+from hunch.envs.design.plain import Plain, _ending
 from hunch.envs.design.policy import PolicyCode
 from hunch.envs.design.problem import Problem
 from hunch.envs.design.reward import loaded
@@ -59,6 +59,20 @@ def test_a_number_that_ends_a_rule_is_not_taken_for_that_of_an_item(base: str, e
     request = plain_prompt(PolicyCode(base=base).problem, (), "")
     (rule,) = [line for line in request.splitlines() if line.startswith("Episode End: ")]
     assert rule.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("The game ends when the score is 9.", "The game ends when the score is 9."),
+        ("A step has a reward of 0.", "A step has a reward of 0."),
+        ("It ends: 1. The bag is full. 2. The day is over. 3. Night", "It ends: 1. The bag is full."),
+        ("It ends: 1.", "It ends:"),
+        ("It ends - ", "It ends"),
+    ],
+)
+def test_an_item_that_did_not_fit_leaves_no_number(text: str, kept: str) -> None:
+    assert _ending({"Episode End": text}) == f"Episode End: {kept}"
 
 
 def test_observations_of_several_parts_are_called_a_tuple() -> None:

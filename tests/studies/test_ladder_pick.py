@@ -16,6 +16,14 @@ def test_answers_are_counted_by_prompt_and_the_blank_prompt_apart(tmp_path):
     lines = rows("Your task is to: put a pen on the desk", ["go to bed 1", "go to bed 1", "help", "look"])
     lines += rows("You are in the middle of a room", ["help"] * 4)
     lines += rows("scored in another way", ["look"], verb="score")
+    lines += [
+        {
+            "model": "m",
+            "verb": "generate",
+            "request": ["not restricted", [8, 1.0, 1.0, [], "", []]],
+            "value": "a",
+        }
+    ]
     file = tmp_path / "answers.jsonl.gz"
     file.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
     *_, plain, blank = spread(file).splitlines()

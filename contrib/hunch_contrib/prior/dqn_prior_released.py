@@ -197,8 +197,9 @@ class DQNPriorReleased(DQNPrior):
         self.held = {stream: [tuple(row) for row in rows] for stream, rows in state["held"]}
         counters = state["counters"]
         if len(counters) == 3:  # a checkpoint of before, which counted all failures, stored or not
-            failures, successes, _ = counters
-            counters = [*counters, failures + successes]
+            failures, successes, owed = counters
+            stored = min(failures, successes + self.config.surplus)  # as many as may have been stored
+            counters = [stored, successes, owed, failures + successes]
         self.failures, self.successes, self.owed, self.episodes = counters
 
 

@@ -32,8 +32,8 @@ _ARGUMENTS: Final = re.compile(
 _ROW: Final = re.compile(r"^ *\| *(\d+) *\|([^|\n]+)\|(.*)\|? *$", re.MULTILINE)
 _ITEM: Final = re.compile(r"^ *[-*] *(\d+): *(.+)$", re.MULTILINE)
 _POWER: Final = re.compile(r"<sup>(.*?)</sup>")
-_DANGLING: Final = re.compile(r"\s+(?:\d\.|-)\s*$")
-"""The number of an item that did not fit. Of so few sentences no item has two digits."""
+_LAST: Final = re.compile(r"\s+(?:(\d+)\.|-)\s*$")
+"""What may be the beginning of an item that did not fit."""
 _RECORDED_WITHOUT: Final = re.compile(r"(?<=The length of the episode is) 200\.$")
 """What was missing when answers on MountainCar-v0 were recorded, which are found by their request."""
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<[^>]+>")
@@ -234,12 +234,28 @@ def _ending(sections: Mapping[str, str]) -> str:
     parts = []
     for name in ("Rewards", "Episode End"):
         brief = _brief(sections.get(name, ""), SENTENCES_OF_RULES)
-        while _DANGLING.search(brief):
-            brief = _DANGLING.sub("", brief)
-        brief = _RECORDED_WITHOUT.sub("", brief)
+        brief = _RECORDED_WITHOUT.sub("", _without_begun_items(brief))
         if brief:
             parts.append(f"{name}: {brief}")
     return "\n".join(parts)
+
+
+def _without_begun_items(brief: str) -> str:
+    """Return a text without the number or dash of an item at its end, whose words did not fit.
+
+    A number is that of an item if the one before it has an item, too, or if it is 1 and a list begins. Others
+    belong to what they end, such as "The length of the episode is 999."
+    """
+    while last := _LAST.search(brief):
+        before = brief[: last.start()]
+        if last[1]:
+            number = int(last[1])
+            follows = re.search(rf"(?:^|\s){number - 1}\.\s", before) if number > 1 else None
+            begins = number == 1 and before.endswith((":", "-"))
+            if not follows and not begins:
+                return brief
+        brief = before
+    return brief
 
 
 def _brief(text: str, most: int) -> str:

@@ -82,8 +82,8 @@ class Rewarded(Wrapper):
     """An agent that learns from a source's rewards in addition to, or instead of, the environment's.
 
     The two rewards are combined only in this class. Recorded return and success remain the environment's; the
-    mean of the source's rewards is the metric ``intrinsic``, in evaluations too where the source is a rule.
-    Recorded data get the new rewards.
+    mean of the source's rewards, as shaped, is the metric ``intrinsic``. Evaluations have it too where the
+    source is a rule, there before shaping. Recorded data get the new rewards.
 
     Args:
         agent: Any agent; it sees the weighted sum of both rewards.
@@ -169,7 +169,7 @@ class Rewarded(Wrapper):
         """Return the transitions with the combined rewards; with ``recall``, also note which events paid."""
         if not transitions:
             return []
-        rewards = self._shaped(transitions, self._rewards(transitions))
+        rewards = self._shaped(transitions, rewards_of(self.source, transitions))
         self.recent_rewards += rewards
         relabelled = [self.paid(t, reward) for t, reward in zip(transitions, rewards, strict=True)]
         if not self.shaping.recall:
@@ -177,28 +177,6 @@ class Rewarded(Wrapper):
         paying = [t.event for t, reward in zip(transitions, rewards, strict=True) if reward > 0]
         self.recalled.paying |= dict.fromkeys(paying)
         return self.recalled.seen(relabelled)
-
-    def _rewards(self, transitions: Sequence[Transition]) -> Sequence[float]:
-        """Return the source's rewards.
-
-        Raises:
-            UsageError: if they are not one finite number for each transition.
-        """
-        rewards = self.source.rewards(transitions)
-        n = len(transitions)
-        problem = ""
-        try:
-            bad = [i for i, reward in enumerate(rewards) if not _is_finite(reward)]
-            if bad and bad[0] < n:
-                problem = f"{rewards[bad[0]]!r} for {transitions[bad[0]].action!r}"
-            elif len(rewards) != n:
-                problem = repr(rewards)
-        except TypeError:  # no sequence, such as the None of a method without a return
-            problem = repr(rewards)
-        if problem:
-            name = type(self.source).__name__
-            raise UsageError(f"{name} has to give {n} finite rewards for {n} transitions, not {problem}.")
-        return rewards
 
     def paid(self, t: Transition, reward: float) -> Transition:
         """Return a step whose reward is the weighted sum of both rewards."""
@@ -271,6 +249,29 @@ class Rewarded(Wrapper):
         if recent:
             metrics = {**metrics, "intrinsic": sum(recent) / len(recent)}
         return metrics
+
+
+def rewards_of(source: RewardSource, transitions: Sequence[Transition]) -> Sequence[float]:
+    """Return a source's rewards of transitions.
+
+    Raises:
+        UsageError: if they are not one finite number for each transition.
+    """
+    rewards = source.rewards(transitions)
+    n = len(transitions)
+    problem = ""
+    try:
+        bad = [i for i, reward in enumerate(rewards) if not _is_finite(reward)]
+        if bad and bad[0] < n:
+            problem = f"{rewards[bad[0]]!r} for {transitions[bad[0]].action!r}"
+        elif len(rewards) != n:
+            problem = repr(rewards)
+    except TypeError:  # no sequence, such as the None of a method without a return
+        problem = repr(rewards)
+    if problem:
+        name = type(source).__name__
+        raise UsageError(f"{name} has to give {n} finite rewards for {n} transitions, not {problem}.")
+    return rewards
 
 
 def _is_finite(reward: Any) -> bool:
@@ -368,7 +369,7 @@ class PaidPlayer(Player):
     def observe(self, transitions: Sequence[Transition]) -> None:
         """Let the player observe the transitions, and pay them."""
         self.player.observe(transitions)
-        self.total += sum(map(float, self.source.rewards(transitions)))
+        self.total += sum(map(float, rewards_of(self.source, transitions)))
         self.steps += len(transitions)
 
     def forget(self, streams: Sequence[int]) -> None:
