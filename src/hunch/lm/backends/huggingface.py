@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -78,7 +79,7 @@ def load(
             negative prefix cache, a batch below 1, or an option that a model of this kind does not have.
         HunchError: if the model cannot be loaded.
     """
-    return _read(name, False, device, dtype, prefix_cache, batch, chat, pooling)
+    return _read(name, device, dtype, prefix_cache, batch, chat, pooling, weightless=False)
 
 
 def outline(name: str, **options: Any) -> CausalModel | EncoderModel | SeeingModel | PairedModel:
@@ -86,18 +87,21 @@ def outline(name: str, **options: Any) -> CausalModel | EncoderModel | SeeingMod
 
     An encoder is loaded, because it is tried with its weights whether it can read texts together.
     """
-    return _read(name, True, **options)
+    call = signature(load).bind(name, **options)
+    call.apply_defaults()
+    return _read(**call.arguments, weightless=True)
 
 
 def _read(
     name: str,
+    device: str | None,
+    dtype: str | None,
+    prefix_cache: float,
+    batch: int,
+    chat: bool,
+    pooling: Pooling,
+    *,
     weightless: bool,
-    device: str | None = None,
-    dtype: str | None = None,
-    prefix_cache: float = PREFIX_CACHE,
-    batch: int = 1,
-    chat: bool = False,
-    pooling: Pooling = "mean",
 ) -> CausalModel | EncoderModel | SeeingModel | PairedModel:
     check(name, prefix_cache=prefix_cache, batch=batch, chat=chat, pooling=pooling)
     torch, _ = weights.libraries()

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from inspect import signature
 from itertools import count, groupby
 from os.path import commonprefix
 from pathlib import Path
@@ -58,8 +59,6 @@ BACKEND: Final = Backend(
 HOSTED: Final = "http://127.0.0.1/v1"
 CONTEXT: Final = 4096
 """Default tokens that a prompt and its answer may have together."""
-USUAL: Final = {"context": CONTEXT, "slots": 4, "threads": 0, "gpu_layers": 0, "lora": ""}
-"""Options of a model."""
 SHORT_ANSWER: Final = 64
 """Tokens for an answer of one line by a model that does not think first: small ones ramble if they may."""
 EVERY_SETTING: Final[dict[str, float]] = {
@@ -179,12 +178,16 @@ def load_shelved(
 
 def outline(file: str, **options: Any) -> LlamaModel:
     """Return a model of :func:`load` that cannot be asked; no server is looked for or started."""
-    return LlamaModel(settings_of(file, **USUAL | options), connect=False)
+    call = signature(load).bind(file, **options)
+    call.apply_defaults()
+    return LlamaModel(settings_of(**call.arguments), connect=False)
 
 
 def outline_shelved(name: str, **options: Any) -> LlamaModel:
     """Return a model of :func:`load_shelved` that cannot be asked; see :func:`outline`."""
-    check_numbers(USUAL | options)
+    call = signature(load_shelved).bind(name, **options)
+    call.apply_defaults()
+    check_numbers(call.arguments)
     return outline(str(shelf.file_of(name)), **options)
 
 
