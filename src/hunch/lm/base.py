@@ -42,8 +42,9 @@ class Backend:
         imports: Modules that take seconds to import; forked processes share them.
         check: ``module:function``, called like the loader before heavy imports, to refuse wrong options; it
             returns the folder of the weights if they can be trained (:func:`hunch.lm.trainable`).
-        outline: ``module:function``, called like the loader; it returns the model as far as it is known
-            without its weights and without a server, for dry runs and checks. It cannot be asked.
+        outline: ``module:function``, called like the loader, with all of its options; it returns the model as
+            far as it is known without its weights and without a server, for dry runs and checks. It cannot be
+            asked.
     """
 
     pattern: str

@@ -137,13 +137,18 @@ def called(
             ``outline`` for a model that cannot be asked (:class:`hunch.lm.base.Backend`).
     """
     backend, (kind, _, argument) = backend_of(head), head.partition(":")
-    check_options(kind, resolve_name(backend.loader), chosen)
-    home = {"load": backend.loader, "check": backend.check, "outline": backend.outline or backend.loader}[
-        what
-    ]
-    if not home:
-        return backend, None
-    call = resolve_name(home)
+    loader = resolve_name(backend.loader)
+    check_options(kind, loader, chosen)
+    call = loader
+    if what == "check":
+        if not backend.check:
+            return backend, None
+        call = resolve_name(backend.check)
+    elif what == "outline" and backend.outline:
+        call = resolve_name(backend.outline)
+        parameters = inspect.signature(loader).parameters.values()
+        usual = {option.name: option.default for option in parameters if option.kind is option.KEYWORD_ONLY}
+        chosen = usual | dict(chosen)  # the defaults stand in the loader alone
     return backend, call(argument, **chosen) if backend.takes_argument else call(**chosen)
 
 

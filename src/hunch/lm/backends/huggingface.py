@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -87,9 +86,7 @@ def outline(name: str, **options: Any) -> CausalModel | EncoderModel | SeeingMod
 
     An encoder is loaded, because it is tried with its weights whether it can read texts together.
     """
-    call = signature(load).bind(name, **options)
-    call.apply_defaults()
-    return _read(**call.arguments, weightless=True)
+    return _read(name, **options, weightless=True)
 
 
 def _read(

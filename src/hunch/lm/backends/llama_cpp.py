@@ -23,7 +23,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from inspect import signature
 from itertools import count, groupby
 from os.path import commonprefix
 from pathlib import Path
@@ -178,16 +177,12 @@ def load_shelved(
 
 def outline(file: str, **options: Any) -> LlamaModel:
     """Return a model of :func:`load` that cannot be asked; no server is looked for or started."""
-    call = signature(load).bind(file, **options)
-    call.apply_defaults()
-    return LlamaModel(settings_of(**call.arguments), connect=False)
+    return LlamaModel(settings_of(file, **options), connect=False)
 
 
 def outline_shelved(name: str, **options: Any) -> LlamaModel:
     """Return a model of :func:`load_shelved` that cannot be asked; see :func:`outline`."""
-    call = signature(load_shelved).bind(name, **options)
-    call.apply_defaults()
-    check_numbers(call.arguments)
+    check_numbers(options)  # before a model that has to be fetched is asked for
     return outline(str(shelf.file_of(name)), **options)
 
 
