@@ -91,9 +91,9 @@ def spread(file: Path) -> str:
     Args:
         file: Recorded answers, compressed; those of other ways of asking are left out.
     """
-    answers: dict[tuple[str, bool], dict[str, list[tuple[str, list[str]]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    commands: dict[str, list[str]] = {}  # by prompt
+    # How often each command was the answer, by model, whether the prompt was blank, and prompt.
+    answers: dict[tuple[str, bool], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
@@ -102,18 +102,18 @@ def spread(file: Path) -> str:
             prompt, (*_, choices) = row["request"]
             if not choices:  # not restricted
                 continue
+            commands[prompt] = choices
             blank = "Your task is to" not in prompt
-            answers[row["model"], blank][prompt].append((row["value"], choices))
+            answers[row["model"], blank][prompt][row["value"]] += 1
 
     rows = []
     for (model, blank), prompts in answers.items():
         figures = []
-        for answered in prompts.values():
-            choices = answered[0][1]
-            counts = Counter(answer for answer, _ in answered)
-            idle = sum(counts[command] for command in IDLE) / len(answered)
+        for prompt, counts in prompts.items():
+            choices = commands[prompt]
+            idle = sum(counts[command] for command in IDLE) / counts.total()
             idle_by_chance = sum(command in choices for command in IDLE) / len(choices)
-            favourite = max(counts.values()) / len(answered)
+            favourite = max(counts.values()) / counts.total()
             figures.append((len(choices), len(counts), favourite, idle, idle_by_chance))
         means = np.mean(figures, axis=0)  # (figures,)
         label = f"{model}, {BLANK}" if blank else model
