@@ -41,6 +41,10 @@ _LISTED = {
         "icpi",
         "Which role of ICPI does a model fill well enough, the world model or the policy?",
     ),
+    "icpi-written": Listed(
+        "icpi",
+        "Does a small model that writes improve a policy with ICPI, in both roles or in one of them?",
+    ),
     "priors-knowledge": Listed(
         "priors_knowledge",
         "What does a sentence encoder know, as the action prior, beyond which words are equal?",

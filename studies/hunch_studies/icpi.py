@@ -40,6 +40,9 @@ FINAL = ("final", "optimum")
 """Names of a run's results: mean regret and mean optimum of its last quarter."""
 CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
 """Settings with which actions, ends and known rewards are drawn by likelihood among the possible ones."""
+WRITTEN: Final[Mapping[str, Any]] = {**CHOOSING, "context": 1000}
+"""The same with a quarter of the context of the paper's model, whose prompts a small model on two processors
+reads in a quarter of the time."""
 NEW: Final = ("Tug", "Bulbs")
 """Domains of our own, which no training of the pocket model had in view."""
 WINDOW = 8
@@ -120,6 +123,26 @@ def _roles(scale: Scale, data: Path) -> list[Part]:
     return parts
 
 
+def _written(scale: Scale, data: Path) -> list[Part]:
+    """Yield two domains, with a model that writes in both roles or in one, and one that knows nothing."""
+    parts = []
+    for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
+        rows = [("knowing nothing", "uniform", "uniform"), ("rules", SCRIPTED, SCRIPTED)]
+        # Random rollouts of a right world model are worth something, and so is the right policy in a wrong
+        # one: beside a model in one role stands one that knows nothing, in the same role.
+        for name, model in (("knowing nothing", "uniform"), *((lm, lm) for lm in scale.lms)):
+            rows.append((f"{name} as the world model only", model, SCRIPTED))
+            rows.append((f"{name} as the policy only", SCRIPTED, model))
+        rows.extend((lm, lm, lm) for lm in scale.lms)
+        arms = [
+            arm(label, domain, "icpi", world, hints=False, policy_lm=policy, **WRITTEN)
+            for label, world, policy in rows
+        ]
+        arms.append(arm("Matching Model", domain, "matching", hints=False))
+        parts.append(Part(domain, tuple(arms), measure=partial(regrets, domain)))
+    return parts
+
+
 def regrets(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Draw regret over steps; return the picture with a table of the final regret, in Markdown."""
     env = make(arms[0].config.env)
@@ -190,6 +213,16 @@ STUDIES = {
         "without errors (L0). Tug and Bulbs are our own; no training of `pocket` had them in view.",
         _roles,
         seeds=8,
+        lm_for="icpi",
+    ),
+    "icpi-written": Study(
+        "icpi-written",
+        "Does a small model that writes improve a policy with ICPI, in both roles or in one of them?",
+        "code-davinci-002 learns; GPT-J, InCoder and OPT-30B do not (figure 3).",
+        "Two domains, without hints, and 1,000 tokens of context, where the paper has 4,000. Prompts are "
+        "drawn once per episode; actions, ends and known rewards are drawn by likelihood among the possible "
+        "ones. Where a model fills one role, `scripted:icpi-nearest` without errors fills the other (L0).",
+        _written,
         lm_for="icpi",
     ),
 }
