@@ -25,7 +25,7 @@ from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
 from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, by_name
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 ERRORS = (0.0, 0.1, 0.3)
@@ -125,15 +125,15 @@ def _roles(scale: Scale, data: Path) -> list[Part]:
 
 def _written(scale: Scale, data: Path) -> list[Part]:
     """Yield two domains, with a model that writes in both roles or in one, and one that knows nothing."""
-    parts = []
+    named, parts = by_name(scale.lms), []
     for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
         rows = [("knowing nothing", "uniform", "uniform"), ("rules", SCRIPTED, SCRIPTED)]
         # Random rollouts of a right world model are worth something, and so is the right policy in a wrong
         # one: beside a model in one role stands one that knows nothing, in the same role.
-        for name, model in (("knowing nothing", "uniform"), *((lm, lm) for lm in scale.lms)):
+        for name, model in (("knowing nothing", "uniform"), *named.items()):
             rows.append((f"{name} as the world model only", model, SCRIPTED))
             rows.append((f"{name} as the policy only", SCRIPTED, model))
-        rows.extend((lm, lm, lm) for lm in scale.lms)
+        rows.extend((name, lm, lm) for name, lm in named.items())
         arms = [
             arm(label, domain, "icpi", world, hints=False, policy_lm=policy, **WRITTEN)
             for label, world, policy in rows
