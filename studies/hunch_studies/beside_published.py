@@ -29,7 +29,7 @@ from hunch.runs.files import read_lines
 from hunch_studies.draws import DRAWS, plays
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept
+from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
 
 ARENAS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, Any]]]]] = {
     "BabyAI": {
@@ -183,19 +183,25 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _results(arena: str, specs: Mapping[str, str], scale: Scale, folder: Path) -> str:
     episodes = max(2, round(EPISODES[arena] * scale.share))
-    labels = [player.label for player in players(specs)]
-    if scale.arms:
-        labels = [label for label in labels if any(arm in label for arm in scale.arms)]
+    labels = selected((player.label for player in players(specs)), scale.arms)
     keys: list[tuple[Any, ...]] = [
         (arena, game, label, episodes, DRAWS) for label in CONTROLS for game in ARENAS[arena]
     ]
-    keys += [(arena, game, label, episodes) for label in labels for game in ARENAS[arena]]
+    keys += [
+        (arena, game, player.label, episodes)
+        for player in players(specs)
+        for game in ARENAS[arena]
+        if player.label in labels
+    ]
     return table(kept(folder / "rows.jsonl", keys, partial(played, specs)))
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     specs = by_name(scale.lms)
-    return [Part(arena, (), beside=partial(_results, arena, specs, scale)) for arena in ARENAS]
+    labels = tuple(player.label for player in players(specs))
+    return [
+        Part(arena, (), beside=partial(_results, arena, specs, scale), players=labels) for arena in ARENAS
+    ]
 
 
 STUDIES = {

@@ -150,6 +150,8 @@ class Part:
             returns further results of these runs in Markdown.
         beside: Called with the part's folder once all of its runs are finished; returns further results in
             Markdown.
+        players: Labels of what ``beside`` measures, where single ones can be chosen; it is told of the choice
+            by the scale.
         prepare: Called before the runs: it makes what they read, such as recorded data, unless it is there.
         most: Maximum number of seeds, for runs that take long; 0 for no maximum.
         apart: The runs are not compared with each other, because their environments or budgets differ; then
@@ -161,6 +163,7 @@ class Part:
     transfer: Transfer | None = None
     measure: Callable[[Sequence[Arm], int, Path], str] | None = None
     beside: Callable[[Path], str] | None = None
+    players: tuple[str, ...] = ()
     prepare: Callable[[], None] | None = None
     most: int = 0
     apart: bool = False
@@ -170,10 +173,12 @@ class Part:
         return min(scale.seeds, self.most or scale.seeds)
 
     def only(self, labels: Collection[str]) -> Part:
-        """The part with the arms of these labels, and without the results that come from no runs of its."""
+        """The part with the arms of these labels, and without the results that none of the labels names."""
         arms = tuple(arm for arm in self.arms if arm.label in labels)
         trained = self.transfer if arms[:1] == self.arms[:1] else None
-        return replace(self, arms=arms, transfer=trained, beside=None)
+        players = tuple(player for player in self.players if player in labels)
+        beside = self.beside if players else None
+        return replace(self, arms=arms, transfer=trained, beside=beside, players=players)
 
     @property
     def folder(self) -> str:
@@ -254,9 +259,12 @@ def chosen(study: Study, scale: Scale, data: Path) -> list[Part]:
         )
     if not scale.arms:
         return parts
-    labels = dict.fromkeys(arm.label for part in parts for arm in part.arms)
+    labels = dict.fromkeys(
+        label for part in parts for label in (*(arm.label for arm in part.arms), *part.players)
+    )
     wanted = selected(labels, scale.arms)
-    if found := [only for part in parts if (only := part.only(wanted)).arms]:
+    narrowed = [part.only(wanted) for part in parts]
+    if found := [part for part in narrowed if part.arms or part.players]:
         return found
     have = f"it has {'; '.join(labels)}" if labels else "its results come from no runs that could be chosen"
     raise UsageError(f"{study.name} has no arm {scale.arms[0]!r}; {have}.")

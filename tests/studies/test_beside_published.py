@@ -2,7 +2,9 @@
 
 import pytest
 
-from hunch_studies.beside_published import BLANK, RANDOM, WORDS, played, players, table
+from hunch.cli.main import main
+from hunch.runs.files import read_lines
+from hunch_studies.beside_published import BLANK, CONTROLS, RANDOM, WORDS, played, players, table
 from hunch_studies.draws import DRAWS
 
 pytest.importorskip("minigrid")
@@ -63,3 +65,13 @@ def test_leads_are_paired_by_episode_and_players_without_all_games_are_left_out(
     assert [cell.strip(" |") for cell in model[6:]] == ["1.00", "0.33"]
     assert lines[WORDS][3].startswith("0.17")
     assert not lines[f"m, text, {BLANK}"][3].strip(), "a control has no leads"
+
+
+def test_single_players_can_be_chosen_and_the_controls_stay(tmp_path, capsys):
+    command = ["study", "beside-published", "--smoke", "--part", "BabyAI", "--lm", "scripted:first"]
+    main([*command, "--arm", "text, blank", "--out", str(tmp_path)])
+    played_by = {row["key"][2] for row in read_lines(tmp_path / "babyai" / "rows.jsonl")}
+    assert played_by == {*CONTROLS, f"scripted:first, text, {BLANK}"}
+    with pytest.raises(SystemExit):
+        main([*command, "--arm", "soup", "--out", str(tmp_path)])
+    assert "no arm 'soup'; it has scripted:first, text" in capsys.readouterr().err
