@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import hunch
 from hunch import methods
 from hunch.core import HunchWarning, Transition
+from told import told
 
 QUESTIONS = (
     "Name a fruit.",
@@ -66,5 +67,6 @@ def main(spec: str, updates: int) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     sys.path.insert(0, str(Path(__file__).parent))
     main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)

@@ -27,6 +27,7 @@ import numpy as np
 from hunch import lm
 from hunch.lm.answers.store import Source, Store
 from hunch.lm.backends import http
+from told import told
 
 TESTS = Path(__file__).parents[1] / "tests" / "lm"
 PROCESSES, SHARE = 4, 0.35
@@ -128,4 +129,5 @@ def work(url: str, place: Path, number: int, asked: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -17,6 +17,7 @@ from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
 from hunch.rl import dataset
+from told import told
 
 EPISODES = 2_000
 STEPS = 10
@@ -85,4 +86,5 @@ def write_with_minari(recorded: dataset.Dataset, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else EPISODES)

@@ -23,6 +23,7 @@ from hunch.lm.backends.decisions import SYSTEMONE_FORMAT
 from hunch.lm.decision import DecisionQuestion, grouped
 from hunch.lm.speech import estimate_tokens
 from hunch.roles.prior.language import CHOICE, prompt, situation
+from told import told
 
 
 @dataclass(frozen=True)
@@ -119,4 +120,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -23,6 +23,7 @@ import hunch
 from hunch.lm.backends.huggingface import CausalModel
 from hunch.lm.scoring.writer import Writer
 from hunch.roles import MappedPrior, TextTable
+from told import told
 
 
 class Side(NamedTuple):
@@ -98,4 +99,5 @@ def watched(model: CausalModel) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

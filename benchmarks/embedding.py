@@ -17,6 +17,7 @@ import torch
 from hunch import lm
 from hunch.lm.backends.minilm import MiniLM
 from hunch.lm.backends.packing import Reader
+from told import told
 
 VERBS = (
     "go to",
@@ -66,4 +67,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -17,6 +17,7 @@ import time
 import gymnasium
 
 import hunch.envs
+from told import told
 
 SECONDS, COPIES = 2.0, 5_000
 
@@ -59,4 +60,5 @@ def copying(env: gymnasium.Env[str, str | int]) -> float:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -16,6 +16,7 @@ import textarena
 
 import hunch
 from hunch.core import HunchError
+from told import told
 
 STEPS, SECONDS = 60, 15
 TEXTS = ("[0]", "[1 2]", "[up]", "[a1 b2]", "hello there", "[5]", "[call]", "[fold]", "[rock]", "", "[[")
@@ -57,4 +58,5 @@ def tried(game: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

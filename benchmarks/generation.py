@@ -29,6 +29,7 @@ from hunch.lm.scoring.recent import Prefixes
 from hunch.lm.scoring.writer import Writer
 from hunch.lm.speech import Sampling
 from scoring import SIZES, fastest
+from told import told
 
 PROMPTS, SAMPLES, TOKENS = 16, 5, 32
 CASES = {
@@ -114,4 +115,5 @@ def generated(network: transformers.LlamaForCausalLM, prompts: Sequence[list[int
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+from told import told
+
 ROUNDS = 3
 
 
@@ -62,4 +64,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

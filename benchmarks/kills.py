@@ -24,6 +24,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.told import told
+
 from hunch.methods.prior.dqn_prior import DQNConfig, DQNPriorConfig
 from hunch.methods.prior.zero_shot import ZeroShotConfig
 from hunch.rl.comparison import difference
@@ -254,4 +256,5 @@ def main(kills: int, of_comparisons: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main(*(int(text) for text in [*sys.argv[1:], *("100", "10", "0")[len(sys.argv) - 1 :]][:3]))

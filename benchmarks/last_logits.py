@@ -17,6 +17,7 @@ import torch
 
 from hunch import lm
 from hunch.lm.training import Trainable, Written
+from told import told
 
 PROMPT = "Continue: the boat number {} left the harbour, and everybody on the pier waved until it was gone."
 
@@ -53,5 +54,6 @@ def main(spec: str, texts: int, tokens: int) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     numbers = [int(text) for text in sys.argv[2:]]
     main(sys.argv[1], *(numbers + [32, 32][len(numbers) :]))

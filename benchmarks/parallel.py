@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
+from benchmarks.told import told
 
 import hunch
 from hunch import train
@@ -88,4 +89,5 @@ def main(steps: int) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 3000)

@@ -20,6 +20,7 @@ from hunch.envs.design.program_model import ProgramModel
 from hunch.envs.design.running import box
 from hunch.rl.search import MCTS
 from hunch.rl.world_model import TrueCopy, WorldModel
+from told import told
 
 CODE = {"CliffWalking": (CLIFF_WALKING, 36), "CartPole": (CART_POLE, (0.0, 0.0, 0.0, 0.0))}
 """The dynamics as a program, and the state in which trees begin."""
@@ -46,6 +47,7 @@ def speed(model: WorldModel, start: Any, actions: tuple[str, ...], trees: int) -
 
 
 if __name__ == "__main__":
+    told(__doc__)
     for trees in [int(text) for text in sys.argv[1:]] or [1, 64]:
         for name, (code, start) in CODE.items():
             env = hunch.make(f"hunch/{name}-v0")

@@ -23,6 +23,7 @@ from hunch.lm.scoring.trie import grow
 from hunch.lm.training.adapters import Adapters
 from hunch.lm.training.model import path_log_probs
 from scoring import commands, fastest, llama
+from told import told
 
 STREAMS, ACTIONS = 8, 20
 
@@ -95,4 +96,5 @@ def tree(network, requests):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

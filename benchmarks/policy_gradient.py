@@ -18,6 +18,7 @@ import hunch
 from hunch.core import State, World
 from hunch.methods.policy.glam import GLAM
 from hunch.rl.rollout import Rollout
+from told import told
 
 STREAMS, STEPS = 32, 80
 
@@ -63,4 +64,5 @@ def main(env: str, start: str) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main(*sys.argv[1:])

@@ -31,6 +31,7 @@ from hunch.methods.policy.ppo import PPO, PolicyAgent
 from hunch.rl.listed import ListedPolicy
 from hunch.rl.settings import UpdateConfig
 from hunch.roles import TextTable
+from told import told
 
 STREAMS = 4
 Ended = list[tuple[int, float, bool]]
@@ -182,4 +183,5 @@ class Vectors(gymnasium.Env[Any, int]):
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -28,6 +28,7 @@ from hunch.methods.in_context.icpi import ICPI
 from hunch.rl.rollout import Rollout
 from hunch.rl.world import world_of
 from hunch_pocket import EXAMPLES
+from told import told
 
 EPISODES = 12
 DECISIONS = 6
@@ -75,4 +76,5 @@ def decide(
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

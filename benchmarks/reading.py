@@ -24,6 +24,7 @@ from pathlib import Path
 from hunch.core import UsageError
 from hunch.methods import find, names
 from hunch.methods.registry import home
+from told import told
 
 PACKAGES = ("hunch", "hunch_contrib")
 REPEATS = 5
@@ -158,4 +159,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -19,6 +19,7 @@ import torch
 
 from hunch import lm
 from hunch.lm.training import Written
+from told import told
 
 PROMPT = "Continue: the boat left the harbour"
 
@@ -66,6 +67,7 @@ def main(spec: str, texts: int, tokens: int) -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     arguments = sys.argv[1:]
     if arguments[0] == "--measure":
         measure(arguments[1], int(arguments[2]), int(arguments[3]))

@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.told import told
 from tests.report.chromium import FOUND, Chromium
 
 from hunch.methods.prior.zero_shot import ZeroShotConfig
@@ -79,4 +80,5 @@ def opening(file: Path) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)

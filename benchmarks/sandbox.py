@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from hunch.sandbox import Sandbox, costs
+from told import told
 
 REPEATS = 100
 
@@ -51,4 +52,5 @@ def plain() -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -30,6 +30,7 @@ import transformers
 
 from hunch.lm.scoring.engine import Engine
 from hunch.lm.scoring.trie import grow
+from told import told
 
 SIZES = {
     "2M": {
@@ -234,4 +235,5 @@ def trace() -> None:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

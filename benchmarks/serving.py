@@ -12,6 +12,7 @@ from openenv import GenericEnvClient
 
 from hunch.ext import openenv
 from hunch.ext.turns import Turns
+from told import told
 
 ENV, CONNECTIONS, STEPS = "hunch/Household-Pick-v0", 64, 40
 
@@ -56,4 +57,5 @@ def steps_alone(steps: int) -> float:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -22,6 +22,7 @@ from hunch.envs.household.house import House
 from hunch.envs.household.problem import Problem, write
 from hunch.envs.household.simulator import Simulator
 from hunch.envs.household.textworld import rules
+from told import told
 
 GAMES, EPISODE, SECONDS = 28, 50, 5.0
 
@@ -108,4 +109,5 @@ def played_by_the_engine(problems: list[Problem]) -> Callable[[random.Random], i
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

@@ -17,6 +17,7 @@ from hunch_studies.worlds.strips import problems
 from hunch_studies.worlds.strips.env import Ferry, Generated, Gripper, Logistics, Miconic
 from hunch_studies.worlds.strips.grounding import Ground, changing
 from hunch_studies.worlds.strips.pddl import Problem
+from told import told
 
 SECONDS, PLANS = 3.0, 10
 
@@ -70,4 +71,5 @@ def grounding(problem: Problem) -> float:
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main()

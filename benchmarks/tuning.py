@@ -38,6 +38,7 @@ from hunch.lm.training import load
 from hunch.rl.policy import Step
 from hunch.rl.policy_gradient import PRESETS, PolicyGradient
 from hunch.roles.policy.text import TextPolicy, TextPolicyConfig
+from told import told
 
 PROMPTS, ANSWERS, RUNS = 8, 8, 3
 PROMPTS_OF_A_FOLDER, RUNS_OF_A_FOLDER = 4, 2
@@ -287,4 +288,5 @@ def updated(
 
 
 if __name__ == "__main__":
+    told(__doc__)
     main(*sys.argv[1:])
