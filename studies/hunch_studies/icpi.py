@@ -138,7 +138,13 @@ def _written(scale: Scale, data: Path) -> list[Part]:
             arm(label, domain, "icpi", world, hints=False, policy_lm=policy, **WRITTEN)
             for label, world, policy in rows
         ]
+        # The paper's baselines: the policy of the last episodes acts by itself; look-up; Q-learning.
+        arms += [
+            arm(f"{name}, No ArgMax", domain, "icpi-no-argmax", lm, hints=False, **WRITTEN)
+            for name, lm in named.items()
+        ]
         arms.append(arm("Matching Model", domain, "matching", hints=False))
+        arms.append(arm("Tabular Q", domain, "tabular-q", hints=False))
         parts.append(Part(domain, tuple(arms), measure=partial(regrets, domain)))
     return parts
 
