@@ -15,8 +15,12 @@ from hunch.cli.main import main
 from hunch.core import State, Transition, UsageError, World
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.invalid import is_invalid
+from hunch.lm.answers.cache import Cached
+from hunch.lm.backends.scripted import ScriptedWriter
 from hunch.lm.speaker import GAP, Speaker, action_in, without_repeats, without_reply
+from hunch.methods.prior.zero_shot import ZeroShot
 from hunch.roles.prior.kinds import PriorConfig
+from hunch.roles.prior.language import MappedPrior
 
 ID = "tests.methods.test_zero_shot:Doors"
 
@@ -328,3 +332,13 @@ def test_a_model_is_the_opponent_in_a_game_of_two(talker, monkeypatch, capsys):
 def test_an_action_ends_where_the_environment_would_speak(action, kept):
     observation = "[GAME] Guess. Moves:\n[Buy] n\n[Sell] n\n[Player] [7]\n[GAME] The target number is lower."
     assert without_reply(action, observation) == kept
+
+
+def test_equal_states_of_parallel_episodes_get_written_answers_of_their_own():
+    """Else episodes that begin alike would be copies of one episode, and count as several."""
+    coin = Cached(ScriptedWriter("coin", lambda prompt, rng: ("left", "right")[int(rng.integers(2))]))
+    agent = ZeroShot(MappedPrior(coin), lm=coin)
+    agent.begin(World(), 0)
+    fork = State("A fork.", actions=("left", "right"))
+    chosen = [agent.act([fork] * 20).count("left") for _ in range(5)]
+    assert all(4 <= lefts <= 16 for lefts in chosen), "of twenty fair coins, hardly ever fewer or more"

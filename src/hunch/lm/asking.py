@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -215,6 +216,25 @@ class Asking:
             return default
         text = self.template.fill(**values)
         return (Message("user", text),) if self.chats else text
+
+
+def rounds(asked: Sequence[Hashable]) -> list[list[int]]:
+    """Return the places of what is asked in rounds, in none of which two are equal.
+
+    An answer is a function of its prompt and its number, and all prompts of a request have the same numbers.
+    So equal prompts that need answers of their own are asked in turn.
+
+    Args:
+        asked: Prompts, or states of which the prompts are made.
+    """
+    seen = Counter[Hashable]()
+    places: list[list[int]] = []
+    for place, one in enumerate(asked):
+        if seen[one] == len(places):
+            places.append([])
+        places[seen[one]].append(place)
+        seen[one] += 1
+    return places
 
 
 def _question(prompts: Sequence[Prompt], samplings: Sequence[Sampling], place: int, number: int) -> Question:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hunch.core import State
 from hunch.lm.answers.lines import spoken
-from hunch.lm.asking import Asking, about
+from hunch.lm.asking import Asking, about, rounds
 from hunch.lm.base import LanguageModel
-from hunch.lm.prompts import Message, Prompt
+from hunch.lm.prompts import Message, Prompt, as_prompt
 from hunch.lm.settings import AskConfig, ask_config
 
 Turn: TypeAlias = tuple[str, str]
@@ -62,15 +61,8 @@ class Speaker:
             first: Number of the sample; equal prompts get this number and the following ones.
         """
         prompts = [self.prompt(state, past) for state, past in zip(states, turns, strict=True)]
-        seen: Counter[Any] = Counter()
-        rounds: list[list[int]] = []  # places of the prompts by the number of equal ones before them
-        for place, prompt in enumerate(prompts):
-            if seen[prompt] == len(rounds):
-                rounds.append([])
-            rounds[seen[prompt]].append(place)
-            seen[prompt] += 1
         answers = [""] * len(prompts)
-        for number, places in enumerate(rounds):
+        for number, places in enumerate(rounds([as_prompt(prompt) for prompt in prompts])):
             asked = [prompts[place] for place in places]
             written = self.asking.generate(asked, 1, first + number, sampling=self.sampling)
             for place, (answer,) in zip(places, written, strict=True):

@@ -17,6 +17,7 @@ import numpy as np
 
 from hunch.core import Agent, EvidenceLevel, Explanation, State, Transition, UsageError, World, wording_of
 from hunch.envs.invalid import is_invalid
+from hunch.lm.asking import rounds
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import note_way
 from hunch.lm.speaker import Speaker, Turn
@@ -24,7 +25,7 @@ from hunch.lm.ways import NATIVE, WRITTEN
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, NonNegativeInt
-from hunch.roles.prior.base import ActionPrior
+from hunch.roles.prior.base import ActionPrior, DistributionPrior
 from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
@@ -99,12 +100,18 @@ class ZeroShot(Agent):
         """Draw one action from p(a|s) for each state, or write one where any text is an action."""
         if any(state.actions is None for state in states):
             return self._write(states)
-        actions = []
-        for state, proposal in zip(states, self.prior.propose(states, 1, self.rng), strict=True):
-            (index,) = proposal.indices  # one draw is one candidate
-            actions.append(state.options[int(index)])
-            if not np.isnan(proposal.fallbacks):  # nan if the prior always names an action
-                self.fallbacks.append(proposal.fallbacks)
+        # A prior that states its distribution draws anew for each state. One whose answers are written gives
+        # equal states of a request the same answer: parallel episodes that begin alike would be copies of one
+        # episode, and count as several. So they are asked about in turn.
+        is_distribution = isinstance(self.prior, DistributionPrior)
+        actions = [""] * len(states)
+        for places in [range(len(states))] if is_distribution else rounds(states):
+            asked = [states[place] for place in places]
+            for place, proposal in zip(places, self.prior.propose(asked, 1, self.rng), strict=True):
+                (index,) = proposal.indices  # one draw is one candidate
+                actions[place] = states[place].options[int(index)]
+                if not np.isnan(proposal.fallbacks):  # nan if the prior always names an action
+                    self.fallbacks.append(proposal.fallbacks)
         return actions
 
     def _write(self, states: Sequence[State]) -> list[str]:
