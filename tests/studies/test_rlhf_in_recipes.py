@@ -412,6 +412,11 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
             '{"prompt": "a", "completion": "b"}',
             "whose rewards differ, and all 1 are 0",
         ),
+        (
+            ["offline-rlhf", "--loss", "kto", "--data", "FILE"],
+            '{"prompt": "a", "completion": "b", "label": true}\n{"prompt": "a", "completion": "c"}',
+            "Line 2 of .* needs a label or reward, because other lines have one",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, lines, said, tmp_path, capsys, writer):
