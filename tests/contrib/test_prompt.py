@@ -172,6 +172,13 @@ def test_results_that_tell_nothing_are_refused(right, told):
         agent.begin(World(data=data, streams=0, steps=9), 0)
 
 
+def test_the_best_of_the_records_takes_no_new_results():
+    data = episodes(lambda question, prompt: float("blue" in prompt))
+    agent = methods.find("prompt-oirl").agent_class(TextTable(lm.load("bag-of-words")), choose="fixed")
+    with pytest.raises(UsageError, match="leave out online"):
+        agent.begin(World(data=data, streams=1, steps=9), 0)
+
+
 def test_without_words_there_is_no_prompt():
     agent = methods.find("rlprompt").agent_class()
     with pytest.raises(UsageError, match="at least two words"):

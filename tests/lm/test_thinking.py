@@ -11,11 +11,11 @@ from tests.started import answering
 
 import hunch
 from hunch import lm
-from hunch.cli.ask import AnsweredError, FirstAnswer
+from hunch.cli.ask import ROLES, AnsweredError, FirstAnswer
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.lm.base import Model
-from hunch.lm.hearing import ANSWERS
+from hunch.lm.hearing import ANSWERS, NOT_SHOWN, remedy
 from hunch.lm.settings import check_prompts
 from hunch.roles import Judge, PriorConfig, build_prior
 from hunch_contrib.planner.plan4mc import Plan4MCConfig
@@ -285,6 +285,11 @@ def test_the_command_shows_how_every_role_asks_and_how_an_answer_is_read(role, t
         else:
             told = f"Read as: nothing of use. An answer {ANSWERS[ROLE.get(role, role)]}; more max-tokens"
             assert told in out or role == "writer"  # any text may be a program
+
+
+def test_advice_names_the_command_for_the_roles_that_it_knows():
+    assert set(ANSWERS) - set(NOT_SHOWN) == set(ROLES) - {"encoder"}
+    assert {role for role in ANSWERS if "hunch lm" in remedy(role)} == set(ANSWERS) - set(NOT_SHOWN)
 
 
 def test_where_any_text_is_an_action_the_model_is_asked_as_policy(thinker, tmp_path, capsys):

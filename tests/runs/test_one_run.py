@@ -1,6 +1,7 @@
 """One path from settings to a result: the command and ``hunch.train`` leave the same folder."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from hunch.runs.config import RunConfig
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
 from hunch.runs.files import read_json, write_json
+from hunch.runs.folder import FORMAT, held
 from hunch.runs.loading import load_agent
 from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
@@ -91,6 +93,29 @@ def test_a_run_of_another_version_is_named_as_such(tmp_path):
     write_json(tmp_path / "config.json", config)
     with pytest.raises(UsageError, match="another version of Hunch, without threads"):
         execute(settings(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "told"),
+    [
+        ({}, {"keep_every": 20}, "keep_every: null there, 20 asked"),
+        ({"lifetime": 2}, {}, "lifetime: 2 there, 1 asked"),
+        ({}, {"options": {"kl_aim": 2.0}}, "options.kl_aim: 0.0 there, 2.0 asked"),
+        ({"options": {"listed": False}}, {}, "options.listed: false there, true asked"),
+    ],
+)
+def test_a_setting_that_came_later_is_no_sign_of_another_version(there, asked, told, tmp_path):
+    config_class = methods.find("grpo").config_class
+    first, second = (
+        RunConfig(
+            method="grpo", env=LAKE, **{**changes, "options": config_class(**changes.get("options", {}))}
+        )
+        for changes in (there, asked)
+    )
+    write_json(tmp_path / "config.json", {"format": FORMAT, "run": first.settings()})
+    write_json(tmp_path / "summary.json", {"steps": 60})
+    with pytest.raises(UsageError, match=re.escape(f"holds another run ({told})")):
+        held(tmp_path, second.settings())
 
 
 def test_an_agent_of_another_version_is_named_as_such(tmp_path):

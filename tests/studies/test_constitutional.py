@@ -8,14 +8,15 @@ import pytest
 import hunch
 from hunch import lm, methods
 from hunch.cli.main import main
-from hunch.core import HunchWarning, State, Transition, UsageError
+from hunch.core import HunchError, HunchWarning, State, Transition, UsageError
+from hunch.lm.answers.cache import Cached
 from hunch.lm.asking import AskConfig, Asking
 from hunch.lm.backends.scripted import ScriptedWriter
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")
 
-from hunch.roles.reward.preferences import Gold, Mixed  # noqa: E402
+from hunch.roles.reward.preferences import Gold, Judged, Mixed  # noqa: E402
 from hunch_contrib.tune.constitutional import question, revision  # noqa: E402
 from hunch_studies.rules.critic import harms  # noqa: E402
 
@@ -129,6 +130,24 @@ def test_a_critic_that_refuses_or_writes_prose_is_refused_in_a_sentence(principl
     assert revision("Sure!\nRevision: boil carrot ; serve\nEnjoy.") == "boil carrot ; serve"
     assert revision("boil carrot ; serve") is None
     assert PRINCIPLE in question(ASKED, BAD, PRINCIPLE)
+
+
+def test_what_a_silent_critic_and_a_silent_judge_should_have_written_is_said(principles):
+    agent = made(principles, critique=False)
+    silent = Cached(ScriptedWriter("silent", lambda prompt, rng: ""))
+    agent.asking.lm = silent
+    agent.rng = np.random.default_rng(0)
+    needed = "has to hold the whole revised answer"
+    with pytest.warns(HunchWarning, match=needed), pytest.raises(HunchError, match=needed):
+        agent.improved([ASKED] * 60, [BAD] * 60)
+    assert list(silent.first_answers.answers) == ["reviser"]
+
+    silent = Cached(ScriptedWriter("silent", lambda prompt, rng: ""))
+    one, other = (Transition(ASKED, text, 0.0, ASKED, True, False) for text in (BAD, "serve"))
+    needed = "has to be 1, 2 or none; 'hunch lm SPEC --ask preference"
+    with pytest.warns(HunchWarning, match=needed), pytest.raises(HunchError, match=needed):
+        Judged(silent).compare([(one, other)] * 60, np.random.default_rng(0))
+    assert list(silent.first_answers.ways) == ["preference"]
 
 
 def test_a_dry_run_estimates_the_judge_without_asking_it(tmp_path, principles, capsys, monkeypatch):

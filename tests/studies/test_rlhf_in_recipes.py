@@ -254,7 +254,7 @@ def test_micro_accumulates_the_gradients_of_a_batch(name, loss):
     ("loss", "data", "said"),
     [
         ("dpo", recorded(4, groups=False), "the data have no groups"),
-        ("conditioned", [Episode((step(GOOD, 0.0),))] * 4, "whose rewards differ"),
+        ("conditioned", [Episode((step(GOOD, 0.0),))] * 4, "whose rewards differ, and all 4 are 0"),
         ("filter", [Episode((step(GOOD, 0.0),))] * 4, "whose rewards differ"),
         ("dpo", [Episode((step(GOOD, r),), group=0) for r in (0.0, 1.0)], "two different texts"),
     ],
@@ -407,7 +407,16 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
             '{"prompt": "a", "completion": "b"}',
             "from 0 to 4",
         ),
-        (["offline-rlhf", "--data", "FILE"], '{"prompt": "a", "completion": "b"}', "whose rewards differ"),
+        (
+            ["offline-rlhf", "--data", "FILE"],
+            '{"prompt": "a", "completion": "b"}',
+            "whose rewards differ, and all 1 are 0",
+        ),
+        (
+            ["offline-rlhf", "--loss", "kto", "--data", "FILE"],
+            '{"prompt": "a", "completion": "b", "label": true}\n{"prompt": "a", "completion": "c"}',
+            "Line 2 of .* needs a label or reward, because other lines have one",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, lines, said, tmp_path, capsys, writer):

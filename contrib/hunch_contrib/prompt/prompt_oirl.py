@@ -86,8 +86,13 @@ class PromptOIRL(DQN):
         """Forget everything, and read the recorded results.
 
         Raises:
-            UsageError: if all results are equal, or all have the same prompt.
+            UsageError: if all results are equal, or all have the same prompt; or if there will be new ones,
+                of which the prompt that was best in the records would know nothing.
         """
+        if self.config.choose == "fixed" and world.streams:
+            raise UsageError(
+                "choose=fixed takes the prompt with the best recorded results: leave out online."
+            )
         steps = [step for episode in world.data for step in episode]
         self.means = mean_results([(step.action, step.reward) for step in steps])
         if steps and len(self.means) < 2:

@@ -74,7 +74,7 @@ class Constitutional(RLHF):
         self.judging = judge
         file = self.config.principles
         self.principles = read_principles(file) if file else PRINCIPLES
-        self.asking = Asking(judge, AskConfig(), tokens=128, stop=())
+        self.asking = Asking(judge, AskConfig(), tokens=128, stop=(), role="reviser")
         self.models = {**self.models, "judge": judge}
 
     @classmethod

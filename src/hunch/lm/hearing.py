@@ -32,18 +32,22 @@ ANSWERS: Final = {
     "opponent": "has to be a move of the game",
     "world-model": "has to go on in the form of the examples",
     "reader": "has to be a JSON object with one of the possible values of each key",
+    "reviser": "has to hold the whole revised answer in a line that begins with Revision:",
     "writer": "has to hold the whole function, best in a fence",
 }
 """Requirements for an answer, by role, as messages state them."""
+NOT_SHOWN: Final = ("reader", "reviser")
+"""Roles that ``hunch lm SPEC --ask ROLE`` does not show."""
 REMEDY: Final = "more max-tokens, or your own words as prompt, may help"
 
 
 def remedy(role: str) -> str:
     """Return advice for the case that the answers of a model in a role cannot be read."""
-    return (
-        f"an answer {ANSWERS[role]}; 'hunch lm SPEC --ask {role} --env ID' shows the prompt and how the "
-        f"answer is read; {REMEDY}"
-    )
+    needed = f"an answer {ANSWERS[role]}"
+    if role in NOT_SHOWN:
+        return f"{needed}; {REMEDY}"
+    command = f"hunch lm SPEC --ask {role} --env ID"
+    return f"{needed}; '{command}' shows the prompt and how the answer is read; {REMEDY}"
 
 
 def count_fallbacks(

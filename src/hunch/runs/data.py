@@ -2,8 +2,8 @@
 
 A file holds JSON lines, one episode each, or answers to prompts in TRL's columns: ``prompt`` with ``chosen``
 and ``rejected`` (a group of two, rewards 1 and 0), or with ``completion`` and ``label`` (reward 1 or 0),
-``reward``, or neither (reward 0). Recorded results of prompts have ``question``, ``prompt`` and ``right``;
-those of held-out questions are left out.
+``reward``, or neither in any line (reward 0). Recorded results of prompts have ``question``, ``prompt`` and
+``right``; those of held-out questions are left out.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     if "right" in columns:
         return _dataset(file, env, env_options, _results(str(file)))
     episodes = list[Recording]()
-    for place, row in numbered(str(file), "chosen", "completion"):
+    lines = list(numbered(str(file), "chosen", "completion"))
+    _require_rewards(lines, file)
+    for place, row in lines:
         texts = _texts(row, f"Line {place} of {file}")
         group = place if len(texts) > 1 else None
         state = state_of(row["prompt"])
@@ -151,6 +153,20 @@ def _results(file: str) -> list[Recording]:
         for text, by_prompt in every[::2]
         for prompt, right in by_prompt.items()
     ]
+
+
+def _require_rewards(lines: Sequence[tuple[int, Mapping[str, Any]]], file: Path) -> None:
+    """Refuse a file in which a completion lacks the label or reward that others have: it would count as bad.
+
+    Raises:
+        UsageError: if there is one; the message names its line.
+    """
+    completions = [(place, row) for place, row in lines if "chosen" not in row]
+    lacking = [place for place, row in completions if not {"label", "reward"} & row.keys()]
+    if lacking and len(lacking) < len(completions):
+        raise UsageError(
+            f"Line {lacking[0]} of {file} needs a label or reward, because other lines have one."
+        )
 
 
 def _texts(row: Mapping[str, Any], where: str) -> list[tuple[str, float]]:

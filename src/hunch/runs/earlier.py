@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from hunch import methods
 from hunch.core import UsageError
 from hunch.renamed import Renamed
+from hunch.runs.config import RunConfig
 
 
 def current_settings(run: Any) -> Any:
@@ -66,6 +67,23 @@ def _with_later(cls: type[Any], values: Mapping[str, Any], asked: Mapping[str, A
             settings[name] = entry.default
         elif isinstance(settings.get(name), dict) and isinstance(hint, type) and is_dataclass(hint):
             settings[name] = _with_later(hint, settings[name], asked[name])
+    return settings
+
+
+def completed(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in a run's record with the defaults of those that only another run's record states.
+
+    Settings that came later are not stored at their defaults, so a comparison would miss them.
+
+    Args:
+        run: The settings of a run of a known method.
+        other: Those of another run of this method.
+    """
+    settings = _with_later(RunConfig, run, other)
+    options, others = run.get("options"), other.get("options")
+    if isinstance(options, dict) and isinstance(others, dict):
+        cls = methods.find(str(run.get("method"))).config_class
+        settings["options"] = _with_later(cls, options, others)
     return settings
 
 

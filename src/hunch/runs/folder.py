@@ -33,7 +33,7 @@ from hunch.plugins import version_of
 from hunch.runs.checkpoints import BEST, CHECKPOINT, KEPT_AT, write_checkpoint
 from hunch.runs.config import RunConfig
 from hunch.runs.differences import differences, leaves
-from hunch.runs.earlier import current_if_known
+from hunch.runs.earlier import completed, current_if_known
 from hunch.runs.files import read_json, reading, sync_entries, write_json, writing
 from hunch.runs.models import Asked
 from hunch.seal import sealed_json
@@ -284,12 +284,15 @@ def _version_of(record: dict[str, Any]) -> str:
 
 def _other_run(folder: Path, there: dict[str, Any], settings: dict[str, Any]) -> UsageError:
     """Return the error for a folder with another run: of other settings, or of a version with fewer."""
+    same_method = there.get("method") == settings["method"]
+    if same_method:
+        there, settings = completed(there, settings), completed(settings, there)
     pairs = [(there, settings), (there.get("options"), settings["options"])]
     lacking: set[str] = set()
     for stored, asked in pairs:
         if isinstance(stored, dict) and isinstance(asked, dict):
             lacking |= asked.keys() - stored.keys() - {"objects"}
-    if lacking and there.get("method") == settings["method"]:
+    if lacking and same_method:
         what = f"a run of another version of Hunch, without {', '.join(sorted(lacking))}"
     else:
         what = f"another run ({differences(leaves(there), leaves(settings))})"

@@ -108,8 +108,13 @@ class OfflineRLHF(RecordedAgent):
         if not known:
             return []
         rewards = np.array([example.reward for example in known])  # (n,)
-        if c.loss != "likelihood" and (np.isnan(rewards).any() or np.ptp(rewards) == 0):
-            raise UsageError(f"--loss {c.loss} needs recorded texts whose rewards differ: give --data.")
+        if c.loss != "likelihood" and np.isnan(rewards).any():
+            raise UsageError(f"--loss {c.loss} needs recorded texts with rewards: give --data.")
+        if c.loss != "likelihood" and np.ptp(rewards) == 0:
+            raise UsageError(
+                f"--loss {c.loss} needs recorded texts whose rewards differ, and all {len(rewards):,} are "
+                f"{rewards[0]:g}: --loss likelihood learns without rewards."
+            )
         if c.shuffle:
             rewards = self.rng.permutation(rewards)
             known = [example._replace(reward=float(r)) for example, r in zip(known, rewards, strict=True)]

@@ -100,7 +100,8 @@ class Judged(Preferences):
         self.lm = lm
         self.principles = tuple(principles)
         self.evidence = lm.evidence
-        asking = Asking(lm, config or AskConfig(), tokens=16, temperature=0.1, stop=())
+        asks = config or AskConfig()
+        asking = Asking(lm, asks, tokens=16, temperature=0.1, stop=(), role="preference")
         self.comparer = Comparer(lm, asking, way=way)
 
     def compare(self, pairs: Pairs, rng: np.random.Generator) -> list[float]:
