@@ -15,6 +15,7 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
 from hunch.envs.design.limit import limit_of, limit_of_steps, made
+from hunch.envs.design.own_code import code_of
 from hunch.envs.design.plain import ON_TEXTS, plain_policy, plain_text_policy, sections_of, text_of
 from hunch.envs.design.played import Game, TextGame, begun, commands_of
 from hunch.envs.design.problem import DesignProblem, Trial
@@ -86,6 +87,7 @@ class PolicyCode(DesignProblem):
         self.seeds = [n + (10_000 if split == "test" else 0) for n in range(episodes)]
         env = self._made()
         self.guard = limit_of(env)
+        self.code_of_base = code_of(env)
         self.is_text = isinstance(env.action_space, gym.spaces.Text)
         threshold = env.spec.reward_threshold if env.spec else None
         if blank and about:
@@ -135,7 +137,8 @@ class PolicyCode(DesignProblem):
 
     def identity(self) -> str:
         """Return the version of the scoring, environment and episodes."""
-        return f"{self.version} {gym.__version__} {self.base}{self.guard} {self.limit} {self.seeds}"
+        base = f"{self.base}{self.guard}{self.code_of_base}"
+        return f"{self.version} {gym.__version__} {base} {self.limit} {self.seeds}"
 
     def ready(self) -> None:
         """Start the sandbox."""
