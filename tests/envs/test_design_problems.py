@@ -447,6 +447,17 @@ def test_a_base_that_is_not_registered_is_refused_with_what_to_name(problem, bas
         hunch.make(problem, base=base)
 
 
+@pytest.mark.parametrize("max_steps", [50, 200, None, 500])
+def test_standing_still_in_short_episodes_is_no_success(max_steps):
+    """MountainCar's threshold is -110, and a step costs 1."""
+    car = hunch.make("hunch/PolicyCode-v0", base="MountainCar-v0", episodes=1, max_steps=max_steps)
+    car.reset(seed=0)
+    info = car.step("def act(observation):\n    return 1\n")[-1]
+    assert not info["success"]
+    own = max_steps in (None, 200)
+    assert car.unwrapped.target == (-110.0 if own else np.inf)
+
+
 @pytest.mark.parametrize("base", ["MountainCar-v0", "hunch/FrozenLake-v0"])
 @pytest.mark.parametrize("max_steps", [0, -1])
 def test_an_episode_without_steps_or_end_is_refused(base, max_steps):

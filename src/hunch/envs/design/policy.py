@@ -43,7 +43,8 @@ class PolicyCode(DesignProblem):
     """Write a policy for a Gymnasium environment.
 
     The fitness is the mean return over a fixed set of episodes; the problem is solved at the
-    environment's reward threshold. The environment runs here; the program sees only observations.
+    environment's reward threshold, which counts for episodes with the environment's own limit of steps. The
+    environment runs here; the program sees only observations.
 
     In a text environment (:class:`~hunch.envs.base.TextEnv`) a program sees the task, the observation, the
     commands that are possible now, and the last 200 commands taken with what each led to. The request shows
@@ -89,7 +90,10 @@ class PolicyCode(DesignProblem):
         self.guard = limit_of(env)
         self.code_of_base = code_of(env)
         self.is_text = isinstance(env.action_space, gym.spaces.Text)
-        threshold = env.spec.reward_threshold if env.spec else None
+        registered = gym.registry.get(env.spec.id) if env.spec else None
+        # That is of whole episodes: where each step costs 1, short ones reach it standing still.
+        is_whole = registered is not None and max_steps in (None, registered.max_episode_steps)
+        threshold = registered.reward_threshold if registered is not None and is_whole else None
         if blank and about:
             raise UsageError("about says what the task is, and blank leaves it out: give one of them.")
         name, doc = ("", "") if blank else (base, text_of(env))
