@@ -10,6 +10,7 @@ from hunch.core import Agent, UsageError
 from hunch.envs import DesignProblem, check
 from hunch.envs.design import Trial
 from hunch.runs.files import read_json, read_lines
+from hunch.sandbox import ProgramCrash, ProgramMemory, ProgramTimeout
 
 
 def letters(program):
@@ -129,3 +130,28 @@ def test_trials_of_an_earlier_version_of_the_function_are_not_used(tmp_path):
     assert fitness(letters, "1") == 2.0
     assert fitness(lambda program: 99.0, "1") == 2.0  # looked up: the version says that nothing changed
     assert fitness(lambda program: 99.0, "2") == 99.0
+
+
+@pytest.mark.parametrize(
+    ("error", "is_kept"),
+    [
+        (ProgramTimeout("Timeout", "no answer within 5 seconds"), False),
+        (ProgramMemory("Killed", "the system killed it, most likely for memory"), False),
+        (ProgramMemory("MemoryError", "more memory than it may take"), True),
+        (ProgramCrash("ValueError", "no"), True),
+    ],
+)
+def test_a_failure_that_may_be_that_of_the_machine_is_not_kept(error, is_kept, tmp_path):
+    failures = [error]
+
+    def evaluate(program):
+        if failures:
+            raise failures.pop()
+        return 1.0
+
+    env = DesignProblem(evaluate, task="Use many letters.", trials=str(tmp_path / "trials.sqlite"))
+    fitness = []
+    for _ in range(2):
+        env.reset(seed=0)
+        fitness.append(env.step("aab")[-1]["raw"].fitness)
+    assert fitness == [None, None if is_kept else 1.0]

@@ -447,6 +447,17 @@ def test_a_base_that_is_not_registered_is_refused_with_what_to_name(problem, bas
         hunch.make(problem, base=base)
 
 
+@pytest.mark.parametrize("max_steps", [50, 200, None, 500])
+def test_standing_still_in_short_episodes_is_no_success(max_steps):
+    """MountainCar's threshold is -110, and a step costs 1."""
+    car = hunch.make("hunch/PolicyCode-v0", base="MountainCar-v0", episodes=1, max_steps=max_steps)
+    car.reset(seed=0)
+    info = car.step("def act(observation):\n    return 1\n")[-1]
+    assert not info["success"]
+    own = max_steps in (None, 200)
+    assert car.unwrapped.target == (-110.0 if own else np.inf)
+
+
 @pytest.mark.parametrize("base", ["MountainCar-v0", "hunch/FrozenLake-v0"])
 @pytest.mark.parametrize("max_steps", [0, -1])
 def test_an_episode_without_steps_or_end_is_refused(base, max_steps):
@@ -645,6 +656,58 @@ def test_an_episode_ends_where_the_environment_has_no_limit_of_steps(monkeypatch
     assert tried(reward, "def reward(observation, action):\n    return 0\n").fitness == 0.0
     assert " 9 steps" in reward.unwrapped.identity()
     assert " 9 steps" not in hunch.make("hunch/RewardDesign-Gymnasium-v0", trials="").unwrapped.identity()
+
+
+OWN = """
+import gymnasium as gym
+import numpy as np
+
+class Tank(gym.Env):
+    observation_space = gym.spaces.Discrete(1)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, slope=1.0):
+        self.slope = slope
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {{}}
+
+    def step(self, action):
+        return 0, self.slope * PAID, True, False, {{}}
+
+PAID = {paid}
+gym.register("tests/Tank-v0", Tank, disable_env_checker=True, kwargs={{"slope": {slope}}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "program"),
+    [
+        ("hunch/PolicyCode-v0", {"episodes": 1}, "def act(observation):\n    return 0\n"),
+        (
+            "hunch/RewardDesign-Gymnasium-v0",
+            {"steps": 10},
+            "def reward(observation, action):\n    return 0\n",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*Overriding environment")
+def test_trials_of_an_environment_of_ones_own_end_with_its_code(
+    problem, options, program, tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    found = []
+    for paid, slope in ((1, 1), (1, 1), (20, 1), (20, 3)):
+        (tmp_path / "tank_of_tests.py").write_text(OWN.format(paid=paid, slope=slope))
+        sys.modules.pop("tank_of_tests", None)
+        env = hunch.make(problem, base="tank_of_tests:tests/Tank-v0", trials=str(tmp_path / "t"), **options)
+        known = env.unwrapped.known
+        env.reset(seed=0)
+        key = known.key(canonical(program), env.unwrapped.trial_seed)
+        found.append((known.get(key) is not None, tried(env, program).fitness))
+    sys.modules.pop("tank_of_tests", None)
+    assert found == [(False, 1.0), (True, 1.0), (False, 20.0), (False, 60.0)]
 
 
 # ---- all of them ------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from hunch.roles.prior.kinds import PriorConfig, build_prior
 from hunch.roles.reward.gym import JudgeReward, ProgramReward, SourceReward
 from hunch.roles.reward.judge import Judge
 from hunch.roles.reward.rewarded import Rewarded, Shaping
+from hunch.sandbox import ProgramError
 
 WORDS = lm.load("bag-of-words")
 
@@ -361,6 +362,16 @@ def test_the_reward_of_a_program_of_one_step(parameters):
     env.close()
     assert reward == pytest.approx(-abs(observation[2]))
     assert info["components"] == {"reward": reward}
+
+
+@pytest.mark.parametrize("returned", ["None", "1.0", "{1, 2}", "{0: 1, 5: {}}", "(next_observation, {})"])
+def test_a_program_that_returns_no_reward_is_a_program_error(returned):
+    program = f"def reward(observation, action, next_observation):\n    return {returned}\n"
+    env = ProgramReward(gymnasium.make("CartPole-v1"), program)
+    env.reset(seed=0)
+    with pytest.raises(ProgramError, match="must"):
+        env.step(1)
+    env.close()
 
 
 class Sled(gymnasium.Env):

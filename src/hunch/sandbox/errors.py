@@ -6,6 +6,8 @@ from hunch.core import HunchError, UsageError
 
 MESSAGE = 2_000
 """Maximum characters of an error message."""
+KILLED = "Killed"
+"""Type of the error of a program that the system killed."""
 
 
 class ProgramError(HunchError):
@@ -25,6 +27,11 @@ class ProgramError(HunchError):
         self.index = index
         super().__init__(self.type, self.message, line, index)
 
+    @property
+    def depends_on_load(self) -> bool:
+        """True if the load of the machine may be the reason: it ran out of time, or the system killed it."""
+        return False
+
     def __str__(self) -> str:
         place = "" if self.line is None else f" (line {self.line})"
         return f"{self.type}: {self.message}{place}"
@@ -33,9 +40,19 @@ class ProgramError(HunchError):
 class ProgramTimeout(ProgramError):  # noqa: N818
     """The program exceeded its time limit and was killed."""
 
+    @property
+    def depends_on_load(self) -> bool:
+        """True."""
+        return True
+
 
 class ProgramMemory(ProgramError):  # noqa: N818
-    """The program exceeded its memory limit."""
+    """The program exceeded its memory limit, or the system killed it."""
+
+    @property
+    def depends_on_load(self) -> bool:
+        """True if the system killed it."""
+        return self.type == KILLED
 
 
 class ProgramCrash(ProgramError):  # noqa: N818

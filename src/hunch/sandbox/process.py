@@ -15,6 +15,7 @@ from typing import Any
 from hunch.core import HunchError
 from hunch.sandbox import frames, wire
 from hunch.sandbox.errors import (
+    KILLED,
     ArgumentError,
     ProgramCrash,
     ProgramError,
@@ -161,7 +162,7 @@ class Process:
         if not by_itself:
             return ProgramCrash("Exit", "it closed the pipe to its caller")
         if code == -signal.SIGKILL:
-            return ProgramMemory("Killed", "the system killed it, most likely for memory")
+            return ProgramMemory(KILLED, "the system killed it, most likely for memory")
         if code < 0:
             # Most real-time signals have no name.
             known = {one.value: one.name for one in signal.Signals}

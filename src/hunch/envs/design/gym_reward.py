@@ -12,6 +12,7 @@ from hunch.core import FloatArray, UsageError
 from hunch.envs.design import inner
 from hunch.envs.design.inner import LEARNERS, POINTS, STEP, Policy, Steps, play
 from hunch.envs.design.limit import limit_of, made
+from hunch.envs.design.own_code import code_of
 from hunch.envs.design.plain import plain_gym_reward, text_of
 from hunch.envs.design.policy import described
 from hunch.envs.design.problem import DesignProblem, OutsideError, Trial
@@ -77,6 +78,7 @@ class GymRewardDesign(DesignProblem):
         self.base, self.metric, self.steps = base, metric, steps
         env = self._made()
         self.limit = limit_of(env)
+        self.code_of_base = code_of(env)
         self.learner, self.train = inner.learner(learner, env)
         threshold = env.spec.reward_threshold if env.spec and metric == "return" else 0.95
         super().__init__(
@@ -100,7 +102,7 @@ class GymRewardDesign(DesignProblem):
 
     def identity(self) -> str:
         """Return the version of training and evaluation, environment and training settings."""
-        settings = f"{self.base}{self.limit} {self.learner} {self.steps} {self.metric}"
+        settings = f"{self.base}{self.limit}{self.code_of_base} {self.learner} {self.steps} {self.metric}"
         return f"{self.version} {gym.__version__} {settings}"
 
     def ready(self) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from hunch.core import HunchError, UsageError
 from hunch.envs.design.code import defined_last, flaw
 from hunch.envs.design.limit import limit_of, limit_of_steps, made
+from hunch.envs.design.own_code import code_of
 from hunch.envs.design.plain import ON_TEXTS, plain_policy, plain_text_policy, sections_of, text_of
 from hunch.envs.design.played import Game, TextGame, begun, commands_of
 from hunch.envs.design.problem import DesignProblem, Trial
@@ -42,7 +43,8 @@ class PolicyCode(DesignProblem):
     """Write a policy for a Gymnasium environment.
 
     The fitness is the mean return over a fixed set of episodes; the problem is solved at the
-    environment's reward threshold. The environment runs here; the program sees only observations.
+    environment's reward threshold, which counts for episodes with the environment's own limit of steps. The
+    environment runs here; the program sees only observations.
 
     In a text environment (:class:`~hunch.envs.base.TextEnv`) a program sees the task, the observation, the
     commands that are possible now, and the last 200 commands taken with what each led to. The request shows
@@ -86,8 +88,12 @@ class PolicyCode(DesignProblem):
         self.seeds = [n + (10_000 if split == "test" else 0) for n in range(episodes)]
         env = self._made()
         self.guard = limit_of(env)
+        self.code_of_base = code_of(env)
         self.is_text = isinstance(env.action_space, gym.spaces.Text)
-        threshold = env.spec.reward_threshold if env.spec else None
+        registered = gym.registry.get(env.spec.id) if env.spec else None
+        # That is of whole episodes: where each step costs 1, short ones reach it standing still.
+        is_whole = registered is not None and max_steps in (None, registered.max_episode_steps)
+        threshold = registered.reward_threshold if registered is not None and is_whole else None
         if blank and about:
             raise UsageError("about says what the task is, and blank leaves it out: give one of them.")
         name, doc = ("", "") if blank else (base, text_of(env))
@@ -135,7 +141,8 @@ class PolicyCode(DesignProblem):
 
     def identity(self) -> str:
         """Return the version of the scoring, environment and episodes."""
-        return f"{self.version} {gym.__version__} {self.base}{self.guard} {self.limit} {self.seeds}"
+        base = f"{self.base}{self.guard}{self.code_of_base}"
+        return f"{self.version} {gym.__version__} {base} {self.limit} {self.seeds}"
 
     def ready(self) -> None:
         """Start the sandbox."""

@@ -22,7 +22,7 @@ from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.design.code import canonical, class_flaw, flaw, quoted
 from hunch.envs.design.plain import Plain
 from hunch.envs.design.trials import Trials
-from hunch.sandbox import ProgramError, ProgramTimeout
+from hunch.sandbox import ProgramError
 from hunch.sandbox.errors import printable
 
 
@@ -253,12 +253,12 @@ class DesignProblem(TextEnv):
         return trial
 
     def _evaluated(self, program: str) -> tuple[Trial, bool]:
-        """Return the trial, and whether it is repeatable; a time-out depends on the load of the machine."""
+        """Return the trial, and whether it is repeatable: a time-out depends on the load of the machine."""
         try:
             result = self.run(program, self.trial_seed)
         except ProgramError as error:
             why = f"{error.type}: {error.message}{quoted(program, error.line)}"
-            return Trial(None, error=why), not isinstance(error, ProgramTimeout)
+            return Trial(None, error=why), not error.depends_on_load
         except HunchError:  # not the program's fault
             raise
         except OutsideError as error:

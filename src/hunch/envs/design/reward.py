@@ -132,7 +132,8 @@ class Reward:
         return total, {name: np.concatenate([part[1][name] for part in parts]) for name in names}
 
     def _checked(self, returned: Any, n: int) -> tuple[FloatArray, dict[str, FloatArray]]:
-        if len(returned) != 2 or not isinstance(returned[1], Mapping):
+        pair = isinstance(returned, tuple | list) and len(returned) == 2
+        if not pair or not isinstance(returned[1], Mapping):
             raise ValueError("reward must return (total, components), components being a dict")
         if len(returned[1]) > COMPONENTS:
             raise ValueError(

@@ -28,6 +28,7 @@ from hunch.ranges import check_value
 from hunch.roles.gym import Describe, InWords, loaded, require_env
 from hunch.roles.reward.judge import Judge, JudgeConfig
 from hunch.roles.reward.rewarded import Rewarded, RewardSource, Shaping
+from hunch.sandbox import ProgramValue
 from hunch.text_files import read_text
 
 
@@ -234,13 +235,20 @@ class ProgramReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take a step; the reward is the weighted sum of the environment's and the program's."""
+        """Take a step; the reward is the weighted sum of the environment's and the program's.
+
+        Raises:
+            ProgramError: if the program fails, or returns no reward.
+        """
         before = self.observation
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.observation = np.array(observation)
         values: Mapping[str, Any] = dict(zip(STEP, (before, action, observation), strict=True))
         steps = {name: np.asarray(value)[None] for name, value in values.items()}
-        total, components = self.program(steps)
+        try:
+            total, components = self.program(steps)
+        except ValueError as error:  # it returned no reward
+            raise ProgramValue("Value", str(error)) from None
         figures = {
             "extrinsic": float(reward),
             "components": {name: float(row[0]) for name, row in components.items()},

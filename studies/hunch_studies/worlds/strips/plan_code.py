@@ -185,7 +185,8 @@ class Planned(NamedTuple):
         strict: True if all actions of such a plan are tuples or in parentheses, as the paper's check wants.
         error: The error that the program raised; empty if it raised none.
         why: Why the problem is not solved, in words; empty if it is.
-        ran_out: True if the program ran out of time, in this problem or in one before.
+        ran_out: True if the program ran out of time, in this problem or in one before, or if the system
+            killed it.
     """
 
     solved: bool
@@ -213,10 +214,9 @@ def planned(sandbox: Sandbox, program: str, tasks: Iterable[Task]) -> Iterator[P
                 returned = get_plan(*inputs(task.problem))
         except ProgramError as raised:
             message = f"{raised.type}: {raised.message}{quoted(program, raised.line)}"
-            ran_out = isinstance(raised, ProgramTimeout)
-            if ran_out:
+            if isinstance(raised, ProgramTimeout):
                 error = message
-            yield Planned(False, False, message, message, ran_out)
+            yield Planned(False, False, message, message, raised.depends_on_load)
             continue
         yield _executed(returned, task)
 
