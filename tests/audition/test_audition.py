@@ -650,6 +650,42 @@ def test_stand_ins_play_more_episodes_not_longer_ones():
     assert line.uninformed.questions > line.heard.questions
 
 
+class Fickle(Model):
+    """Writes one of two ways: a function of the prompt and the number of the answer, as the contract says."""
+
+    name, revision, verbs, evidence = "fickle", "1", frozenset({"generate"}), "L0"
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        numbers = range(first, first + k)
+        return [[("go left", "go right")[crc32(f"{p}{i}".encode()) % 2] for i in numbers] for p in prompts]
+
+
+class Fork(TextEnv):
+    """One state, and one step that succeeds or not."""
+
+    def __init__(self, listed):
+        super().__init__(max_steps=1)
+        self.ways = ("go left", "go right") if listed else None
+
+    def _begin(self, options):
+        self.task = "find the light"
+        return Outcome("A fork.", self.ways)
+
+    def _move(self, action):
+        won = action == "go left"
+        return Outcome("The end.", self.ways, float(won), True, won)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_parallel_episodes_that_begin_alike_are_no_copies(listed):
+    """Copies would count as several episodes: a model that guesses would seem to be sure."""
+    player, _, _ = placed_in(role_named("policy"), Fork(listed), {}, ())
+    drawn = player.draw(Bed("fork", given=Fork(listed)), 20, 0)
+    won = player.ask(Cached(Fickle()), drawn, 0).values.reshape(-1, 5)
+    assert len(won) == 20
+    assert np.ptp(won, axis=1).mean() > 0.7, "of five fair coins, 0.94 show both sides"
+
+
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
 def test_a_player_whose_answers_cannot_be_read_has_no_score():
     lake = {"env": "hunch/FrozenLake-v0", "env_options": {"max_steps": 20}}
