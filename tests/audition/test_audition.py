@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 import re
 import shlex
 import threading
@@ -684,6 +685,39 @@ def test_parallel_episodes_that_begin_alike_are_no_copies(listed):
     won = player.ask(Cached(Fickle()), drawn, 0).values.reshape(-1, 5)
     assert len(won) == 20
     assert np.ptp(won, axis=1).mean() > 0.7, "of five fair coins, 0.94 show both sides"
+
+
+class Undecided(Model):
+    """Writes any of the listed actions, a function of the prompt and the number of the answer."""
+
+    name, revision, verbs, evidence = "guessing", "1", frozenset({"generate"}), "L0"
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        texts = []
+        for asked in prompts:
+            listed = re.findall("^- (.+)$", asked, re.MULTILINE)
+            texts.append([random.Random(f"{asked}{i}").choice(listed) for i in range(first, first + k)])
+        return texts
+
+
+def test_equal_questions_with_the_same_drawn_answers_count_once():
+    """The lake has eleven states: five answers to each are all that any number of questions asks for."""
+    intervals = []
+    for seed in range(12):
+        scores = accuracy(Cached(Undecided()), states(LAKE, 100, seed), seed)
+        intervals.append(scores.interval)
+        assert scores.repetitive
+    truth = load("uniform", cache=None)
+    chance = accuracy(truth, states(LAKE, 300, 0), 0).ability
+    assert sum(low <= chance <= high for low, high in intervals) >= 9, "of 12; of bootstraps over episodes 2"
+    stated = accuracy(truth, states(LAKE, 100, 0), 0)
+    assert not stated.repetitive, "a stated probability has no luck of the draw"
+
+
+def test_more_questions_of_the_same_states_are_not_called_for():
+    [prior] = hunch.audition(Undecided(), ["prior"], env="hunch/FrozenLake-v0", questions=50).lines
+    assert prior.verdict == "may pay"
+    assert deciding(prior, 0.05) is None
 
 
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")

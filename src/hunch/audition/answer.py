@@ -48,7 +48,7 @@ class Heard:
         asked: False if the model was not asked for a reason that lies in the audition, such as its budget.
         wanted: Number of questions that were to be asked; there may be fewer, such as where hardly an episode
             meets the objective. 0 if that is not known.
-        exhausted: True if there are no more questions than these.
+        exhausted: True if there are no more questions than these, or hardly any with answers of their own.
     """
 
     role: str

@@ -312,6 +312,7 @@ def hear(
         way=answered.way,
         other_ways=tuple(way for way in role.ways_of(model) if way != used),
         unread=answered.unread,
+        exhausted=answered.scores is not None and answered.scores.repetitive,
     )
 
 
@@ -332,7 +333,8 @@ def _counted(heard: Heard, role: Role, bed: Bed, wanted: int) -> Heard:
     Stored questions, and those of recorded episodes, come to an end. Games that are played do not.
     """
     ends = bed.stored or (bool(bed.data) and role is not PLAYING)
-    return replace(heard, wanted=wanted, exhausted=ends and heard.questions < wanted)
+    none_left = ends and heard.questions < wanted
+    return replace(heard, wanted=wanted, exhausted=heard.exhausted or none_left)
 
 
 def unable(role: Role, model: LanguageModel, manner: Manner) -> str:

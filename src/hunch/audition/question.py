@@ -78,6 +78,8 @@ class Scores:
         came: Whether each event came true, shape (m,).
         unread: Share of the questions to which no answer could be read, from 0 to 1; their score is that of a
             wrong answer.
+        alike: Number of what was asked in each question, shape (n,): equal requests have the same number, and
+            the same answers, which were drawn. None if no answer is drawn, or each one for itself.
     """
 
     values: FloatArray
@@ -87,6 +89,7 @@ class Scores:
     stated: FloatArray | None = None
     came: FloatArray | None = None
     unread: float = 0.0
+    alike: Sequence[int] | None = None
 
     @property
     def ability(self) -> float:
@@ -94,13 +97,26 @@ class Scores:
         return float(self.values.mean())
 
     @property
+    def repetitive(self) -> bool:
+        """True if at most half of the questions have answers of their own: more of them would tell little."""
+        return self.alike is not None and 2 * len(set(self.alike)) <= len(self.values)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the ability: a bootstrap over episodes, or over questions if there is one.
 
         If each episode is one success or failure, or all answers are right or all wrong, it is Wilson's over
-        episodes: a bootstrap of equal values would leave no room for rare errors.
+        episodes: a bootstrap of equal values would leave no room for rare errors. Where equal requests have
+        the same drawn answers, it reaches as far as the same over different requests.
         """
-        _, numbers = np.unique(self.groups, return_inverse=True)
+        intervals = [self._over(self.groups)]
+        if self.alike is not None:
+            intervals.append(self._over(self.alike))
+        return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+    def _over(self, groups: Sequence[int]) -> tuple[float, float]:
+        """Return the interval over groups of scores."""
+        _, numbers = np.unique(groups, return_inverse=True)
         if numbers.max() == 0:
             numbers = np.arange(len(self.values))
         sums, sizes = np.bincount(numbers, self.values), np.bincount(numbers)
