@@ -34,7 +34,7 @@ class Heard:
         model: Spec of the model; "words" for a rule that answers by word overlap or look-up.
         evidence: Evidence level of the model.
         ability: Mean score, from 0 to 1; nan if the model was not asked.
-        interval: 95 % interval of the ability.
+        interval: 95 % interval of the ability; a wider one where several rounds were asked for.
         questions: Number of questions.
         columns: Further measures, by name.
         usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`; and of ``cache_hits`` the
