@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 import re
 import shlex
 import threading
@@ -650,6 +651,75 @@ def test_stand_ins_play_more_episodes_not_longer_ones():
     assert line.uninformed.questions > line.heard.questions
 
 
+class Fickle(Model):
+    """Writes one of two ways: a function of the prompt and the number of the answer, as the contract says."""
+
+    name, revision, verbs, evidence = "fickle", "1", frozenset({"generate"}), "L0"
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        numbers = range(first, first + k)
+        return [[("go left", "go right")[crc32(f"{p}{i}".encode()) % 2] for i in numbers] for p in prompts]
+
+
+class Fork(TextEnv):
+    """One state, and one step that succeeds or not."""
+
+    def __init__(self, listed):
+        super().__init__(max_steps=1)
+        self.ways = ("go left", "go right") if listed else None
+
+    def _begin(self, options):
+        self.task = "find the light"
+        return Outcome("A fork.", self.ways)
+
+    def _move(self, action):
+        won = action == "go left"
+        return Outcome("The end.", self.ways, float(won), True, won)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_parallel_episodes_that_begin_alike_are_no_copies(listed):
+    """Copies would count as several episodes: a model that guesses would seem to be sure."""
+    player, _, _ = placed_in(role_named("policy"), Fork(listed), {}, ())
+    drawn = player.draw(Bed("fork", given=Fork(listed)), 20, 0)
+    won = player.ask(Cached(Fickle()), drawn, 0).values.reshape(-1, 5)
+    assert len(won) == 20
+    assert np.ptp(won, axis=1).mean() > 0.7, "of five fair coins, 0.94 show both sides"
+
+
+class Undecided(Model):
+    """Writes any of the listed actions, a function of the prompt and the number of the answer."""
+
+    name, revision, verbs, evidence = "guessing", "1", frozenset({"generate"}), "L0"
+
+    def generate(self, prompts, k=1, sampling=ONE_LINE, first=0):
+        texts = []
+        for asked in prompts:
+            listed = re.findall("^- (.+)$", asked, re.MULTILINE)
+            texts.append([random.Random(f"{asked}{i}").choice(listed) for i in range(first, first + k)])
+        return texts
+
+
+def test_equal_questions_with_the_same_drawn_answers_count_once():
+    """The lake has eleven states: five answers to each are all that any number of questions asks for."""
+    intervals = []
+    for seed in range(12):
+        scores = accuracy(Cached(Undecided()), states(LAKE, 100, seed), seed)
+        intervals.append(scores.interval)
+        assert scores.repetitive
+    truth = load("uniform", cache=None)
+    chance = accuracy(truth, states(LAKE, 300, 0), 0).ability
+    assert sum(low <= chance <= high for low, high in intervals) >= 9, "of 12; of bootstraps over episodes 2"
+    stated = accuracy(truth, states(LAKE, 100, 0), 0)
+    assert not stated.repetitive, "a stated probability has no luck of the draw"
+
+
+def test_more_questions_of_the_same_states_are_not_called_for():
+    [prior] = hunch.audition(Undecided(), ["prior"], env="hunch/FrozenLake-v0", questions=50).lines
+    assert prior.verdict == "may pay"
+    assert deciding(prior, 0.05) is None
+
+
 @pytest.mark.filterwarnings("ignore::hunch.core.HunchWarning")
 def test_a_player_whose_answers_cannot_be_read_has_no_score():
     lake = {"env": "hunch/FrozenLake-v0", "env_options": {"max_steps": 20}}
@@ -1263,6 +1333,23 @@ def test_more_questions_are_more_than_were_wanted():
     line = Line(mine, None, None, frontier, (0.0, 0.2), None, "may pay")
     assert deciding(line, 0.05) == 400
     assert "may pay as judge: ask until it is known" in advice(Audition((line,), 0.05, 0, {}), "mine")
+
+
+def test_all_rounds_together_err_as_seldom_as_one():
+    """Each round may end with a verdict: five intervals of 95 % miss the ability in 17 of 100 auditions."""
+    right = np.random.default_rng(0).random((400, 800)) < 0.7
+    missed = np.zeros(400, dtype=bool)
+    for n in (50, 100, 200, 400, 800):
+        for i, answers in enumerate(right):
+            low, high = Scores(answers[:n].astype(float), range(n)).within(0.05 / 5)
+            missed[i] |= not low <= 0.7 <= high
+    assert missed.mean() < 0.06
+
+    asked = {"lm": "scripted:judge", "roles": ["judge"], "env": "hunch/MatrixGame-v0", "questions": 40}
+    for most, z in ((None, 1.96), (40, 1.96), (640, 2.576)):  # one round, and five
+        [line] = hunch.audition(**asked, most=most).lines
+        n = line.heard.questions
+        assert line.heard.interval[0] == pytest.approx(n / (n + z**2), abs=1e-3)
 
 
 def test_progress_says_how_long_the_rest_takes():

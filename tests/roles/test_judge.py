@@ -35,6 +35,14 @@ def model(answer, **dials):
         ("It is not, so No", 0.0),
         ("I think: yes, not no", 1.0),
         ("Nobody knows", None),
+        ("No doubt, it was met.", None),
+        ("There is no question that it was met.", None),
+        ("I have no idea.", None),
+        ("No doubt: yes, no one has less.", 1.0),
+        ("No, no doubt about it.", 0.0),
+        ('{"answer": true}', 1.0),
+        ('{"verdict": false, "reason": "yes, but late"}', 0.0),
+        ('{"violated": true}', None),  # the key says what is true, and here it is no choice
     ],
 )
 def test_the_first_yes_or_no_counts(text, verdict):

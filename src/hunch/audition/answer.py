@@ -34,7 +34,7 @@ class Heard:
         model: Spec of the model; "words" for a rule that answers by word overlap or look-up.
         evidence: Evidence level of the model.
         ability: Mean score, from 0 to 1; nan if the model was not asked.
-        interval: 95 % interval of the ability.
+        interval: 95 % interval of the ability; a wider one where several rounds were asked for.
         questions: Number of questions.
         columns: Further measures, by name.
         usage: Usage of the model for the answers, see :class:`hunch.lm.Usage`; and of ``cache_hits`` the
@@ -48,7 +48,7 @@ class Heard:
         asked: False if the model was not asked for a reason that lies in the audition, such as its budget.
         wanted: Number of questions that were to be asked; there may be fewer, such as where hardly an episode
             meets the objective. 0 if that is not known.
-        exhausted: True if there are no more questions than these.
+        exhausted: True if there are no more questions than these, or hardly any with answers of their own.
     """
 
     role: str

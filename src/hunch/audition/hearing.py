@@ -23,7 +23,7 @@ from hunch.audition.answer import (
 from hunch.audition.frontier import Frontier, over, verdict
 from hunch.audition.placing import check_env, placed_in, read_data
 from hunch.audition.playing import PLAYING
-from hunch.audition.question import USUAL, Bed, Manner, NoQuestionError, Role, Scores, too_long
+from hunch.audition.question import ERROR, USUAL, Bed, Manner, NoQuestionError, Role, Scores, too_long
 from hunch.audition.roles import ROLES, role_named
 from hunch.core import UsageError
 from hunch.lm.answers.cache import Cached, Origins
@@ -76,7 +76,8 @@ def audition(
         blank: Ask with the blank prompt, which leaves out objective, task and manual: the control that shows
             whether a model uses them. The stand-ins are asked as usual.
         most: Ask the roles that may pay twice as many questions until that is decided, at most so many
-            questions of each. Default: ask once.
+            questions of each. The intervals are wider, so that all rounds together err as seldom as one.
+            Default: ask once.
         budget: Limits on the use of the models, over all roles together.
         join: Combines a model with its answers; see :func:`hunch.runs.models.load_models`.
         progress: Called with a description of the next questions, and how long the rest takes.
@@ -119,6 +120,8 @@ def audition(
     if budget is not None:
         budget.check_prices(list(models.values()))
     place = name_of_place(env)
+    # Each round may end with a verdict, so all of them together err as seldom as one (Bonferroni).
+    misses = ERROR / (1 if most is None else (most // questions).bit_length())
     due = list(placed)
     lines: dict[str, list[Line]] = {role.name: [] for role, _, _ in placed}
     stopped = ""
@@ -141,7 +144,7 @@ def audition(
                     except NoQuestionError as error:
                         lacking = str(error).rstrip(".")
                     else:
-                        stand_ins = stand_ins_of(role, bed, asked, seed)
+                        stand_ins = stand_ins_of(role, bed, asked, seed, misses)
                 for spec, model in models.items():
                     what = f"{role.name} in {bed.env}: {spec}" if bed else f"{role.name}: nothing to ask"
                     progress(f"{what}{pace.left()}")
@@ -149,7 +152,7 @@ def audition(
                     heard = Heard(role.name, bed.env if bed else place, spec, why=why, asked=not why)
                     try:
                         if bed is not None and not why:
-                            heard = hear(role, bed, spec, model, asked, seed, manner)
+                            heard = hear(role, bed, spec, model, asked, seed, manner, misses)
                             heard = _counted(heard, role, bed, n)
                             # A role took what all of its rounds took.
                             heard = replace(heard, usage=_sum(heard.usage, used.get(_asked_of(heard), {})))
@@ -293,10 +296,14 @@ def hear(
     drawn: Any,
     seed: int,
     manner: Manner = USUAL,
+    error: float = ERROR,
 ) -> Heard:
-    """Put questions to a model as :func:`put` does, and return its scores under the name ``spec``."""
+    """Put questions to a model as :func:`put` does, and return its scores under the name ``spec``.
+
+    Share ``error`` of the intervals miss the ability.
+    """
     answered = put(role, bed, model, drawn, seed, manner)
-    scores = {"columns": answered.columns} if answered.scores is None else _values_of(answered.scores)
+    scores = {"columns": answered.columns} if answered.scores is None else _values_of(answered.scores, error)
     used = answered.way or "text"  # a role that does not choose a way has answers written
     usage = dict(answered.usage)
     if usage:
@@ -312,6 +319,7 @@ def hear(
         way=answered.way,
         other_ways=tuple(way for way in role.ways_of(model) if way != used),
         unread=answered.unread,
+        exhausted=answered.scores is not None and answered.scores.repetitive,
     )
 
 
@@ -332,7 +340,8 @@ def _counted(heard: Heard, role: Role, bed: Bed, wanted: int) -> Heard:
     Stored questions, and those of recorded episodes, come to an end. Games that are played do not.
     """
     ends = bed.stored or (bool(bed.data) and role is not PLAYING)
-    return replace(heard, wanted=wanted, exhausted=ends and heard.questions < wanted)
+    none_left = ends and heard.questions < wanted
+    return replace(heard, wanted=wanted, exhausted=heard.exhausted or none_left)
 
 
 def unable(role: Role, model: LanguageModel, manner: Manner) -> str:
@@ -348,7 +357,7 @@ def unable(role: Role, model: LanguageModel, manner: Manner) -> str:
     return f"it cannot be asked by {manner.way}"
 
 
-def _values_of(scores: Scores) -> dict[str, Any]:
+def _values_of(scores: Scores, error: float) -> dict[str, Any]:
     columns = dict(scores.columns)
     curve: tuple[Bin, ...] = ()
     if scores.stated is not None and scores.came is not None and len(scores.stated):
@@ -357,7 +366,7 @@ def _values_of(scores: Scores) -> dict[str, Any]:
         columns[BY_CHANCE] = error_by_chance(scores.stated)
     return {
         "ability": scores.ability,
-        "interval": scores.interval,
+        "interval": scores.within(error),
         "columns": columns,
         "questions": len(scores.values) * scores.each,
         "calibration": curve,
@@ -392,12 +401,16 @@ def _places(
             yield role, bed, questions // len(beds) + (i < questions % len(beds)), ""
 
 
-def stand_ins_of(role: Role, bed: Bed, drawn: Any, seed: int) -> tuple[Heard, Heard | None]:
-    """Return the scores of the uninformed and the lexical stand-in on the same questions."""
-    uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed)
+def stand_ins_of(
+    role: Role, bed: Bed, drawn: Any, seed: int, error: float = ERROR
+) -> tuple[Heard, Heard | None]:
+    """Return the scores of the uninformed and the lexical stand-in on the same questions, as :func:`hear`."""
+    uninformed = hear(role, bed, UNINFORMED, load(UNINFORMED, cache=None), drawn, seed, USUAL, error)
     if isinstance(role.lexical, str):
-        return uninformed, hear(role, bed, role.lexical, load(role.lexical, cache=None), drawn, seed)
-    return uninformed, Heard(role.name, bed.env, "words", "L0", **_values_of(role.lexical(drawn, seed)))
+        words = load(role.lexical, cache=None)
+        return uninformed, hear(role, bed, role.lexical, words, drawn, seed, USUAL, error)
+    values = _values_of(role.lexical(drawn, seed), error)
+    return uninformed, Heard(role.name, bed.env, "words", "L0", **values)
 
 
 def _judged(role: Role, line: Line, worth: float, options: Mapping[str, Any]) -> list[Line]:

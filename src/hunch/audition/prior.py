@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hunch.audition import frontier
 from hunch.audition.question import USUAL, Bed, Manner, Moment, Role, Scores, moments, too_long
-from hunch.core import FloatArray, UsageError
+from hunch.core import FloatArray, State, UsageError
 from hunch.lm.base import LanguageModel
 from hunch.lm.usage import Metered
 from hunch.lm.ways import VERBS, WAYS
@@ -56,18 +56,21 @@ def accuracy(lm: LanguageModel, drawn: States, seed: int, manner: Manner = USUAL
     """Return for each state the probability of the right actions, or their share of the proposals."""
     proposals = _proposed(lm, drawn, seed, manner)
     right = [_weights(p, m) for p, m in zip(proposals, drawn.moments, strict=True)]
+    alike: list[int] | None = None
     if (lm, manner) in drawn.stated:
         # p(good | s) itself: five draws from it have the same mean, and add the luck of the draw.
         stating = zip(drawn.stated[lm, manner], drawn.moments, strict=True)
         weight = np.array([p[_good(moment)].sum() for p, moment in stating])
     else:
         weight = np.array([weights.sum() for weights in right])
+        places: dict[State, int] = {}
+        alike = [places.setdefault(state, len(places)) for state in _asked(drawn, manner)]
     stated, came = _stated((lm, manner), drawn)
     episodes = [m.episode for m in drawn.moments]
     columns = _columns(proposals, right)
     columns |= _kinds(proposals, drawn.moments)
     unread = columns.get("unread", 0.0)
-    return Scores(weight, episodes, columns, stated=stated, came=came, unread=unread)
+    return Scores(weight, episodes, columns, stated=stated, came=came, unread=unread, alike=alike)
 
 
 def _proposed(lm: LanguageModel, drawn: States, seed: int, manner: Manner) -> list[Proposal]:
@@ -80,9 +83,7 @@ def _proposed(lm: LanguageModel, drawn: States, seed: int, manner: Manner) -> li
     # Made for each role, because it notes in which way the model is asked.
     prior = build_prior(PriorConfig(way=manner.way, max_tokens=manner.max_tokens, patience=None), lm)
     if key not in drawn.proposals:
-        asked = [m.state for m in drawn.moments]
-        if manner.blank:
-            asked = [aimless(state, drawn.bed.manual) for state in asked]
+        asked = _asked(drawn, manner)
         before = _shortened(lm)
         drawn.proposals[key] = prior.propose(asked, K, np.random.default_rng(seed))
         if isinstance(prior, DistributionPrior):
@@ -92,6 +93,12 @@ def _proposed(lm: LanguageModel, drawn: States, seed: int, manner: Manner) -> li
     elif key in drawn.cut:
         raise UsageError(too_long(lm))
     return drawn.proposals[key]
+
+
+def _asked(drawn: States, manner: Manner) -> list[State]:
+    """Return the states as a model reads them."""
+    asked = [m.state for m in drawn.moments]
+    return [aimless(state, drawn.bed.manual) for state in asked] if manner.blank else asked
 
 
 def _shortened(lm: LanguageModel) -> int:

@@ -26,6 +26,8 @@ from hunch.rl.success import over_episodes
 
 POOL = 7_000
 """Offset of the seed for the pool of generated games, far from the pools of tuning and of studies."""
+ERROR: Final = 0.05
+"""Share of the intervals that miss the ability, over all rounds of questions."""
 RESAMPLES = 2_000
 SEARCHED = 2_000
 """Maximum number of distinct observations that a search for a successful episode visits."""
@@ -78,6 +80,8 @@ class Scores:
         came: Whether each event came true, shape (m,).
         unread: Share of the questions to which no answer could be read, from 0 to 1; their score is that of a
             wrong answer.
+        alike: Number of what was asked in each question, shape (n,): equal requests have the same number, and
+            the same answers, which were drawn. None if no answer is drawn, or each one for itself.
     """
 
     values: FloatArray
@@ -87,6 +91,7 @@ class Scores:
     stated: FloatArray | None = None
     came: FloatArray | None = None
     unread: float = 0.0
+    alike: Sequence[int] | None = None
 
     @property
     def ability(self) -> float:
@@ -94,23 +99,43 @@ class Scores:
         return float(self.values.mean())
 
     @property
+    def repetitive(self) -> bool:
+        """True if at most half of the questions have answers of their own: more of them would tell little."""
+        return self.alike is not None and 2 * len(set(self.alike)) <= len(self.values)
+
+    @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the ability: a bootstrap over episodes, or over questions if there is one.
+        """The 95 % interval of the ability, see :meth:`within`."""
+        return self.within(ERROR)
+
+    def within(self, error: float) -> tuple[float, float]:
+        """Return the interval of the ability: a bootstrap over episodes, or over questions if there is one.
 
         If each episode is one success or failure, or all answers are right or all wrong, it is Wilson's over
-        episodes: a bootstrap of equal values would leave no room for rare errors.
+        episodes: a bootstrap of equal values would leave no room for rare errors. Where equal requests have
+        the same drawn answers, it reaches as far as the same over different requests.
+
+        Args:
+            error: Share of the intervals that miss the ability.
         """
-        _, numbers = np.unique(self.groups, return_inverse=True)
+        intervals = [self._over(self.groups, error)]
+        if self.alike is not None:
+            intervals.append(self._over(self.alike, error))
+        return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+    def _over(self, groups: Sequence[int], error: float) -> tuple[float, float]:
+        """Return the interval over groups of scores."""
+        _, numbers = np.unique(groups, return_inverse=True)
         if numbers.max() == 0:
             numbers = np.arange(len(self.values))
         sums, sizes = np.bincount(numbers, self.values), np.bincount(numbers)
         alike = sizes.max() == 1 or np.ptp(self.values) == 0
         if alike and np.isin(self.values, (0, 1)).all():
-            interval = over_episodes([bool(total) for total in sums])
+            interval = over_episodes([bool(total) for total in sums], error)
             return interval.low, interval.high
         drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
         shares = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-        low, high = np.quantile(shares, (0.025, 0.975))
+        low, high = np.quantile(shares, (error / 2, 1 - error / 2))
         return float(low), float(high)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -40,13 +41,19 @@ class Estimate:
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-def over_episodes(successes: Sequence[bool]) -> Estimate:
-    """Return the success rate of one run with its Wilson interval; nan if no episode ended."""
+def over_episodes(successes: Sequence[bool], error: float = 0.05) -> Estimate:
+    """Return the success rate of one run with its Wilson interval; nan if no episode ended.
+
+    Args:
+        successes: Success of each episode.
+        error: Share of the intervals that miss the rate; 0.05 makes one of 95 %.
+    """
     if not successes:
         return Estimate(float("nan"), float("nan"), float("nan"))
+    z = _Z if error == 0.05 else NormalDist().inv_cdf(1 - error / 2)
     k, n = int(sum(successes)), len(successes)
-    p, width = k / n, 2 * (n + _Z**2)
-    centre, half = (2 * n * p + _Z**2) / width, _Z / width * (4 * n * p * (1 - p) + _Z**2) ** 0.5
+    p, width = k / n, 2 * (n + z**2)
+    centre, half = (2 * n * p + z**2) / width, z / width * (4 * n * p * (1 - p) + z**2) ** 0.5
     return Estimate(p, centre - half if k else 0.0, centre + half if k < n else 1.0)
 
 

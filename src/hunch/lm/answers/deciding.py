@@ -97,7 +97,10 @@ class Reader(Names):
             keys = [key for key in by_key if not english.OTHER.match(key)]  # not "rejected_action"
             choice_keys = [key for end in _KEYS for key in keys if key.endswith(end)]
             if choice_keys:
-                choice = self._in_json(by_key[choice_keys[0]])
+                chosen = by_key[choice_keys[0]]
+                choice = self._in_json(chosen)
+                if choice is None and isinstance(chosen, bool):
+                    choice = self._truth(chosen)
                 if choice is not None and self._adds_number(choice, by_key, choice_keys[0]):
                     return None
                 return choice
@@ -106,6 +109,11 @@ class Reader(Names):
             return None
         options = {self._in_json(part) for part in values} - {None}
         return options.pop() if len(options) == 1 else None
+
+    def _truth(self, value: bool) -> int | None:
+        """Return yes for true and no for false, where these two are the options."""
+        known = [option.lower() for option in self.options]
+        return known.index("yes" if value else "no") if sorted(known) == ["no", "yes"] else None
 
     def _adds_number(self, choice: int, by_key: Mapping[str, Any], choice_key: str) -> bool:
         """Return whether an object says a number beside its choice, such as ``"amount": 3``."""

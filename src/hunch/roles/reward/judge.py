@@ -30,7 +30,10 @@ KINDS: Final = ("yes", "no", "abstained")
 ALIKE: Final = 50
 """Number of equal rewards after which a warning says that the judge is uninformative."""
 _BOTH: Final = re.compile(r"\b(?:yes (?:or|and) no|yes/no)\b", re.IGNORECASE)
-_VERDICT: Final = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+_VERDICT: Final = re.compile(
+    r"\b(yes|no(?! (?:doubts?|questions?|idea|clue|problem|worries|objections?)\b))\b", re.IGNORECASE
+)
+"""A yes or no; not the "no" of a phrase that says something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
