@@ -254,7 +254,11 @@ def test_micro_accumulates_the_gradients_of_a_batch(name, loss):
     ("loss", "data", "said"),
     [
         ("dpo", recorded(4, groups=False), "the data have no groups"),
-        ("conditioned", [Episode((step(GOOD, 0.0),))] * 4, "whose rewards differ, and all 4 are 0"),
+        (
+            "conditioned",
+            [Episode((step(GOOD, 0.0),))] * 4,
+            "whose rewards differ, and here every reward is 0",
+        ),
         ("filter", [Episode((step(GOOD, 0.0),))] * 4, "whose rewards differ"),
         ("dpo", [Episode((step(GOOD, r),), group=0) for r in (0.0, 1.0)], "two different texts"),
     ],
@@ -410,7 +414,7 @@ def test_answers_in_trls_columns_are_data(writer, tmp_path):
         (
             ["offline-rlhf", "--data", "FILE"],
             '{"prompt": "a", "completion": "b"}',
-            "whose rewards differ, and all 1 are 0",
+            "whose rewards differ, and here every reward is 0",
         ),
         (
             ["offline-rlhf", "--loss", "kto", "--data", "FILE"],

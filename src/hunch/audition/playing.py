@@ -11,8 +11,7 @@ write has no score. The share of moves that the environment refused is a column.
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +19,11 @@ import numpy as np
 from hunch.audition.frontier import Frontier, Point
 from hunch.audition.prior import POLICY
 from hunch.audition.question import USUAL, Bed, Manner, Role, Scores
-from hunch.core import State, UsageError
+from hunch.core import UsageError
 from hunch.lm.base import LanguageModel
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.rollout import Rollout, episode_seed
-from hunch.roles.prior.base import DistributionPrior
+from hunch.rl.world import advance
 from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 LENGTH = "steps per episode"
@@ -72,7 +71,7 @@ def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) 
         seeds = [episode_seed(drawn.seed, 1, number) for number in numbers]
         rollout = Rollout(envs, drawn.seed, seeds=seeds, numbers=numbers)
         while rollout.states and rollout.steps < STREAMS * drawn.steps:
-            player.observe(rollout.step(_acted(player, rollout.states)))
+            advance(rollout, player)
         finished = {episode.number: episode.success for episode in rollout.take_finished()}
         won += [float(finished.get(number, False)) for number in numbers]
         made += rollout.steps
@@ -81,32 +80,6 @@ def success(lm: LanguageModel, drawn: Games, seed: int, manner: Manner = USUAL) 
         columns[INVALID] = float(np.mean(player.invalid))
     unread = float(np.mean(player.fallbacks)) if player.fallbacks else 0.0
     return Scores(np.array(won), list(range(len(won))), columns, unread=unread)
-
-
-def _acted(player: ZeroShot, states: Sequence[State]) -> list[str]:
-    """Return an action for each state; where one of a list is written, equal states are asked about in turn.
-
-    The questions of one request share the number of the answer, and an answer is a function of question and
-    number: parallel episodes that begin alike would be copies of one episode, and count as several.
-    """
-    apart = isinstance(player.prior, DistributionPrior) or any(s.actions is None for s in states)
-    actions = [""] * len(states)
-    for places in [range(len(states))] if apart else _rounds(states):
-        for place, action in zip(places, player.act([states[i] for i in places]), strict=True):
-            actions[place] = action
-    return actions
-
-
-def _rounds(states: Sequence[State]) -> list[list[int]]:
-    """Return the places of all states in rounds, in each of which no two states are equal."""
-    seen = Counter[State]()
-    rounds: list[list[int]] = []
-    for place, state in enumerate(states):
-        if seen[state] == len(rounds):
-            rounds.append([])
-        rounds[seen[state]].append(place)
-        seen[state] += 1
-    return rounds
 
 
 PLAYING = Role(

@@ -112,7 +112,7 @@ class OfflineRLHF(RecordedAgent):
             raise UsageError(f"--loss {c.loss} needs recorded texts with rewards: give --data.")
         if c.loss != "likelihood" and np.ptp(rewards) == 0:
             raise UsageError(
-                f"--loss {c.loss} needs recorded texts whose rewards differ, and all {len(rewards):,} are "
+                f"--loss {c.loss} needs recorded texts whose rewards differ, and here every reward is "
                 f"{rewards[0]:g}: --loss likelihood learns without rewards."
             )
         if c.shuffle:
