@@ -687,6 +687,12 @@ def test_parallel_episodes_that_begin_alike_are_no_copies(listed):
     assert np.ptp(won, axis=1).mean() > 0.7, "of five fair coins, 0.94 show both sides"
 
 
+def test_a_prior_needs_a_list_of_actions_and_a_sentence_says_so():
+    _, beds, why = placed_in(role_named("prior"), Fork(listed=False), {}, ())
+    assert not beds
+    assert why == "any text is an action there, so no list says which ones are right"
+
+
 class Undecided(Model):
     """Writes any of the listed actions, a function of the prompt and the number of the answer."""
 
