@@ -687,6 +687,12 @@ def test_parallel_episodes_that_begin_alike_are_no_copies(listed):
     assert np.ptp(won, axis=1).mean() > 0.7, "of five fair coins, 0.94 show both sides"
 
 
+def test_a_prior_needs_a_list_of_actions_and_a_sentence_says_so():
+    _, beds, why = placed_in(role_named("prior"), Fork(listed=False), {}, ())
+    assert not beds
+    assert why == "any text is an action there, so no list says which ones are right"
+
+
 class Undecided(Model):
     """Writes any of the listed actions, a function of the prompt and the number of the answer."""
 
@@ -1350,6 +1356,14 @@ def test_all_rounds_together_err_as_seldom_as_one():
         [line] = hunch.audition(**asked, most=most).lines
         n = line.heard.questions
         assert line.heard.interval[0] == pytest.approx(n / (n + z**2), abs=1e-3)
+
+
+def test_a_role_with_a_score_elsewhere_is_not_said_to_have_none():
+    read = Heard("preference", "hunch/Ferry-v0", "mine", ability=0.6, interval=(0.5, 0.7), questions=10)
+    unread = Heard("preference", "hunch/Blocksworld-v0", "mine", unread=1.0)
+    goal = Heard("goal", "hunch/Craft-v0", "mine", unread=1.0)
+    found = Audition(tuple(Line(each, None, None) for each in (read, unread, goal)), 0.05, 0, {})
+    assert "mine could not be asked as preference in Blocksworld-v0, goal, which" in str(found)
 
 
 def test_progress_says_how_long_the_rest_takes():

@@ -513,11 +513,14 @@ def notes(audition: Audition) -> list[str]:
 def _unheard(audition: Audition) -> list[str]:
     """Return a sentence on each model whose answers in a role could not be read, and what to try."""
     roles: dict[tuple[str, str], dict[str, None]] = {}
+    scored = {(line.heard.model, line.heard.role) for line in audition.lines if line.heard.has_score}
     for line in audition.lines:
         heard = line.heard
         if heard.unread and not heard.has_score:
             another = heard.other_ways[0] if heard.other_ways else ""
-            roles.setdefault((heard.model, another), {})[heard.role] = None
+            elsewhere = (heard.model, heard.role) in scored
+            where = f" in {heard.env.removeprefix('hunch/')}" if elsewhere else ""
+            roles.setdefault((heard.model, another), {})[f"{heard.role}{where}"] = None
     return [
         f"{model} could not be asked as {', '.join(unasked)}, which says nothing of its ability: the way of "
         "asking failed. "
