@@ -850,6 +850,19 @@ def test_programs_are_found_in_the_layouts_of_chat_models(answer):
     assert canonical(extract(answer, "f")) == canonical(ADDS)
 
 
+def test_a_quoted_line_is_one_line_that_no_terminal_obeys():
+    program = "x = '\x1b[2J\x07\x0b\x85\u2028\u202e\tä'"
+    assert quoted(program, 1) == r" (line 1: `x = '\x1b[2J\x07\x0b\x85 \u202e" + "\tä'`)"
+    assert "\x1b" not in flaw(f"{program} 5", "f")
+
+
+@pytest.mark.parametrize(
+    "parameters", ["*, a, b='" + "x" * 100_000 + "'", ", ".join(f"a{i}" for i in range(9_999))]
+)
+def test_a_signature_is_quoted_in_part(parameters):
+    assert 1_000 < len(flaw(f"def f({parameters}):\n    return 1\n", "f", ("a",))) < 3_000
+
+
 def test_an_error_quotes_the_beginning_of_a_long_line():
     program = f"def f(x):\n    return '{'a' * 100_000}' - 1 +"
     assert 1_000 < len(flaw(program, "f")) < 3_000

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeGuard
 
+from hunch.printable import printable
 from hunch.sandbox.errors import MESSAGE
 
 DEEPEST, LONGEST = 150, 10_000
@@ -330,8 +331,10 @@ def _signature_flaw(written: ast.FunctionDef, parameters: Sequence[str]) -> str:
     least = most - len(args.defaults)
     keywords = sum(default is None for default in args.kw_defaults)
     fits = least <= len(parameters) and (len(parameters) <= most or args.vararg) and not keywords
+    if fits:
+        return ""
     wanted = ", ".join(parameters)
-    return "" if fits else f"{written.name}({ast.unparse(args)}) cannot be called as {written.name}({wanted})"
+    return f"{written.name}({ast.unparse(args)[:MESSAGE]}) cannot be called as {written.name}({wanted})"
 
 
 def lines_of(program: str) -> list[str]:
@@ -349,11 +352,15 @@ def rename(function: ast.FunctionDef, name: str) -> None:
 
 
 def quoted(program: str, line: int | None) -> str:
-    """Return a line of a program for an error message, cut if it is very long; empty if it is unknown."""
+    """Return a line of a program for an error message, cut if it is very long; empty if it is unknown.
+
+    Control characters in it are escapes, so that the message is one line, and a terminal does not obey it.
+    """
     lines = lines_of(program)
     if not line or not 0 < line <= len(lines):
         return ""
-    return f" (line {line}: `{lines[line - 1].strip()[:MESSAGE]}`)"
+    shown = " ".join(printable(lines[line - 1].strip()[:MESSAGE]).splitlines())  # others count more ends
+    return f" (line {line}: `{shown}`)"
 
 
 @lru_cache(maxsize=4_096)
