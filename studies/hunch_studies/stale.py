@@ -94,6 +94,7 @@ APART: Final[dict[str, str]] = {
     "Inner Monologue, asking a person": _ABLATION,
     "ELLM with a small real model": _RECORDED,
     "Inner Monologue with a small model that writes": _RECORDED,
+    "ICPI with a small model that writes": "the model's last digits depend on the processor",
     "InstructRL with a small model that writes": _RECORDED,
     "Motif with small models that write": _RECORDED,
     "DQN-Prior, number of proposals k": _ABLATION,
