@@ -302,12 +302,14 @@ def plain_scores(scores: Scores | None) -> dict[str, Any]:
         return {"values": []}
     stated = {} if scores.stated is None else {"stated": _rounded(scores.stated)}
     came = {} if scores.came is None else {"came": _rounded(scores.came)}
+    alike = {} if scores.alike is None else {"alike": [int(number) for number in scores.alike]}
     return {
         "values": _rounded(scores.values),
         "groups": [int(group) for group in scores.groups],
         "columns": {name: None if isnan(x) else round(float(x), 4) for name, x in scores.columns.items()},
         **stated,
         **came,
+        **alike,
     }
 
 
@@ -592,13 +594,16 @@ def scores_of(result: Mapping[str, Any], envs: Collection[str] | None = None) ->
     values: list[float] = []
     groups: list[int] = []
     numbers: dict[tuple[str, int], int] = {}
+    alike: list[int] = []
+    requests: dict[tuple[str, int], int] = {}
     stated: list[float] = []
     came: list[float] = []
-    for bed in result["beds"]:
-        if not bed["values"] or (envs is not None and bed["env"] not in envs):
-            continue
+    beds = [bed for bed in result["beds"] if bed["values"] and (envs is None or bed["env"] in envs)]
+    for bed in beds:
         values += bed["values"]
         groups += [numbers.setdefault((bed["env"], group), len(numbers)) for group in bed["groups"]]
+        asked = bed.get("alike", range(len(bed["values"])))
+        alike += [requests.setdefault((bed["env"], request), len(requests)) for request in asked]
         stated += bed.get("stated", [])
         came += bed.get("came", [])
     if not values:
@@ -609,6 +614,7 @@ def scores_of(result: Mapping[str, Any], envs: Collection[str] | None = None) ->
         groups,
         stated=np.array(stated) if known else None,
         came=np.array(came) if known else None,
+        alike=alike if any("alike" in bed for bed in beds) else None,
     )
 
 
@@ -623,7 +629,8 @@ class Lead(NamedTuple):
 def lead(result: Mapping[str, Any], other: Mapping[str, Any] | None) -> Lead | None:
     """Return how much better the answers of a cell are than those of another, question by question.
 
-    The interval is a bootstrap over episodes, or over questions if there is one episode. None if they share
+    The interval is a bootstrap over episodes, or over questions if there is one episode. Where equal requests
+    have the same drawn answers, it reaches as far as the same over different requests. None if they share
     no questions, or only one, which has no interval.
     """
     if other is None:
@@ -640,14 +647,21 @@ def lead(result: Mapping[str, Any], other: Mapping[str, Any] | None) -> Lead | N
     gap = mine.values - others.values  # (questions,)
     if len(gap) == 1:
         return None
-    _, numbers = np.unique(mine.groups, return_inverse=True)
+    groupings = [numbers for numbers in (mine.groups, mine.alike, others.alike) if numbers is not None]
+    lows, highs = zip(*(_interval(gap, numbers) for numbers in groupings), strict=True)
+    return Lead(float(gap.mean()), min(lows), max(highs))
+
+
+def _interval(gap: FloatArray, groups: Sequence[int]) -> tuple[float, float]:
+    """Return the 95 % interval of a mean: a bootstrap over groups, or over values if there is one group."""
+    _, numbers = np.unique(groups, return_inverse=True)
     if numbers.max() == 0:
         numbers = np.arange(len(gap))
     sums, sizes = np.bincount(numbers, gap), np.bincount(numbers)
     drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
-    return Lead(float(gap.mean()), float(low), float(high))
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -1028,9 +1042,9 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
                     again.append(put_to(model, cell, role, bed, asked))
                 except HunchError as error:
                     raise HunchError(f"{cell.file}: {error}") from error
-        alike = [bed["values"] for bed in again] == [bed["values"] for bed in result["beds"]]
-        print(f"[{number}/{len(files)}] {cell.file}: {'the same' if alike else 'other'} scores", flush=True)
-        if alike:
+        is_same = _scored(again) == _scored(result["beds"])
+        print(f"[{number}/{len(files)}] {cell.file}: {'the same' if is_same else 'other'} scores", flush=True)
+        if is_same:
             same += 1
         else:
             apart.append(cell.file)
@@ -1051,6 +1065,11 @@ def repeat(folder: Path, *, renew: bool = False) -> None:
         print(f"{len(apart)} cells have new scores: {', '.join(apart)}.")
     elif apart:
         raise HunchError(f"{len(apart)} cells have other scores than stored, such as {apart[0]}.")
+
+
+def _scored(beds: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """Return what the table reads of a cell's answers: the scores, and which of the requests were equal."""
+    return [(bed["values"], bed.get("alike")) for bed in beds]
 
 
 def command(arguments: Sequence[str]) -> None:

@@ -136,6 +136,18 @@ def test_a_lead_of_one_episode_is_no_certainty():
     assert lead(single, {"beds": [{"env": "one", "groups": [0], "values": [0.0]}]}) is None
 
 
+def test_questions_with_the_same_drawn_answers_count_once():
+    """Ten questions of two states: the lead is right in one state and not in the other."""
+    words = {"beds": [{"env": "one", "groups": range(10), "values": [0.0] * 10}]}
+    bed = {"env": "one", "groups": range(10), "values": [1.0, 0.0] * 5}
+    apart = lead({"beds": [bed]}, words)
+    assert apart.low > 0
+    alike = {"beds": [{**bed, "alike": [0, 1] * 5}]}
+    assert lead(alike, words) == (0.5, 0, 1)
+    assert scores_of(alike).interval == (0, 1)
+    assert scores_of({"beds": [*alike["beds"], {**bed, "env": "two"}]}).alike[-1] == 11
+
+
 def test_the_blank_prompt_is_shown_on_the_questions_that_the_model_could_be_asked(climbed, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(climbed, folder)
