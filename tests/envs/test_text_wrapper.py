@@ -185,6 +185,36 @@ def test_a_copy_is_equal_and_apart():
     assert [env.reset() for _ in range(20)] == cards
 
 
+class Speaking(Counter):
+    """The same, which says itself where it stands, what is possible and whether it is done."""
+
+    def in_words(self, observation):
+        return f"The count is {self.n}."
+
+    def possible(self, observation, info):
+        return {f"add {i + 1} to {self.n}": i + 3 for i in range(2) if self.n + i < 5}
+
+    def solved(self, *result):
+        return self.n == 5
+
+
+def test_a_copy_calls_methods_of_its_own_environment():
+    def speaking():
+        game = Speaking()
+        inner = gymnasium.wrappers.TimeLimit(game, 9)
+        return TextWrapper(inner, game.in_words, game.possible, success=game.solved)
+
+    check(speaking())
+    env = speaking()
+    env.reset()
+    twin = copy.deepcopy(env)
+    assert twin.step("add 2 to 0")[0] == "The count is 2."
+    observation, *_, info = env.step("add 1 to 0")
+    assert (observation, info["actions"]) == ("The count is 1.", ("add 1 to 1", "add 2 to 1"))
+    twin.step("add 2 to 2")
+    assert twin.step("add 1 to 4")[-1]["success"] is True
+
+
 def test_close_reaches_the_environment():
     class Closing(Counter):
         closed = False

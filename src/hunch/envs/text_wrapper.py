@@ -6,7 +6,8 @@ import copy
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from types import MethodType
+from typing import Any, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -15,6 +16,8 @@ from gymnasium.wrappers import TimeLimit
 
 from hunch.core import UsageError, snapshot
 from hunch.envs.base import Outcome, TextEnv
+
+Given = TypeVar("Given")
 
 
 def reported_success(
@@ -51,6 +54,10 @@ class TextWrapper(TextEnv):
     components of a reward, ``info["history"]`` the moves of a game. So nothing of the ``info`` of ``env``
     goes on unless ``info`` names it, and no attribute of ``env`` does: set ``things``, ``manual`` and the
     like on the wrapper. :func:`hunch.envs.check` says what was kept back.
+
+    A copy has a copy of ``env``. So functions read what they are given, or are methods of ``env``
+    (``describe=game.in_words``), which the copy calls on its own. One that reads another variable
+    (``lambda x: game.in_words()``) would describe the first ``env`` in every copy.
 
     Args:
         env: The environment to wrap, with or without Gymnasium wrappers.
@@ -215,7 +222,10 @@ class TextWrapper(TextEnv):
 
     def unshare(self, memo: dict[int, Any]) -> None:
         """Copy what a step changes in place."""
-        self.env = copy.deepcopy(self.env)
+        self.env = copy.deepcopy(self.env, memo)
+        self._describe = _of_copy(self._describe, memo)
+        self._success = _of_copy(self._success, memo)
+        self._listed = _of_copy(self._listed, memo)
 
 
 def require_text(env: gymnasium.Env[Any, Any]) -> None:
@@ -239,6 +249,14 @@ _WRITTEN = ("actions", "free_text", "success", "task", "raw")
 """Names in ``info`` that the wrapper writes, each with an argument of its own or none."""
 _CONTRACT = {*_WRITTEN, "event", "pictures", "player", "rewards", "history", "action_descriptions"}
 """Names in ``info`` to which the contract gives a meaning."""
+
+
+def _of_copy(function: Given, memo: Mapping[int, Any]) -> Given:
+    """Return a method of what was copied as a method of its copy, and anything else as it is."""
+    # Only these: what else a function holds may be large, such as a model, and is not known to change.
+    if isinstance(function, MethodType) and id(function.__self__) in memo:
+        return cast(Given, MethodType(function.__func__, memo[id(function.__self__)]))
+    return function
 
 
 def _passed(names: Sequence[str]) -> tuple[str, ...]:
