@@ -133,6 +133,9 @@ class Space(gymnasium.Env):
         (Discrete(2), ("a", ""), "non-empty"),
         (Discrete(2), "ab", "must be non-empty texts"),
         (Discrete(2), (0, 1), "must be non-empty texts"),
+        (Discrete(2), {"a", "b"}, "in the order of the action space"),
+        (Discrete(2), {"a": 1, "b": 0}, "in the order of the action space"),
+        (Discrete(2), iter("ab"), "in the order of the action space"),
     ],
 )
 def test_what_cannot_be_wrapped(space, names, message):
@@ -149,6 +152,20 @@ def test_a_description_that_is_no_text():
 def test_wrong_actions_while_playing(actions):
     env = TextWrapper(Counter(), str, lambda observation, info: actions)
     with pytest.raises(UsageError, match=r"'actions' must name actions of Discrete\(2, start=3\)"):
+        env.reset()
+
+
+@pytest.mark.parametrize("actions", [["go", "stay"], ("go",), [], "go", 3])
+def test_a_function_of_actions_that_returns_no_mapping(actions):
+    env = TextWrapper(Counter(), str, lambda observation, info: actions)
+    with pytest.raises(UsageError, match=r"must return a mapping .* such as \{'go left': 3\}, not"):
+        env.reset()
+
+
+@pytest.mark.parametrize("name", ["", 7, None])
+def test_a_function_of_actions_whose_names_are_no_texts(name):
+    env = TextWrapper(Counter(), str, lambda observation, info: {name: 3})
+    with pytest.raises(UsageError, match="names of the actions must be non-empty texts"):
         env.reset()
 
 

@@ -77,9 +77,10 @@ class TextWrapper(TextEnv):
             not pass on.
 
     Raises:
-        UsageError: if the action space is not discrete, the number of names is wrong, names are empty or not
-            unique, ``info`` names what the wrapper writes itself, or ``max_steps`` is not positive; while
-            playing, if ``actions`` returns no action before the end, or one that ``env`` does not have.
+        UsageError: if the action space is not discrete, names are in no order, empty or not unique, or their
+            number is wrong, ``info`` names what the wrapper writes itself, or ``max_steps`` is not positive;
+            while playing, if ``actions`` returns no mapping, no action before the end, or one that ``env``
+            does not have.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class TextWrapper(TextEnv):
         if not callable(self._listed):
             return self._listed
         actions = self._listed(observation, info)
-        if not actions:
+        if actions is None or (isinstance(actions, Mapping) and not actions):
             raise UsageError(f"'actions' must name actions of {self.env.action_space}: there is none.")
         return self._refuse_unknown(actions)
 
@@ -205,7 +206,15 @@ class TextWrapper(TextEnv):
         return self._refuse_unknown(actions or {})
 
     def _refuse_unknown(self, actions: Mapping[str, int]) -> Mapping[str, int]:
+        if not isinstance(actions, Mapping):
+            space = cast(Discrete, self.env.action_space)
+            raise UsageError(
+                f"'actions' must return a mapping from names to actions of {space}, such as "
+                f"{{'go left': {space.start}}}, not {actions!r}."
+            )
         for name, action in actions.items():
+            if not isinstance(name, str) or not name:
+                raise UsageError(f"The names of the actions must be non-empty texts, not {name!r}.")
             if action not in self.env.action_space:
                 raise UsageError(
                     f"'actions' must name actions of {self.env.action_space}: {name!r} is {action!r}."
@@ -281,6 +290,11 @@ def _metadata(env: gymnasium.Env[Any, Any], passed: Sequence[str]) -> dict[str, 
 
 def _numbered(names: Sequence[str], space: Discrete) -> dict[str, int]:
     """The action of each name."""
+    if isinstance(names, Mapping) or not isinstance(names, Sequence):  # in another order, or in none
+        raise UsageError(
+            "actions takes the names of all actions in the order of the action space, as a tuple or list, or "
+            f"a function that returns a mapping from names to actions, not {names!r}."
+        )
     if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
         raise UsageError(f"The names of the actions must be non-empty texts, not {names!r}.")
     if len(names) != space.n:
