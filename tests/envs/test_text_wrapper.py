@@ -133,6 +133,9 @@ class Space(gymnasium.Env):
         (Discrete(2), ("a", ""), "non-empty"),
         (Discrete(2), "ab", "must be non-empty texts"),
         (Discrete(2), (0, 1), "must be non-empty texts"),
+        (Discrete(2), {"a", "b"}, "in the order of the action space"),
+        (Discrete(2), {"a": 1, "b": 0}, "in the order of the action space"),
+        (Discrete(2), iter("ab"), "in the order of the action space"),
     ],
 )
 def test_what_cannot_be_wrapped(space, names, message):
@@ -149,6 +152,20 @@ def test_a_description_that_is_no_text():
 def test_wrong_actions_while_playing(actions):
     env = TextWrapper(Counter(), str, lambda observation, info: actions)
     with pytest.raises(UsageError, match=r"'actions' must name actions of Discrete\(2, start=3\)"):
+        env.reset()
+
+
+@pytest.mark.parametrize("actions", [["go", "stay"], ("go",), [], "go", 3])
+def test_a_function_of_actions_that_returns_no_mapping(actions):
+    env = TextWrapper(Counter(), str, lambda observation, info: actions)
+    with pytest.raises(UsageError, match=r"must return a mapping .* such as \{'go left': 3\}, not"):
+        env.reset()
+
+
+@pytest.mark.parametrize("name", ["", 7, None])
+def test_a_function_of_actions_whose_names_are_no_texts(name):
+    env = TextWrapper(Counter(), str, lambda observation, info: {name: 3})
+    with pytest.raises(UsageError, match="names of the actions must be non-empty texts"):
         env.reset()
 
 
@@ -183,6 +200,36 @@ def test_a_copy_is_equal_and_apart():
     twin = copy.deepcopy(env)
     cards = [twin.reset() for _ in range(20)]
     assert [env.reset() for _ in range(20)] == cards
+
+
+class Speaking(Counter):
+    """The same, which says itself where it stands, what is possible and whether it is done."""
+
+    def in_words(self, observation):
+        return f"The count is {self.n}."
+
+    def possible(self, observation, info):
+        return {f"add {i + 1} to {self.n}": i + 3 for i in range(2) if self.n + i < 5}
+
+    def solved(self, *result):
+        return self.n == 5
+
+
+def test_a_copy_calls_methods_of_its_own_environment():
+    def speaking():
+        game = Speaking()
+        inner = gymnasium.wrappers.TimeLimit(game, 9)
+        return TextWrapper(inner, game.in_words, game.possible, success=game.solved)
+
+    check(speaking())
+    env = speaking()
+    env.reset()
+    twin = copy.deepcopy(env)
+    assert twin.step("add 2 to 0")[0] == "The count is 2."
+    observation, *_, info = env.step("add 1 to 0")
+    assert (observation, info["actions"]) == ("The count is 1.", ("add 1 to 1", "add 2 to 1"))
+    twin.step("add 2 to 2")
+    assert twin.step("add 1 to 4")[-1]["success"] is True
 
 
 def test_close_reaches_the_environment():

@@ -6,7 +6,8 @@ import copy
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from types import MethodType
+from typing import Any, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -15,6 +16,8 @@ from gymnasium.wrappers import TimeLimit
 
 from hunch.core import UsageError, snapshot
 from hunch.envs.base import Outcome, TextEnv
+
+Given = TypeVar("Given")
 
 
 def reported_success(
@@ -52,6 +55,10 @@ class TextWrapper(TextEnv):
     goes on unless ``info`` names it, and no attribute of ``env`` does: set ``things``, ``manual`` and the
     like on the wrapper. :func:`hunch.envs.check` says what was kept back.
 
+    A copy has a copy of ``env``. So functions read what they are given, or are methods of ``env``
+    (``describe=game.in_words``), which the copy calls on its own. One that reads another variable
+    (``lambda x: game.in_words()``) would describe the first ``env`` in every copy.
+
     Args:
         env: The environment to wrap, with or without Gymnasium wrappers.
         describe: Turns an observation into text.
@@ -70,9 +77,10 @@ class TextWrapper(TextEnv):
             not pass on.
 
     Raises:
-        UsageError: if the action space is not discrete, the number of names is wrong, names are empty or not
-            unique, ``info`` names what the wrapper writes itself, or ``max_steps`` is not positive; while
-            playing, if ``actions`` returns no action before the end, or one that ``env`` does not have.
+        UsageError: if the action space is not discrete, names are in no order, empty or not unique, or their
+            number is wrong, ``info`` names what the wrapper writes itself, or ``max_steps`` is not positive;
+            while playing, if ``actions`` returns no mapping, no action before the end, or one that ``env``
+            does not have.
     """
 
     def __init__(
@@ -183,7 +191,7 @@ class TextWrapper(TextEnv):
         if not callable(self._listed):
             return self._listed
         actions = self._listed(observation, info)
-        if not actions:
+        if actions is None or (isinstance(actions, Mapping) and not actions):
             raise UsageError(f"'actions' must name actions of {self.env.action_space}: there is none.")
         return self._refuse_unknown(actions)
 
@@ -198,7 +206,15 @@ class TextWrapper(TextEnv):
         return self._refuse_unknown(actions or {})
 
     def _refuse_unknown(self, actions: Mapping[str, int]) -> Mapping[str, int]:
+        if not isinstance(actions, Mapping):
+            space = cast(Discrete, self.env.action_space)
+            raise UsageError(
+                f"'actions' must return a mapping from names to actions of {space}, such as "
+                f"{{'go left': {space.start}}}, not {actions!r}."
+            )
         for name, action in actions.items():
+            if not isinstance(name, str) or not name:
+                raise UsageError(f"The names of the actions must be non-empty texts, not {name!r}.")
             if action not in self.env.action_space:
                 raise UsageError(
                     f"'actions' must name actions of {self.env.action_space}: {name!r} is {action!r}."
@@ -215,7 +231,10 @@ class TextWrapper(TextEnv):
 
     def unshare(self, memo: dict[int, Any]) -> None:
         """Copy what a step changes in place."""
-        self.env = copy.deepcopy(self.env)
+        self.env = copy.deepcopy(self.env, memo)
+        self._describe = _of_copy(self._describe, memo)
+        self._success = _of_copy(self._success, memo)
+        self._listed = _of_copy(self._listed, memo)
 
 
 def require_text(env: gymnasium.Env[Any, Any]) -> None:
@@ -241,6 +260,14 @@ _CONTRACT = {*_WRITTEN, "event", "pictures", "player", "rewards", "history", "ac
 """Names in ``info`` to which the contract gives a meaning."""
 
 
+def _of_copy(function: Given, memo: Mapping[int, Any]) -> Given:
+    """Return a method of what was copied as a method of its copy, and anything else as it is."""
+    # Only these: what else a function holds may be large, such as a model, and is not known to change.
+    if isinstance(function, MethodType) and id(function.__self__) in memo:
+        return cast(Given, MethodType(function.__func__, memo[id(function.__self__)]))
+    return function
+
+
 def _passed(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names to pass on, after a check."""
     if isinstance(names, str):
@@ -263,6 +290,11 @@ def _metadata(env: gymnasium.Env[Any, Any], passed: Sequence[str]) -> dict[str, 
 
 def _numbered(names: Sequence[str], space: Discrete) -> dict[str, int]:
     """The action of each name."""
+    if isinstance(names, Mapping) or not isinstance(names, Sequence):  # in another order, or in none
+        raise UsageError(
+            "actions takes the names of all actions in the order of the action space, as a tuple or list, or "
+            f"a function that returns a mapping from names to actions, not {names!r}."
+        )
     if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
         raise UsageError(f"The names of the actions must be non-empty texts, not {names!r}.")
     if len(names) != space.n:
