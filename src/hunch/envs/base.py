@@ -202,12 +202,16 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """Start an episode and return its first observation and info.
 
         Raises:
-            UsageError: if ``options`` has an unknown entry; a running episode is then not affected.
+            UsageError: if ``options`` has an unknown entry, or a wrong value; a running episode is then not
+                affected.
         """
         before = self._np_random, self._np_random_seed, self.episode, self._task_random
-        super().reset(seed=seed)
         remaining = dict(options or {})
-        self.episode, task_seed = remaining.pop("episode", 0), remaining.pop("task_seed", None)
+        episode, task_seed = remaining.pop("episode", 0), remaining.pop("task_seed", None)
+        for name, value in (("episode", episode), ("task_seed", 0 if task_seed is None else task_seed)):
+            _require_number(name, value)
+        super().reset(seed=seed)
+        self.episode = episode
         self._task_random = None if task_seed is None else np.random.default_rng(task_seed)
         try:
             outcome = self._begin(remaining)
@@ -296,6 +300,13 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         )
         new.unshare(memo)
         return new
+
+
+def _require_number(name: str, value: Any) -> None:
+    """Raise a UsageError unless a reset option is a whole number, 0 or above."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or value < 0:
+        raise UsageError(f"The reset option {name} must be a whole number, at least 0, not {value!r}.")
 
 
 def action_name(action: str | int, actions: Sequence[str]) -> str:
