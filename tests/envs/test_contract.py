@@ -212,6 +212,8 @@ def test_rendering(id):
         env.render()
     for mode in set(env.metadata["render_modes"]) & {"ansi", "rgb_array"}:
         env = hunch.envs.make(id, history=0, render_mode=mode)
+        with pytest.raises(UsageError, match="No episode has begun"):
+            env.render()
         observation, info = env.reset(seed=0)
         before = env.render()
         if mode == "ansi":

@@ -146,7 +146,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         self.observation_space: Space[Any] = AnyText()
         self.action_space: Admissible = Admissible()
         self._steps = 0
-        self._running = False
+        self._running = self._begun = False
         self.episode = 0
         self._task_random: np.random.Generator | None = None
 
@@ -233,7 +233,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
     def _arrive_at(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
         self._steps = 0
-        self._running = True
+        self._running = self._begun = True
         return outcome.observation, self._info(outcome)
 
     def step(self, action: str | int) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -268,15 +268,21 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """Return the rendering: text in mode ``"ansi"``, else an image, (height, width, 3) ``uint8``.
 
         Raises:
-            UsageError: if the environment was made without a ``render_mode``.
+            UsageError: if the environment was made without a ``render_mode``, and before the first ``reset``.
         """
         if self.render_mode is None:
             raise UsageError("Set a render_mode when you make the environment, such as 'ansi'.")
+        self._require_begun()
         if self.render_mode == "ansi":
             return "\n".join([*self._grid(), self._shown])
         from hunch.envs.drawing import draw  # only where a picture is wanted
 
         return draw(self._grid())
+
+    def _require_begun(self) -> None:
+        """Raise a UsageError if there has been no episode yet, so that there is nothing to render."""
+        if not self._begun:
+            raise UsageError("No episode has begun: call reset before render.")
 
     def _info(self, outcome: Outcome) -> dict[str, Any]:
         self._shown = outcome.observation
