@@ -212,6 +212,8 @@ def test_rendering(id):
         env.render()
     for mode in set(env.metadata["render_modes"]) & {"ansi", "rgb_array"}:
         env = hunch.envs.make(id, history=0, render_mode=mode)
+        with pytest.raises(UsageError, match="No episode has begun"):
+            env.render()
         observation, info = env.reset(seed=0)
         before = env.render()
         if mode == "ansi":
@@ -311,3 +313,16 @@ def test_max_steps_has_to_be_positive(id):
 def test_unknown_reset_options_are_refused(id):
     with pytest.raises(UsageError, match="colour"):
         hunch.envs.make(id).reset(options={"colour": "red"})
+
+
+@pytest.mark.parametrize(
+    "option", [{"task_seed": -1}, {"task_seed": 1.5}, {"task_seed": "3"}, {"episode": None}, {"episode": -1}]
+)
+def test_a_wrong_reset_option_leaves_the_episode_as_it_is(option):
+    env, twin = (hunch.envs.make("hunch/Household-Pick-v0", games=3) for _ in range(2))
+    assert env.reset(seed=0) == twin.reset(seed=0)
+    with pytest.raises(UsageError, match=f"option {next(iter(option))} must be a whole number"):
+        env.reset(seed=1, options=option)
+    assert env.step("look") == twin.step("look")
+    assert env.reset() == twin.reset()
+    env.reset(options={"task_seed": np.int64(3), "episode": np.int64(2)})

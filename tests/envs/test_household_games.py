@@ -69,6 +69,13 @@ def test_the_oracle_wins_the_mix():
         assert info["success"]
 
 
+@pytest.mark.parametrize("game", [1.0, True, -1, 3, "0", None])
+def test_a_game_is_named_by_its_number(game):
+    env = hunch.envs.make("hunch/Household-Pick-v0", games=3)
+    with pytest.raises(UsageError, match=f"There is no game {game!r}: the pool holds games 0 to 2"):
+        env.reset(options={"game": game})
+
+
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """Where ALFWorld's games are looked for."""

@@ -5,6 +5,7 @@ import pytest
 import hunch.envs
 from hunch.core import InadmissibleActionError, State, UsageError
 from hunch.envs.base import Outcome, TextEnv
+from hunch.envs.checker import check
 from hunch.envs.household.env import HouseholdPick
 from hunch.envs.wrappers import History, Written
 from hunch.rl.episodes import play
@@ -86,3 +87,43 @@ def test_a_refused_text_pays_no_player_again():
     texts = iter(["go", "fly", "fly", "fly"])
     steps = list(play(Written(Paying(max_steps=4)), lambda state: next(texts), seed=0))
     assert sum(step.reward for step in steps if step.stream == 0) == 1.0
+
+
+class Undeclared(TextEnv):
+    """A room with a door; it tells events and its state, and does not say so."""
+
+    def _begin(self, options):
+        self.open = False
+        return Outcome("A door.", ("knock", "open"))
+
+    def _move(self, action):
+        self.open = action == "open"
+        return Outcome("A door.", ("knock", "open"), terminated=self.open, success=self.open, event=action)
+
+    def _raw(self):
+        return self.open
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: hunch.envs.make("hunch/FrozenLake-v0", described=True, written=True),
+        lambda: hunch.envs.make("hunch/Taxi-v0", masked=True, written=True, max_steps=8),
+        lambda: Written(Undeclared(max_steps=8)),
+    ],
+)
+def test_written_actions_keep_the_contract(made):
+    env = made()
+    _, info = env.reset(seed=0)
+    assert not {"actions", "action_descriptions"} & info.keys()
+    assert env.step("fly")[4]["event"] == "Nothing happens."
+    check(env, episodes=2, steps=8)
+
+
+@pytest.mark.parametrize("action", [0, None, True])
+def test_what_is_no_text_is_no_written_action(action):
+    env = History(Written(HouseholdPick(games=1, max_steps=2)), 2)
+    env.reset(seed=0)
+    with pytest.raises(InadmissibleActionError, match=f"a text here, not {action!r}"):
+        env.step(action)
+    assert [env.step("fly")[3], env.step("fly")[3]] == [False, True]  # it cost no step

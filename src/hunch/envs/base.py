@@ -146,7 +146,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         self.observation_space: Space[Any] = AnyText()
         self.action_space: Admissible = Admissible()
         self._steps = 0
-        self._running = False
+        self._running = self._begun = False
         self.episode = 0
         self._task_random: np.random.Generator | None = None
 
@@ -202,12 +202,16 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """Start an episode and return its first observation and info.
 
         Raises:
-            UsageError: if ``options`` has an unknown entry; a running episode is then not affected.
+            UsageError: if ``options`` has an unknown entry, or a wrong value; a running episode is then not
+                affected.
         """
         before = self._np_random, self._np_random_seed, self.episode, self._task_random
-        super().reset(seed=seed)
         remaining = dict(options or {})
-        self.episode, task_seed = remaining.pop("episode", 0), remaining.pop("task_seed", None)
+        episode, task_seed = remaining.pop("episode", 0), remaining.pop("task_seed", None)
+        for name, value in (("episode", episode), ("task_seed", 0 if task_seed is None else task_seed)):
+            _require_number(name, value)
+        super().reset(seed=seed)
+        self.episode = episode
         self._task_random = None if task_seed is None else np.random.default_rng(task_seed)
         try:
             outcome = self._begin(remaining)
@@ -229,7 +233,7 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
 
     def _arrive_at(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
         self._steps = 0
-        self._running = True
+        self._running = self._begun = True
         return outcome.observation, self._info(outcome)
 
     def step(self, action: str | int) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -264,15 +268,21 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         """Return the rendering: text in mode ``"ansi"``, else an image, (height, width, 3) ``uint8``.
 
         Raises:
-            UsageError: if the environment was made without a ``render_mode``.
+            UsageError: if the environment was made without a ``render_mode``, and before the first ``reset``.
         """
         if self.render_mode is None:
             raise UsageError("Set a render_mode when you make the environment, such as 'ansi'.")
+        self._require_begun()
         if self.render_mode == "ansi":
             return "\n".join([*self._grid(), self._shown])
         from hunch.envs.drawing import draw  # only where a picture is wanted
 
         return draw(self._grid())
+
+    def _require_begun(self) -> None:
+        """Raise a UsageError if there has been no episode yet, so that there is nothing to render."""
+        if not self._begun:
+            raise UsageError("No episode has begun: call reset before render.")
 
     def _info(self, outcome: Outcome) -> dict[str, Any]:
         self._shown = outcome.observation
@@ -296,6 +306,13 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         )
         new.unshare(memo)
         return new
+
+
+def _require_number(name: str, value: Any) -> None:
+    """Raise a UsageError unless a reset option is a whole number, 0 or above."""
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or value < 0:
+        raise UsageError(f"The reset option {name} must be a whole number, at least 0, not {value!r}.")
 
 
 def action_name(action: str | int, actions: Sequence[str]) -> str:

@@ -242,7 +242,8 @@ def _is_same(value: Any, before: Any) -> bool:
 
 def _offers(env: Env, played: Played) -> None:
     """Compare what is declared with all infos of the episode; that events are told may be rare."""
-    if (offers := declared(env)) is None:
+    offers = declared(env)
+    if offers is None or declared(env.unwrapped) is None:  # a wrapper names what it adds, and not the rest
         return
     unknown = ", ".join(sorted(offers - OFFERS))
     _require("offers", not unknown, f"it names {unknown}")

@@ -137,10 +137,11 @@ class TextWrapper(TextEnv):
         """Return the rendering of the wrapped environment; if it is text, the observation follows below it.
 
         Raises:
-            UsageError: if a package that the rendering needs is missing.
+            UsageError: before the first ``reset``, or if a package that the rendering needs is missing.
         """
         if self.env.render_mode is None:
             return super().render()
+        self._require_begun()
         try:
             picture = self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:

@@ -10,7 +10,7 @@ from typing import Any, Final, SupportsFloat
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from hunch.core import UsageError
+from hunch.core import InadmissibleActionError, UsageError
 from hunch.envs.offers import acts, declared
 from hunch.rl.action_texts import shown_as
 
@@ -106,8 +106,9 @@ class Pictured(Rewording):
 class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConstructorArgs):
     """Takes any text as the action; an inadmissible one changes nothing and costs a step.
 
-    The admissible actions are not shown. A text that looks like an action is this action: spaces around it,
-    or how Unicode composes its letters, do not matter.
+    Neither the admissible actions nor their descriptions are shown. A text that looks like an action is this
+    action: spaces around it, or how Unicode composes its letters, do not matter. The event of a refused text
+    is ``Nothing happens.``
 
     Args:
         env: A text environment with listed actions and a step limit, ``max_steps``.
@@ -129,7 +130,7 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
             raise UsageError(
                 f"An inadmissible text costs a step, and {name} has no step limit: set max_steps."
             )
-        self.offers = ("free_text", *(offers or ()))
+        self.offers = tuple(dict.fromkeys(("free_text", "events", *(offers or ()))))
         self.left = 0  # steps of the episode
         self._info: dict[str, Any] = {}
 
@@ -145,12 +146,15 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
         """Take an action if the text is admissible; else only count the step.
 
         Raises:
+            InadmissibleActionError: if the action is no text, such as an index in a list that nobody sees.
             UsageError: before the first ``reset`` and after the end of an episode.
         """
         if not self.left:
             raise UsageError("No episode is running: call reset before step.")
+        if not isinstance(action, str):
+            raise InadmissibleActionError(f"An action is a text here, not {action!r}.")
         self.left -= 1
-        text = shown_as(action, self.listed) if isinstance(action, str) else None
+        text = shown_as(action, self.listed)
         if text is not None:
             observation, reward, terminated, truncated, info = self.env.step(text)
         else:
@@ -168,4 +172,5 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
 
     def _told(self, info: dict[str, Any]) -> dict[str, Any]:
         self._info = dict(info)  # the environment may change its own
-        return {name: value for name, value in info.items() if name != "actions"} | {"free_text": True}
+        hidden = "actions", "action_descriptions"
+        return {name: value for name, value in info.items() if name not in hidden} | {"free_text": True}

@@ -241,7 +241,7 @@ def require_fit(method: Method, env: TextEnvironment) -> None:
     if method.acts != takes and (method.acts != "any" or takes == "program"):
         hint = _other_form(method, env, takes)
         raise UsageError(f"{method.name} {_ACTS[method.acts]}, and {name} takes {_TAKES[takes]}{hint}.")
-    if offers is None:
+    if offers is None or declared(env.unwrapped) is None:  # a wrapper names what it adds, and not the rest
         return
     lacking = sorted(method.reads - method.optional - offers)
     if lacking:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, cast, get_args
 
+import numpy as np
+
 from hunch.core import UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.household.games import OFFICIAL_SPLITS, Game, files, generated, house, official
@@ -147,7 +149,8 @@ class Household(TextEnv):
         if unknown:
             raise UsageError(f"There is no reset option {unknown.pop()!r}; there is: game.")
         index = options["game"] if "game" in options else int(self.task_random.integers(len(self.pool)))
-        if index not in range(len(self.pool)):
+        is_whole = isinstance(index, (int, np.integer)) and not isinstance(index, bool)  # 1.0 == True == 1
+        if not is_whole or index not in range(len(self.pool)):
             raise UsageError(f"There is no game {index!r}: the pool holds games 0 to {len(self.pool) - 1}.")
         self._play = self._start(self.pool[index])
         self._game, self.task = self.pool[index], self._play.task
