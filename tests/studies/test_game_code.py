@@ -350,6 +350,18 @@ def test_the_methods_for_programs_write_a_game(search):
     assert "the functions `apply_action`, `initial_state`" in asked
 
 
+@pytest.mark.parametrize(
+    "raised", [r"raise ValueError('a\nb\x1b[2J')", "return {'error': 'a\\n' * 9_999, 'line': 1}"]
+)
+def test_an_error_is_one_line_whatever_the_program_wrote_in_it(raised):
+    program = KUHN + f"\ndef resample_history(player, memory, seed):\n    {raised}\n"
+    feedback = tried(made(), program).feedback.splitlines()
+    (returned,) = [line for line in feedback if line.startswith("returned: ")]
+    assert returned.isprintable()
+    assert len(returned) < 3_000
+    assert feedback[-1] == returned
+
+
 def test_without_feedback_the_writer_knows_of_no_error():
     spec = "scripted:modeller?bugs=0.1&repair=1"
     for feedback, solved in (("own", True), ("blind", False)):

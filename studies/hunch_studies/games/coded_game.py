@@ -17,6 +17,7 @@ from hunch.envs.design.running import box
 from hunch.lm.scoring.recent import Recent
 from hunch.numbers import number
 from hunch.sandbox import Program
+from hunch.sandbox.errors import printable
 from hunch_studies.games.game import CHANCE, END, PLAYERS, Look, Memory, Position, View
 from hunch_studies.games.inference import same
 
@@ -127,7 +128,8 @@ def raised(value: Any, source: str) -> Raised | None:
     if not isinstance(value, dict) or value.keys() != {"error", "line"}:  # without a table of its keys
         return None
     line = value["line"]
-    return Raised(f"{value['error']}{quoted(source, line if type(line) is int else None)}")
+    what = printable(str(value["error"]))  # the program may have written anything there
+    return Raised(f"{what}{quoted(source, line if type(line) is int else None)}")
 
 
 def _texts(value: Any) -> bool:
