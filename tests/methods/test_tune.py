@@ -241,6 +241,24 @@ def test_the_ratio_begins_at_one(name, model):
         np.testing.assert_allclose(np.exp(row[mask].detach().numpy() - own.logprobs), 1.0, atol=1e-5)
 
 
+def test_a_state_has_the_value_before_the_first_token_that_is_written_in_it(monkeypatch):
+    """A chat template may begin a reply, as with a thought, where no option is scored."""
+    from hunch.roles.policy.settings import TextPolicyConfig
+    from hunch.roles.policy.text import TextPolicy
+
+    policy = TextPolicy(lm.trainable("pocket?corpus=walks"), TextPolicyConfig(width=8), 0)
+    tokens = policy.lm.model._tokens
+    begun_reply = tokens("look")
+    monkeypatch.setattr(
+        policy.lm.model,
+        "_tokens",
+        lambda asked, scored=False: [*tokens(asked), *([] if scored else begun_reply)],
+    )
+    state = State("You are here.")
+    written = policy.evaluate([state], [Decision("go north")], part="value")
+    np.testing.assert_allclose(policy.values([state])[0], written.values[0, 0].item(), atol=1e-6)
+
+
 def test_the_clip_of_grpo_acts_with_several_gradient_steps(model):
     """With one, the default, the ratio is 1, as the option's help says."""
 

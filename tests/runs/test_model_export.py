@@ -15,6 +15,7 @@ import hunch
 from hunch.cli.main import main
 from hunch.core import UsageError
 from hunch.methods.tune.grpo import GRPOConfig
+from hunch.runs.files import write_json
 from hunch.runs.model_export import card, export_model
 from hunch.runs.stored import read_record
 
@@ -115,6 +116,18 @@ def test_the_modelfile_stops_at_all_ends_of_answers(run: Path, tmp_path: Path) -
     export_model(tmp_path / "run", tmp_path / "mine")
     lines = (tmp_path / "mine" / "Modelfile").read_text().splitlines()
     assert lines[1:] == ['PARAMETER stop "<end>"', 'PARAMETER stop "<end of turn>"']
+
+
+def test_an_end_of_the_spec_is_in_the_modelfile_and_on_the_card(run: Path, tmp_path: Path) -> None:
+    """Ollama takes what stands between quotes as it is, so the line end is one, and no escape."""
+    shutil.copytree(run, tmp_path / "run")
+    record = read_record(run)
+    changed = {**record, "run": {**record["run"], "lm": r'pocket?corpus=walks&end="\n"'}}
+    write_json(tmp_path / "run" / "config.json", changed)
+    export_model(tmp_path / "run", tmp_path / "mine")
+    assert (tmp_path / "mine" / "Modelfile").read_text().endswith('PARAMETER stop """\n"""\n')
+    assert r"An answer ends at '\n', which is no end token" in (tmp_path / "mine" / "README.md").read_text()
+    assert "An answer ends" not in card(record, {}, run / "model")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hunch import methods
 from hunch.core import HunchError, UsageError
 from hunch.extras import NotInstalledError
 from hunch.lm.backends.folders import MODEL
+from hunch.lm.registry import split
 from hunch.lm.shelf import SHELF
 from hunch.printable import printable
 from hunch.runs.config import RunConfig
@@ -67,7 +68,7 @@ def export_model(run: Path, target: Path) -> list[str]:
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         parts = _copied(model, part)
-        (part / "Modelfile").write_text(_modelfile(part), encoding="utf-8")
+        (part / "Modelfile").write_text(_modelfile(part, _own_end(record["run"])), encoding="utf-8")
         text = card(record, read_json(run / "summary.json") or _so_far(run), part)
         (part / "README.md").write_text(text, encoding="utf-8")
         part.chmod(0o755)
@@ -102,17 +103,27 @@ def _copied(model: Path, target: Path) -> list[str]:
     return parts
 
 
-def _modelfile(folder: Path) -> str:
+def _own_end(run: Mapping[str, Any]) -> str:
+    """Return the text that ends an answer by the spec of a run's model; empty for the model's end tokens."""
+    return str(split(str(run.get("lm", "")))[1].get("end", ""))
+
+
+def _modelfile(folder: Path, own_end: str) -> str:
     """Return what Ollama reads: the model, and where its answers end.
 
     The chat template is that of the model, which Ollama finds in either form.
     """
+    ends = [*_ends_of_answers(folder / MERGED), *([own_end] if own_end else [])]
     source = GGUF_FILE if (folder / GGUF_FILE).is_file() else MERGED
     lines = [f"FROM ./{source}"]
-    lines += [
-        f"PARAMETER stop {json.dumps(end, ensure_ascii=False)}" for end in _ends_of_answers(folder / MERGED)
-    ]
+    lines += [f"PARAMETER stop {_quoted(end)}" for end in ends]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text in quotes as Ollama reads it: what stands between them is taken as it is."""
+    quotes = '"""' if '"' in text or "\n" in text else '"'
+    return f"{quotes}{text}{quotes}"
 
 
 def _ends_of_answers(model: Path) -> list[str]:
@@ -158,6 +169,11 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
         f"- Environment: `{printable(str(run['env']))}`{f' with {printable(of_env)}' if of_env else ''}.",
         f"- Evidence level: {record.get('evidence')}.",
     ]
+    if own_end := _own_end(run):
+        lines.append(
+            f"- An answer ends at {own_end!r}, which is no end token: stop there, as the `Modelfile` does "
+            f"(transformers: `model.generate(..., stop_strings=[{own_end!r}], tokenizer=tokenizer)`)."
+        )
     success = summary.get("success")
     rate = success.get("value") if isinstance(success, Mapping) else None
     if isinstance(success, Mapping) and isinstance(rate, float) and not math.isnan(rate):  # nan: no episode

@@ -224,11 +224,17 @@ class Trainable(Weights, Metered, ABC):
             for of_options, n, state in zip(log_probs, lengths, states, strict=True)
         ]
 
-    def states(self, prompts: Sequence[Prompt]) -> Tensor:
-        """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim)."""
+    def states(self, prompts: Sequence[Prompt], written: bool = False) -> Tensor:
+        """Return the hidden state of each prompt's last token, with gradients; shape (n_prompts, dim).
+
+        Args:
+            prompts: The prompts.
+            written: Read them as before a text that is written, not as before options: a chat template may
+                begin what is written, as with a thought.
+        """
         asked = [as_prompt(prompt) for prompt in prompts]
         place = {prompt: i for i, prompt in enumerate(dict.fromkeys(asked))}
-        distinct = [self._prompt_tokens(prompt, True) for prompt in place]
+        distinct = [self._prompt_tokens(prompt, not written) for prompt in place]
         with self.counted(len(distinct), sum(map(len, distinct))):
             return self._states(distinct)[[place[prompt] for prompt in asked]]
 

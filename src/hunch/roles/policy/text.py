@@ -203,7 +203,7 @@ class TextPolicy(ModelPolicy):
         """Return the value of each state, from the prompt's last token; shape (n,)."""
         if _listed(states):
             return self.chooser.values(states)
-        hidden = self.lm.states([self.prompt(state) for state in states])  # (n, dim)
+        hidden = self.lm.states([self.prompt(state) for state in states], written=True)  # (n, dim)
         values: FloatArray = self.head(hidden)[:, 0].double().cpu().numpy()
         return values
 
