@@ -20,11 +20,13 @@ from hunch.envs import make
 from hunch.report.curves import Points, draw
 from hunch.rl.episodes import replay
 from hunch.rl.rollout import Finished, TextEnvironment
-from hunch.rl.statistics import over_seeds
+from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import read_lines
 from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, by_name
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
@@ -232,3 +234,29 @@ STUDIES = {
         lm_for="icpi",
     ),
 }
+
+
+def written(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the final regret of each recorded arm and its leads over two controls, by seed, in Markdown."""
+    by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        by_arm.setdefault(row["arm"], {})[row["seed"]] = row
+    others = [name for name in by_arm if name == "knowing nothing" or name.endswith("No ArgMax")]
+    lines = [
+        " | ".join(["| arm", "seeds", "success", "final regret", *(f"below {name}" for name in others)])
+        + " |",
+        "|---" * (4 + len(others)) + "|",
+    ]
+    for name, own in by_arm.items():
+        cells = [name, str(len(own)), f"{np.mean([row['success'] for row in own.values()]):.2f}"]
+        cells.append(str(over_seeds([row["regret"] for row in own.values()])))
+        for other in others:
+            seeds = sorted(set(own) & set(by_arm[other]))
+            gaps = [by_arm[other][seed]["regret"] - own[seed]["regret"] for seed in seeds]
+            cells.append(over_pairs(gaps).short() if name != other and len(gaps) > 1 else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print_table(lambda file: written(read_lines(file)), "Final regret of ICPI with a model that writes.")

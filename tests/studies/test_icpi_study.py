@@ -6,7 +6,7 @@ import pytest
 
 from hunch.runs.compare import compare, jobs
 from hunch_studies import find
-from hunch_studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets
+from hunch_studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets, written
 from hunch_studies.study import FULL, SMOKE
 
 
@@ -42,6 +42,30 @@ def test_each_role_is_filled_by_the_model_and_by_rules(tmp_path):
         assert filled == mine | {("uniform", "uniform"), (SCRIPTED, SCRIPTED)}
         assert look_up.config.method == "matching"
         assert {a.config.env_options["hints"] for a in part.arms} == {False}
+
+
+def test_a_model_that_writes_stands_beside_one_that_knows_nothing_in_the_same_role(tmp_path):
+    for part in find("icpi-written").parts(replace(FULL, lms=("openai:mine",)), tmp_path):
+        icpi = [a for a in part.arms if a.config.method == "icpi"]
+        filled = {(a.config.lm, a.config.options.policy_lm) for a in icpi}
+        both = {(lm, lm) for lm in ("openai:mine", "uniform", SCRIPTED)}
+        one = {pair for lm in ("openai:mine", "uniform") for pair in ((lm, SCRIPTED), (SCRIPTED, lm))}
+        assert filled == both | one
+        methods = {a.config.method for a in part.arms}
+        assert methods == {"icpi", "icpi-no-argmax", "matching", "tabular-q"}
+        assert {a.config.options.context for a in icpi} == {1000}
+
+
+def test_leads_of_recorded_rows_are_paired_by_seed():
+    rows = [
+        {"arm": arm, "seed": seed, "regret": regret, "success": 0.5}
+        for arm, regrets in (("knowing nothing", (0.5, 0.6, 0.7, 0.9)), ("mine", (0.4, 0.4, 0.6)))
+        for seed, regret in enumerate(regrets)
+    ]
+    _, _, first, second = written(rows).splitlines()
+    assert first.endswith("|  |"), "no lead over itself"
+    assert "| 3 | 0.50 |" in second
+    assert "0.13 [" in second, "(0.1 + 0.2 + 0.1) / 3"
 
 
 @pytest.mark.slow
