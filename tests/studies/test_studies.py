@@ -158,7 +158,10 @@ def test_parts_and_arms_can_be_chosen(tmp_path):
 def test_a_model_that_is_not_taken_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["study", "priors-k", "--lm", "uniform"])
-    assert "--lm is for abilities, icpi, icpi-models, icpi-roles, priors-knowledge" in capsys.readouterr().err
+    assert (
+        "--lm is for abilities, icpi, icpi-models, icpi-roles, icpi-written, priors-knowledge"
+        in capsys.readouterr().err
+    )
     with pytest.raises(SystemExit):
         main(["study", "priors-transfer", "--lm", "minilmm"])
     assert "did you mean 'minilm'" in capsys.readouterr().err
