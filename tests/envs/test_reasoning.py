@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 
+import cloudpickle
 import pytest
 
 import hunch
@@ -44,6 +45,16 @@ def test_a_copy_in_the_middle_of_an_episode():
     answer = env.unwrapped.now[1].answer
     env.reset(seed=2)
     assert twin.step(answer)[1] == 1
+
+
+def test_it_goes_to_another_process():
+    env = hunch.make("reasoning:chain_sum+gcd?max_numbers=2", draw=3, questions=50)
+    env.reset(seed=1)
+    answer = env.unwrapped.now[1].answer
+    sent = cloudpickle.loads(cloudpickle.dumps(env))
+    assert sent.step(answer)[1] == 1
+    assert sent.reset(seed=2)[0] == env.reset(seed=2)[0]
+    assert sent.unwrapped.examples[:3] == env.unwrapped.examples[:3]
 
 
 def test_no_question_is_in_both_parts():

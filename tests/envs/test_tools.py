@@ -198,6 +198,15 @@ def test_what_is_no_tool_is_refused() -> None:
         Tools([join], task="Do it.")
     with pytest.raises(UsageError, match="pass a Tool"):
         Tools([lambda: 0], task="Do it.")
+    with pytest.raises(UsageError, match="later is async"):
+        Tools([later], task="Do it.")
+    with pytest.raises(UsageError, match="soon is async"):
+        Tools([Tool("soon", "Later.", {}, later)], task="Do it.")
+
+
+async def later() -> int:
+    """Return 1, later."""
+    return 1
 
 
 class Calls:

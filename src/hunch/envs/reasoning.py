@@ -131,6 +131,7 @@ class Task:
                 raise UsageError(f"The task {name} has no option {option!r}; {suggest(option, task_options)}")
         self.name = name
         self.options = dict(options)
+        self.questions, self.draw = questions, draw
         self.chance = OwnChance()
         try:
             with warnings.catch_warnings():
@@ -151,6 +152,10 @@ class Task:
         self.evaluates = bool(_RUNS_TEXT.search(inspect.getsource(kind.score_answer)))
         if self.locked_in:
             _verifier()  # refuses a machine without a sandbox before a model is loaded
+
+    def __reduce__(self) -> tuple[type[Task], tuple[str, Mapping[str, Any], int, int]]:
+        """Be sent to another process by what it was made of; its questions are drawn there again."""
+        return Task, (self.name, self.options, self.questions, self.draw)
 
     def _question(self, number: int) -> Question:
         """Return a question; tasks that draw from Python's global generator draw from a private one."""

@@ -65,12 +65,21 @@ class Tool:
         description: What it does, in words.
         parameters: JSON schema of its arguments: an object with ``properties`` and ``required``.
         call: Called with the arguments by name; returns the result, which is shown as text.
+
+    Raises:
+        UsageError: if ``call`` is ``async``.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     call: Callable[..., Any] = field(compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a function that would never run: its result would be a coroutine."""
+        if inspect.iscoroutinefunction(self.call):
+            said = f"The tool {self.name} is async: pass a function that calls it by asyncio.run."
+            raise UsageError(said)
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tool:
