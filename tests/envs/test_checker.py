@@ -14,6 +14,7 @@ import hunch.envs
 from hunch.core import InadmissibleActionError, UsageError
 from hunch.envs.base import Outcome, TextEnv, action_name
 from hunch.envs.checker import RULES, ContractError, check
+from hunch.envs.design import DesignProblem
 from hunch.envs.wrappers import History
 from hunch.rl.rollout import Rollout
 
@@ -362,6 +363,21 @@ def test_an_environment_that_takes_any_text_passes():
     assert (observation, reward, info["event"]) == ("You said 5 letters.", 5.0, "hello")
     with pytest.raises(InadmissibleActionError):
         env.step(3)
+
+
+def test_only_a_failed_program_has_a_reward_of_nan():
+    class Unpaid(TextEnv):
+        """Say something; it is worth nothing that could be counted."""
+
+        def _begin(self, options):
+            return Outcome("Say something.", None)
+
+        def _move(self, action):
+            return Outcome("You said it.", None, math.nan, terminated=True)
+
+    with pytest.raises(ContractError, match=r"Broken rule 'reward'.* gave nan"):
+        check(Unpaid(max_steps=4))
+    check(DesignProblem(lambda program: math.nan, task="write anything"))
 
 
 def test_what_cannot_be_copied_passes():

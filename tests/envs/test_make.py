@@ -146,6 +146,13 @@ def double(*, target: float = 1.0, max_steps: int = 1):
 def car(*, max_steps: int = 20):
     return TextWrapper(gymnasium.make("MountainCar-v0"), str, ("left", "wait", "right"), max_steps=max_steps)
 
+def lake(*, render_mode: str | None = None):
+    lake = gymnasium.make("FrozenLake-v1", render_mode=render_mode)
+    return TextWrapper(lake, str, ("left", "down", "right", "up"), max_steps=9)
+
+def unseen(*, render_mode: str | None = None):
+    return car()
+
 def nothing():
     return None
 
@@ -159,6 +166,12 @@ def test_a_function_that_makes_an_environment(tmp_path, monkeypatch):
     env = hunch.envs.make("own_makers:car", max_steps=2)
     env.reset(seed=0)
     assert [env.step("wait")[3] for _ in range(2)] == [False, True]
+    _, info = hunch.envs.make("own_makers:lake", picture=True).reset(seed=0)
+    assert info["pictures"][0].startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="own_makers:car draws no pictures, because it has no option"):
+        hunch.envs.make("own_makers:car", picture=True)
+    with pytest.raises(UsageError, match="own_makers:unseen draws no pictures: leave out picture"):
+        hunch.envs.make("own_makers:unseen", picture=True)
     with pytest.raises(UsageError, match="own_makers:car has no option 'steps'"):
         hunch.envs.make("own_makers:car", steps=2)
     with pytest.raises(UsageError, match="own_makers:nothing makes no environment"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import threading
 from typing import Any, Literal
 
@@ -202,6 +203,14 @@ def test_what_is_no_tool_is_refused() -> None:
         Tools([later], task="Do it.")
     with pytest.raises(UsageError, match="soon is async"):
         Tools([Tool("soon", "Later.", {}, later)], task="Do it.")
+
+
+@pytest.mark.parametrize("score", [None, float("nan"), float("inf"), "1", [1.0]])
+def test_a_score_is_a_finite_number(score: Any) -> None:
+    made = Tools([add], task="Do it.", score=lambda answer, calls: score)
+    made.reset(seed=0)
+    with pytest.raises(UsageError, match=re.escape(f"a finite number, not {score!r}")):
+        made.step("Done.")
 
 
 async def later() -> int:

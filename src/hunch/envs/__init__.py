@@ -173,11 +173,7 @@ def make(
     check_value("written", written, bool)
     check_value("picture", picture, bool)
     if drawn := picture or bool(reader):
-        if "rgb_array" not in getattr(creator(id), "metadata", {}).get("render_modes", ()):
-            raise UsageError(f"{id} draws no pictures: leave out picture and reader.")
-        known = options_of(id)
-        if known is not None and "render_mode" not in known:
-            raise UsageError(f"{id} draws no pictures, because it has no option render_mode.")
+        _require_drawing(id)
         options["render_mode"] = "rgb_array"
     env: gymnasium.Env[str, str | int]
     try:
@@ -200,12 +196,26 @@ def make(
     if foreign and env.unwrapped.spec:
         env.unwrapped.spec.id = foreign
     require_text(env)
+    if drawn and env.render_mode != "rgb_array":  # a function says only now what it makes
+        raise UsageError(f"{id} draws no pictures: leave out picture and reader.")
     env = Pictured(env) if drawn else env
     env = _read(env, reader) if reader else env
     env = _against(env, opponent) if opponent else env
     env = Written(env) if written else env
     n = env.metadata.get("history", 0) if history is None else history
     return History(env, n) if n else env
+
+
+def _require_drawing(id: str) -> None:
+    """Raise a UsageError if an environment is known to draw no pictures; a function has no metadata."""
+    maker = creator(id)
+    maker = maker.func if isinstance(maker, partial) else maker
+    modes = getattr(maker, "metadata", {}).get("render_modes", ())
+    if inspect.isclass(maker) and "rgb_array" not in modes:
+        raise UsageError(f"{id} draws no pictures: leave out picture and reader.")
+    known = options_of(id)
+    if known is not None and "render_mode" not in known:
+        raise UsageError(f"{id} draws no pictures, because it has no option render_mode.")
 
 
 def _read(env: gymnasium.Env[str, str | int], spec: str) -> gymnasium.Env[str, str | int]:

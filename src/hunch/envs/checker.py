@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from hunch.core import HunchError, HunchWarning, InadmissibleActionError, UsageError
-from hunch.envs.offers import OFFERS, declared
+from hunch.envs.offers import OFFERS, acts, declared
 from hunch.envs.text_wrapper import TextWrapper
 from hunch.rl.action_texts import same_to_a_reader
 from hunch.rl.world import TOLD, attributes_told
@@ -366,7 +366,8 @@ def _step(env: Env, action: str | int, rule: str = "admissible") -> Frame:
     for flag in (terminated, truncated):
         _require("end", type(flag) is bool, f"{name} gave {flag!r} for terminated or truncated")
     _require("end", not (terminated and truncated), f"after {name} both are True")
-    failed = isinstance(reward, float) and math.isnan(reward) and info.get("free_text") is True
+    takes_programs = acts(declared(env)) == "program"
+    failed = isinstance(reward, float) and math.isnan(reward) and takes_programs
     finite = isinstance(reward, float) and (math.isfinite(reward) or failed)
     _require("reward", finite, f"{name} gave {reward!r}, a {type(reward).__name__}")
     return _frame(observation, info, reward, terminated, truncated)

@@ -129,7 +129,10 @@ class TextWrapper(TextEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Start an episode of the wrapped environment, which receives ``seed`` and ``options``."""
+        """Start an episode of the wrapped environment, which receives ``seed`` and ``options``.
+
+        The options ``episode`` and ``task_seed`` do not go on: its one seed decides the task and all else.
+        """
         self._seed = seed
         return super().reset(seed=seed, options=options)
 

@@ -25,6 +25,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.invalid import INVALID
 from hunch.lm.answers.calls import read_calls
+from hunch.numbers import number
 from hunch.printable import printable
 from hunch.ranges import PositiveFloat, PositiveInt
 
@@ -181,7 +182,7 @@ class Tools(TextEnv):
     Args:
         tools: Functions, or objects of :class:`Tool`.
         task: The task in words; or several, of which an episode draws one; ``task_seed`` fixes it.
-        score: The reward of a final answer. With several tasks: called with the task first.
+        score: The reward of a final answer, a finite number. With several tasks: called with the task first.
         max_steps: Step limit of an episode.
         seconds: Time limit of a call. A function that goes on after it is left alone.
         render_mode: ``"ansi"`` or none.
@@ -280,11 +281,18 @@ class Tools(TextEnv):
         return Outcome(reason, None, event=f"{INVALID}: {reason}")
 
     def _answered(self, answer: str) -> Outcome:
-        """End the episode with a final answer."""
-        reward = 0.0
+        """End the episode with a final answer.
+
+        Raises:
+            UsageError: if ``score`` returns no finite number.
+        """
+        reward: float | None = 0.0
         if self.score is not None:
             given = (self.asked, answer, self.calls) if self.several else (answer, self.calls)
-            reward = float(self.score(*given))
+            scored = self.score(*given)
+            reward = number(scored)
+            if reward is None:
+                raise UsageError(f"score must return a finite number, not {scored!r}.")
         return Outcome("The answer was given.", None, reward, True, reward > 0, event="answered")
 
     def _called(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
