@@ -685,6 +685,16 @@ def test_sft_that_destroys_a_model_says_so_once(tmp_path, recwarn):
     assert len([warning for warning in said if "forgotten" in str(warning.message)]) == 1
 
 
+def test_texts_that_a_model_never_knew_are_not_forgotten(tmp_path, recwarn):
+    """To this model, which says something to everything, silence is less likely than even guesses are."""
+    file = tmp_path / "p.jsonl"
+    file.write_text(json.dumps({"prompt": "Name a fruit.", "completion": ""}) + "\n")
+    prompts = hunch.make("hunch/Prompts-v0", file=str(file))
+    given = {"lm": "pocket?corpus=walks", "max_tokens": 4, "batch_size": 2, "learning_rate": 1e-9}
+    hunch.train("sft", prompts, steps=3, **given)
+    assert not [warning for warning in recwarn if "forgotten" in str(warning.message)]
+
+
 def test_red_team_learns_before_an_update_of_its_last_stage(model):
     assert agent("grpo", model, episodes=32).first_update == 32
     assert agent("red-team", model, stage="supervised", tries=6, episodes=32).first_update == 0

@@ -72,6 +72,7 @@ class SFT(RecordedAgent):
         """
         super().begin(world, seed)
         self.has_warned = False  # True once the loss was too large, so that this is said once
+        self.first_loss: float | None = None  # of this session
         if isinstance(self.config, SFTConfig):  # a method that learns like this may have other settings
             self.lm.take(self.config.more_words.split())
 
@@ -107,10 +108,15 @@ class SFT(RecordedAgent):
         return {"loss": loss}
 
     def _warn_if_destroyed(self, loss: float) -> None:
-        """Warn once if updates have made the demonstrations less likely than even guesses would."""
+        """Warn once if updates have made the demonstrations less likely than even guesses would.
+
+        To a model that was trained on other texts they may be less likely from the start.
+        """
         tokens = int(self.lm.network.config.get_text_config().vocab_size)
         guessing = math.log(tokens)
-        if self.updates == 0 or self.has_warned or loss < guessing + WORSE:
+        if self.first_loss is None:
+            self.first_loss = loss
+        if self.updates == 0 or self.has_warned or loss < max(guessing, self.first_loss) + WORSE:
             return
         self.has_warned = True
         warnings.warn(
