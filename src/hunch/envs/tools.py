@@ -286,13 +286,14 @@ class Tools(TextEnv):
         Raises:
             UsageError: if ``score`` returns no finite number.
         """
-        reward: float | None = 0.0
+        reward = 0.0
         if self.score is not None:
             given = (self.asked, answer, self.calls) if self.several else (answer, self.calls)
             scored = self.score(*given)
-            reward = number(scored)
-            if reward is None:
+            finite = number(scored)
+            if finite is None:
                 raise UsageError(f"score must return a finite number, not {scored!r}.")
+            reward = finite
         return Outcome("The answer was given.", None, reward, True, reward > 0, event="answered")
 
     def _called(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
