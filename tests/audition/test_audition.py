@@ -1359,11 +1359,11 @@ def test_all_rounds_together_err_as_seldom_as_one():
 
 
 def test_a_role_with_a_score_elsewhere_is_not_said_to_have_none():
-    read = Heard("preference", "hunch/Ferry-v0", "mine", ability=0.6, interval=(0.5, 0.7), questions=10)
-    unread = Heard("preference", "hunch/Blocksworld-v0", "mine", unread=1.0)
+    read = Heard("preference", "hunch/FrozenLake-v0", "mine", ability=0.6, interval=(0.5, 0.7), questions=10)
+    unread = Heard("preference", "hunch/MatrixGame-v0", "mine", unread=1.0)
     goal = Heard("goal", "hunch/Craft-v0", "mine", unread=1.0)
     found = Audition(tuple(Line(each, None, None) for each in (read, unread, goal)), 0.05, 0, {})
-    assert "mine could not be asked as preference in Blocksworld-v0, goal, which" in str(found)
+    assert "mine could not be asked as preference in MatrixGame-v0, goal, which" in str(found)
 
 
 def test_progress_says_how_long_the_rest_takes():

@@ -19,8 +19,7 @@ from hunch.lm.answers.cache import Cached
 from hunch.lm.backends.scripted import ScriptedWriter
 from hunch.lm.speaker import GAP, Speaker, action_in, without_repeats, without_reply
 from hunch.methods.prior.zero_shot import ZeroShot
-from hunch.roles.prior.kinds import PriorConfig
-from hunch.roles.prior.language import MappedPrior
+from hunch.roles.prior.kinds import PriorConfig, build_prior
 
 ID = "tests.methods.test_zero_shot:Doors"
 
@@ -334,11 +333,16 @@ def test_an_action_ends_where_the_environment_would_speak(action, kept):
     assert without_reply(action, observation) == kept
 
 
-def test_equal_states_of_parallel_episodes_get_written_answers_of_their_own():
+@pytest.mark.parametrize(("settings", "tasks"), [({}, 1), ({"blank": True}, 20), ({"recent": 0}, 1)])
+def test_equal_prompts_of_parallel_episodes_get_written_answers_of_their_own(settings, tasks):
     """Else episodes that begin alike would be copies of one episode, and count as several."""
     coin = Cached(ScriptedWriter("coin", lambda prompt, rng: ("left", "right")[int(rng.integers(2))]))
-    agent = ZeroShot(MappedPrior(coin), lm=coin)
+    agent = ZeroShot(build_prior(PriorConfig(way="text", **settings), coin), lm=coin)
     agent.begin(World(), 0)
-    fork = State("A fork.", actions=("left", "right"))
-    chosen = [agent.act([fork] * 20).count("left") for _ in range(5)]
+    histories = [(("A wall.", "left"),) * (n if "recent" in settings else 0) for n in range(20)]
+    forks = [
+        State("A fork.", task=f"go {n % tasks}", actions=("left", "right"), history=past)
+        for n, past in enumerate(histories)
+    ]
+    chosen = [agent.act(forks).count("left") for _ in range(5)]
     assert all(4 <= lefts <= 16 for lefts in chosen), "of twenty fair coins, hardly ever fewer or more"

@@ -20,14 +20,16 @@ from hunch.envs.invalid import is_invalid
 from hunch.lm.asking import rounds
 from hunch.lm.base import LanguageModel
 from hunch.lm.hearing import note_way
+from hunch.lm.prompts import as_prompt
 from hunch.lm.speaker import Speaker, Turn
 from hunch.lm.ways import NATIVE, WRITTEN
 from hunch.methods.method import PROPOSES, Method
 from hunch.methods.settings import configure, filled, models_of
 from hunch.ranges import LATER, NonNegativeInt
-from hunch.roles.prior.base import ActionPrior, DistributionPrior
+from hunch.roles.prior.base import ActionPrior
 from hunch.roles.prior.blank import aimless
 from hunch.roles.prior.kinds import PriorConfig, build_prior
+from hunch.roles.prior.language import MappedPrior
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +102,8 @@ class ZeroShot(Agent):
         """Draw one action from p(a|s) for each state, or write one where any text is an action."""
         if any(state.actions is None for state in states):
             return self._write(states)
-        # A prior that states its distribution draws anew for each state. One whose answers are written gives
-        # equal states of a request the same answer: parallel episodes that begin alike would be copies of one
-        # episode, and count as several. So they are asked about in turn.
-        is_distribution = isinstance(self.prior, DistributionPrior)
         actions = [""] * len(states)
-        for places in [range(len(states))] if is_distribution else rounds(states):
+        for places in self._rounds(states):
             asked = [states[place] for place in places]
             for place, proposal in zip(places, self.prior.propose(asked, 1, self.rng), strict=True):
                 (index,) = proposal.indices  # one draw is one candidate
@@ -113,6 +111,17 @@ class ZeroShot(Agent):
                 if not np.isnan(proposal.fallbacks):  # nan if the prior always names an action
                     self.fallbacks.append(proposal.fallbacks)
         return actions
+
+    def _rounds(self, states: Sequence[State]) -> list[Sequence[int]]:
+        """Return the places of the states in rounds, which are asked about in turn.
+
+        A prior that knows its distribution draws anew for each state. One whose answers are written gives
+        equal prompts of a request the same answer: parallel episodes that begin alike would be copies of one
+        episode, and count as several.
+        """
+        if not isinstance(self.prior, MappedPrior):
+            return [range(len(states))]
+        return [*rounds([as_prompt(self.prior.prompt(state)) for state in states])]
 
     def _write(self, states: Sequence[State]) -> list[str]:
         turns = [self._turns(state) for state in states]
