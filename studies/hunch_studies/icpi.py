@@ -43,8 +43,8 @@ FINAL = ("final", "optimum")
 CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
 """Settings with which actions, ends and known rewards are drawn by likelihood among the possible ones."""
 WRITTEN: Final[Mapping[str, Any]] = {**CHOOSING, "context": 1000}
-"""The same with a quarter of the context of the paper's model, whose prompts a small model on two processors
-reads in a quarter of the time."""
+"""The same with a quarter of the paper's context: a small model on two processors reads such prompts in a
+quarter of the time."""
 NEW: Final = ("Tug", "Bulbs")
 """Domains of our own, which no training of the pocket model had in view."""
 WINDOW = 8
@@ -130,8 +130,9 @@ def _written(scale: Scale, data: Path) -> list[Part]:
     named, parts = by_name(scale.lms), []
     for domain in MODELS_IN[:1] if scale.smoke else MODELS_IN:
         rows = [("knowing nothing", "uniform", "uniform"), ("rules", SCRIPTED, SCRIPTED)]
-        # Random rollouts of a right world model are worth something, and so is the right policy in a wrong
-        # one: beside a model in one role stands one that knows nothing, in the same role.
+        # Random rollouts of a right world model are worth something. So beside a model in one role stands one
+        # that knows nothing, in the same role. As the world model it names no next state: its rollouts end at
+        # once, and whatever the policy, it acts as one that knows nothing in both roles.
         for name, model in (("knowing nothing", "uniform"), *named.items()):
             rows.append((f"{name} as the world model only", model, SCRIPTED))
             rows.append((f"{name} as the policy only", SCRIPTED, model))
@@ -237,19 +238,19 @@ STUDIES = {
 
 
 def written(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the final regret of each recorded arm and its leads over two controls, by seed, in Markdown."""
+    """Return each recorded arm's final regret, its fall, and its leads over two controls, in Markdown."""
     by_arm: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         by_arm.setdefault(row["arm"], {})[row["seed"]] = row
     others = [name for name in by_arm if name == "knowing nothing" or name.endswith("No ArgMax")]
-    lines = [
-        " | ".join(["| arm", "seeds", "success", "final regret", *(f"below {name}" for name in others)])
-        + " |",
-        "|---" * (4 + len(others)) + "|",
-    ]
+    head = ["arm", "seeds", "success", "final regret", "fall since the first 50 steps"]
+    head += [f"below {name}" for name in others]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, own in by_arm.items():
         cells = [name, str(len(own)), f"{np.mean([row['success'] for row in own.values()]):.2f}"]
         cells.append(str(over_seeds([row["regret"] for row in own.values()])))
+        falls = [row["early"] - row["regret"] for row in own.values()]
+        cells.append(over_pairs(falls).short() if len(falls) > 1 else "")
         for other in others:
             seeds = sorted(set(own) & set(by_arm[other]))
             gaps = [by_arm[other][seed]["regret"] - own[seed]["regret"] for seed in seeds]

@@ -718,6 +718,8 @@ def test_equal_questions_with_the_same_drawn_answers_count_once():
     assert sum(low <= chance <= high for low, high in intervals) >= 9, "of 12; of bootstraps over episodes 2"
     stated = accuracy(truth, states(LAKE, 100, 0), 0)
     assert not stated.repetitive, "a stated probability has no luck of the draw"
+    few = Scores(np.full(9, 0.4), range(9), alike=[0] * 9)
+    assert few.interval == (0, 1), "five answers to one request: nothing is known of others"
 
 
 def test_more_questions_of_the_same_states_are_not_called_for():

@@ -58,7 +58,7 @@ def test_a_model_that_writes_stands_beside_one_that_knows_nothing_in_the_same_ro
 
 def test_leads_of_recorded_rows_are_paired_by_seed():
     rows = [
-        {"arm": arm, "seed": seed, "regret": regret, "success": 0.5}
+        {"arm": arm, "seed": seed, "regret": regret, "early": 0.8, "success": 0.5}
         for arm, regrets in (("knowing nothing", (0.5, 0.6, 0.7, 0.9)), ("mine", (0.4, 0.4, 0.6)))
         for seed, regret in enumerate(regrets)
     ]

@@ -120,7 +120,8 @@ class Scores:
         """
         intervals = [self._over(self.groups, error)]
         if self.alike is not None:
-            intervals.append(self._over(self.alike, error))
+            # A few answers to one request tell nothing of others: there is nothing to resample.
+            intervals.append(self._over(self.alike, error) if len(set(self.alike)) > 1 else (0.0, 1.0))
         return min(low for low, _ in intervals), max(high for _, high in intervals)
 
     def _over(self, groups: Sequence[int], error: float) -> tuple[float, float]:
