@@ -1,5 +1,7 @@
 """What takes time, memory, processes or disk ends in an error, and nothing of it is left."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,31 @@ def test_the_time_of_all_calls_together_is_bounded_too(locked):
         assert len(f()) == 20_000
         with pytest.raises(ProgramTimeout, match="together"):
             f()
+
+
+@pytest.mark.parametrize("state", ["kept", "fresh"])
+def test_the_time_of_all_calls_together_bounds_a_long_list_of_calls(locked, state):
+    source = "import time\ndef f(x):\n    time.sleep(0.001)\n    return x"
+    with locked.load(source, "f", total=0.5, state=state) as f:
+        begun = time.monotonic()
+        with pytest.raises(ProgramTimeout, match="together"):
+            f.map([(1,)] * 100_000)
+        assert time.monotonic() - begun < 60.0  # all of them take longer
+        f.renew()
+        assert f.map([(1,), (2,)]) == [1, 2]
+
+
+def test_waiting_for_the_calls_of_another_thread_is_not_counted(locked):
+    with locked.load("import time\ndef f(x):\n    time.sleep(x)\n    return x", "f", total=1e6) as f:
+        f(0.0)
+        f.renew()
+        threads = [threading.Thread(target=f, args=(0.3,)) for _ in range(4)]
+        begun = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert f._spent <= time.monotonic() - begun
 
 
 def test_a_program_that_was_ended_starts_again(locked):

@@ -102,16 +102,15 @@ class Program:
     def _run(self, calls: Sequence[Sequence[Any]]) -> list[Any]:
         start = time.monotonic()
         batches = list(_batches(calls))
+        sending = time.monotonic() - start
         with self._turn:
+            start = time.monotonic() - sending  # another thread's calls are counted there
             if self._closed:
                 raise UsageError("This program is closed: load it again.")
-            if self._spent > self._total:
-                self._end()
-                raise ProgramTimeout("Timeout", f"its calls took {self._total:g} seconds together")
             try:
                 trees: list[Any] = []
                 values: list[Any] = []
-                with closing(self._answers(batches)) as answers:
+                with closing(self._answers(batches, start)) as answers:
                     for batch_trees in answers:
                         until = time.monotonic() + self._box.seconds
                         values += [
@@ -119,18 +118,24 @@ class Program:
                         ]
                         trees += batch_trees
                 if self._fresh and not self._probed and len(calls) > 1:
-                    self._probe(calls, trees)
+                    self._probe(calls, trees, start)
                 return values
             finally:
                 self._spent += time.monotonic() - start
 
-    def _answers(self, batches: Iterable[_Batch]) -> Generator[list[Any]]:
-        """Yield the trees of the values answer by answer; an answer holds only as many as fit."""
+    def _answers(self, batches: Iterable[_Batch], since: float) -> Generator[list[Any]]:
+        """Yield the trees of the values answer by answer; an answer holds only as many as fit.
+
+        Args:
+            batches: The calls.
+            since: When these calls began, on the monotonic clock.
+        """
         done = 0
         try:
             for batch in batches:
                 start, tree, rest = time.monotonic(), batch.tree, batch.calls
                 while len(rest):
+                    self._require_time(time.monotonic() - since if done else 0.0)
                     used = 0.0 if rest is batch.calls else time.monotonic() - start
                     batch_trees = self._asked(tree, len(rest), done, used)
                     yield batch_trees
@@ -139,6 +144,19 @@ class Program:
         finally:
             if self._fresh:
                 self._end()
+
+    def _require_time(self, used: float) -> None:
+        """Check that there is time left for all calls together.
+
+        Args:
+            used: Seconds that the present calls have taken.
+
+        Raises:
+            ProgramTimeout: if there is none.
+        """
+        if self._spent + used > self._total:
+            self._end()
+            raise ProgramTimeout("Timeout", f"its calls took {self._total:g} seconds together")
 
     def _asked(self, calls: Any, n: int, before: int, used: float) -> list[Any]:
         """Return the trees of the first values of n calls, at least one."""
@@ -159,10 +177,10 @@ class Program:
             return self._load(request)
         return self._process.ask(request, self._box.seconds, used)
 
-    def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any]) -> None:
+    def _probe(self, calls: Sequence[Sequence[Any]], answers: list[Any], since: float) -> None:
         """Run a batch again in reverse order: a function of its arguments only gives the same values."""
         try:
-            again = list(chain.from_iterable(self._answers(_batches(calls[::-1]))))[::-1]
+            again = list(chain.from_iterable(self._answers(_batches(calls[::-1]), since)))[::-1]
         except ProgramTimeout:  # says nothing about its values: the machine may be busy
             raise
         except ProgramError:
