@@ -1,14 +1,16 @@
 """A design problem of one's own: fitness, failure, and a run over it."""
 
 import math
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 import hunch
 from hunch import methods
-from hunch.core import Agent, UsageError
+from hunch.core import Agent, HunchWarning, UsageError
 from hunch.envs import DesignProblem, check
-from hunch.envs.design import Trial
+from hunch.envs.design import Trial, trials
 from hunch.runs.files import read_json, read_lines
 from hunch.sandbox import ProgramCrash, ProgramMemory, ProgramTimeout
 
@@ -155,3 +157,40 @@ def test_a_failure_that_may_be_that_of_the_machine_is_not_kept(error, is_kept, t
         env.reset(seed=0)
         fitness.append(env.step("aab")[-1]["raw"].fitness)
     assert fitness == [None, None if is_kept else 1.0]
+
+
+WHOLE = '{"fitness": 7.0, "feedback": "", "scores": [], "components": {}, "error": ""'
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "",
+        "[]",
+        "{}",
+        WHOLE,
+        WHOLE.replace("7.0", '"7"') + "}",
+        WHOLE + ', "later": 1}',
+        WHOLE.replace("[]", "[[]]") + "}",
+    ],
+)
+def test_a_damaged_trial_is_run_again(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "_MEMORY", {})
+
+    def fitness():
+        trials._MEMORY.clear()  # as in another process
+        env = DesignProblem(letters, task="Use many letters.", trials=str(tmp_path / "trials.sqlite"))
+        env.reset(seed=0)
+        return env.step("aab")[1]
+
+    def store(line):
+        with closing(sqlite3.connect(tmp_path / "trials.sqlite")) as file, file:
+            file.execute("UPDATE trials SET trial = ?", (line,))
+
+    assert fitness() == 2.0
+    store(WHOLE + "}")
+    assert fitness() == 7.0
+    store(stored)
+    with pytest.warns(HunchWarning, match="is damaged, or of a later version"):
+        assert fitness() == 2.0
+    assert fitness() == 2.0

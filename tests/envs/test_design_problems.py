@@ -511,6 +511,70 @@ def test_an_environment_that_fails_is_named_and_not_the_program():
         tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
 
 
+class Opened(Spaces):
+    """An environment that counts how many of its kind are open, and how often one was closed twice."""
+
+    open, twice = 0, 0
+
+    def __init__(self, *spaces):
+        super().__init__(*spaces)
+        self.is_open = True
+        Opened.open += 1
+
+    def close(self):
+        Opened.twice += not self.is_open
+        Opened.open -= self.is_open
+        self.is_open = False
+
+
+@pytest.mark.parametrize("body", ["return 0", "return None", "raise ValueError", "return 0\n1 / 0"])
+def test_no_environment_stays_open_whatever_a_program_does(body):
+    base = f"tests/Opened{len(gym.registry)}-v0"
+    gym.register(base, lambda: Opened(NUMBER, NUMBER), disable_env_checker=True)
+    for problem, header in (
+        ("hunch/PolicyCode-v0", "def act(observation):"),
+        ("hunch/RewardDesign-Gymnasium-v0", "def reward(observation, action):"),
+    ):
+        options = {"steps": 10, "trials": ""} if "Reward" in problem else {"episodes": 2}
+        tried(hunch.make(problem, base=base, **options), f"{header}\n    {body}\n")
+        assert (Opened.open, Opened.twice) == (0, 0)
+
+
+class OfOldForm(Spaces):
+    """An environment whose reset returns no info."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+class WithoutInfo(Spaces):
+    """An environment whose steps have None for an info."""
+
+    def step(self, action):
+        return 0, 0.0, True, False, None
+
+
+class OfTwo(Spaces):
+    """An environment that is for two, and says for each whether it is over."""
+
+    def step(self, action):
+        return 0, 0.0, np.array([True, False]), False, {}
+
+
+def test_an_environment_of_another_form_is_named_and_not_the_program():
+    act = "def act(observation):\n    return 0\n"
+
+    def of(kind):
+        base = f"tests/{kind.__name__}{len(gym.registry)}-v0"
+        gym.register(base, lambda: kind(NUMBER, NUMBER), disable_env_checker=True)
+        return tried(hunch.make("hunch/PolicyCode-v0", base=base, episodes=1), act)
+
+    assert of(WithoutInfo).error.startswith("the environment raised AttributeError")
+    assert of(OfTwo).error.startswith("the environment raised ValueError")
+    with pytest.raises(HunchError, match=r"The environment raised TypeError in reset\(\)"):
+        of(OfOldForm)
+
+
 class Repaired(Spaces):
     """An environment that fails until it is repaired."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shlex
@@ -20,7 +21,7 @@ from tests.started import answering, run
 import hunch
 from hunch import admitted
 from hunch.core import HunchError, UsageError
-from hunch.envs.mcp import MOST_TOOLS
+from hunch.envs.mcp import MOST_TOOLS, Server
 
 pytest.importorskip("mcp")
 
@@ -141,6 +142,27 @@ def test_a_tool_that_hangs_is_one_sentence(program: str) -> None:
         assert time.monotonic() - began < 20
     finally:
         env.close()
+
+
+def test_a_copy_that_is_closed_leaves_the_connection(program: str) -> None:
+    env = hunch.make(f"mcp:{program}", task="Add.")
+    try:
+        env.reset(seed=0)
+        copy.deepcopy(env).close()
+        assert env.step(json.dumps({"name": "add", "arguments": {"a": 1, "b": 2}}))[0] == "add returned: 3"
+    finally:
+        env.close()
+
+
+def test_no_program_is_left_by_an_environment_that_cannot_be_made(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers: list[Server] = []
+    monkeypatch.setattr("hunch.envs.mcp.Server", lambda *given: servers.append(Server(*given)) or servers[0])
+    with pytest.raises(UsageError, match="render_mode"):
+        hunch.make(f"mcp:{program}", task="Add.", render_mode="human")
+    with pytest.raises(HunchError, match="is gone"):
+        servers[0].call("add", {"a": 1, "b": 2})
 
 
 PAGED = """

@@ -320,16 +320,20 @@ class MCP(Tools):
         def score(text: str, calls: object) -> float:
             return float(answer.casefold() in text.casefold())
 
-        super().__init__(
-            tools,
-            task=task,
-            score=score if answer else None,
-            max_steps=max_steps,
-            seconds=seconds
-            + PATIENCE
-            + 1.0,  # the server's own limit comes first, and its sentence is clearer
-            render_mode=render_mode,
-        )
+        self.is_copy = False
+        try:
+            super().__init__(
+                tools,
+                task=task,
+                score=score if answer else None,
+                max_steps=max_steps,
+                # The server's own limit comes first, and its sentence is clearer.
+                seconds=seconds + PATIENCE + 1.0,
+                render_mode=render_mode,
+            )
+        except UsageError:  # such as two tools of one name
+            self.server.close()
+            raise
 
     def _tool(self, listed: Mapping[str, Any]) -> Tool:
         name = str(listed["name"])
@@ -346,8 +350,10 @@ class MCP(Tools):
         memo[id(self.server)] = self.server
         memo[id(self.tools)] = self.tools
         super().unshare(memo)
+        self.is_copy = True
 
     def close(self) -> None:
-        """End the connection."""
-        self.server.close()
+        """End the connection; that of a copy is left to the environment that was copied."""
+        if not self.is_copy:
+            self.server.close()
         super().close()

@@ -281,20 +281,23 @@ class Tools(TextEnv):
         return Outcome(reason, None, event=f"{INVALID}: {reason}")
 
     def _answered(self, answer: str) -> Outcome:
-        """End the episode with a final answer.
+        """End the episode with a final answer."""
+        reward = self._scored(answer)
+        return Outcome("The answer was given.", None, reward, True, reward > 0, event="answered")
+
+    def _scored(self, answer: str) -> float:
+        """Return the score of a final answer.
 
         Raises:
-            UsageError: if ``score`` returns no finite number.
+            UsageError: if it is no finite number.
         """
-        reward = 0.0
-        if self.score is not None:
-            given = (self.asked, answer, self.calls) if self.several else (answer, self.calls)
-            scored = self.score(*given)
-            finite = number(scored)
-            if finite is None:
-                raise UsageError(f"score must return a finite number, not {scored!r}.")
-            reward = finite
-        return Outcome("The answer was given.", None, reward, True, reward > 0, event="answered")
+        if self.score is None:
+            return 0.0
+        score = self.score(*((self.asked, answer, self.calls) if self.several else (answer, self.calls)))
+        reward = number(score)
+        if reward is None:
+            raise UsageError(f"score must return a finite number, not {score!r}.")
+        return reward
 
     def _called(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str]:
         """Call a tool; return its result as text, and why it failed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -112,14 +113,13 @@ class GymRewardDesign(DesignProblem):
             UsageError: if the environment fails, or does not report the metric.
         """
         box(SECONDS)
-        env = self._made()
-        env.action_space.seed(0)
-        try:
-            self._metric(*play(env, lambda observation: env.action_space.sample(), 0)[1:])
-        except OutsideError as error:
-            why = printable(str(error))
-            raise UsageError(f"A random episode of {self.base} failed, so use another base: {why}.") from None
-        env.close()
+        with closing(self._made()) as env:
+            env.action_space.seed(0)
+            try:
+                self._metric(*play(env, lambda observation: env.action_space.sample(), 0)[1:])
+            except OutsideError as error:
+                why = f"A random episode of {self.base} failed, so use another base: {printable(str(error))}."
+                raise UsageError(why) from None
 
     def _metric(self, total: float, info: dict[str, Any]) -> float:
         """Return the metric of an episode.
@@ -162,10 +162,9 @@ class GymRewardDesign(DesignProblem):
 
     def _judged(self, policy: Policy, episodes: int, seed: int) -> float:
         """Return the metric of a policy, always in the same episodes of a seed."""
-        env = self._made()
         seeds = np.random.default_rng([seed, 1]).integers(2**31, size=episodes).tolist()
-        metrics = [self._metric(*play(env, policy, one)[1:]) for one in seeds]
-        env.close()
+        with closing(self._made()) as env:
+            metrics = [self._metric(*play(env, policy, one)[1:]) for one in seeds]
         return float(np.mean(metrics))
 
 

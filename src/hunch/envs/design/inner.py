@@ -6,6 +6,7 @@ A learner yields its policy ten times during a training, so that the caller can 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias
@@ -100,9 +101,9 @@ def cross_entropy(
         played = [play(env, linear(env, one), begin)[0] for one in candidates]
         return np.array([rewards.sum() for rewards in _split(price, played)])
 
-    for mean in learner.search(scores, size, rng):
-        yield linear(env, mean)
-    env.close()
+    with closing(env):
+        for mean in learner.search(scores, size, rng):
+            yield linear(env, mean)
 
 
 def _split(price: Price, episodes: list[Steps]) -> list[FloatArray]:
@@ -155,15 +156,15 @@ def q_learning(
         return actions[int(rng.integers(len(actions)))] if rng.random() < 0.1 else greedy(observation)
 
     steps_of_batch = max(1, steps // BATCHES)
-    for batch in range(1, BATCHES + 1):
-        episodes: list[Steps] = []
-        while sum(len(episode["action"]) for episode in episodes) < steps_of_batch:
-            episodes.append(play(env, exploring, int(rng.integers(2**31)))[0])
-        for episode, rewards in zip(episodes, _split(price, episodes), strict=True):
-            _learn(table, episode, rewards, actions)
-        if batch % (BATCHES // POINTS) == 0:
-            yield greedy
-    env.close()
+    with closing(env):
+        for batch in range(1, BATCHES + 1):
+            episodes: list[Steps] = []
+            while sum(len(episode["action"]) for episode in episodes) < steps_of_batch:
+                episodes.append(play(env, exploring, int(rng.integers(2**31)))[0])
+            for episode, rewards in zip(episodes, _split(price, episodes), strict=True):
+                _learn(table, episode, rewards, actions)
+            if batch % (BATCHES // POINTS) == 0:
+                yield greedy
 
 
 def _learn(table: QTable, episode: Steps, rewards: FloatArray, actions: list[int]) -> None:
@@ -200,10 +201,10 @@ def _baseline(
         model = PPO("MlpPolicy", env, n_steps=max(2, min(2_048, portion)), seed=seed, device="cpu")
     else:
         model = SAC("MlpPolicy", env, seed=seed, device="cpu")
-    for _ in range(POINTS):
-        model.learn(portion, reset_num_timesteps=False)
-        yield lambda observation: _unwrapped(model.predict(observation, deterministic=True)[0])
-    env.close()
+    with closing(env):
+        for _ in range(POINTS):
+            model.learn(portion, reset_num_timesteps=False)
+            yield lambda observation: _unwrapped(model.predict(observation, deterministic=True)[0])
 
 
 def _unwrapped(action: Any) -> Any:

@@ -27,7 +27,7 @@ class Game:
     """An episode in progress.
 
     Args:
-        env: The environment, which is closed at the end of the episode.
+        env: The environment, which whoever made it closes.
         seed: Seed of the episode.
         remembers: Whether the program takes a memory, and returns one beside the action.
 
@@ -80,6 +80,7 @@ class Game:
         before, taken = self.observation, self.action(answer)
         try:
             observation, reward, terminated, truncated, info = self.env.step(taken)
+            ended, at_limit, success = bool(terminated), bool(truncated), bool(info.get("success"))
         except (Exception, SystemExit) as error:
             raise OutsideError(f"the environment raised {type(error).__name__}: {error}") from error
         rewarded = number(reward, finite=True)
@@ -90,13 +91,11 @@ class Game:
             )
         self.total += rewarded
         self.steps += 1
-        self.over = terminated or truncated
-        self.truncated = truncated and not terminated
-        self.success = bool(info.get("success"))
+        self.over = ended or at_limit
+        self.truncated = at_limit and not ended
+        self.success = success
         self.lines.append(f"observation {_short(before)}, action {_short(taken)}, reward {rewarded:g}")
         self.see(observation, info)
-        if self.over:
-            self.env.close()
 
     def summary(self) -> str:
         """Describe the first and last steps, and why the episode ended."""
@@ -156,7 +155,6 @@ class TextGame(Game):
             self._waste(answer)
         if self.steps >= self.limit and not self.over:
             self.over = self.truncated = True
-            self.env.close()
 
     def _waste(self, answer: Any) -> None:
         such = ", ".join(map(repr, self.commands[:2]))
@@ -176,7 +174,8 @@ def begun(env: gym.Env[Any, Any], seed: int) -> tuple[Any, dict[str, Any]]:
         HunchError: if the environment fails.
     """
     try:
-        return env.reset(seed=seed)
+        observation, info = env.reset(seed=seed)
+        return observation, dict(info)
     except Exception as error:
         raise HunchError(f"The environment raised {type(error).__name__} in reset(): {error}") from error
 

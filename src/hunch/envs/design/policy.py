@@ -7,6 +7,7 @@ In an environment of numbers a program is ``act(observation, memory)``; in a tex
 from __future__ import annotations
 
 import ast
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -155,18 +156,7 @@ class PolicyCode(DesignProblem):
         with a default is its own, unless it is called ``memory`` or its default is None. In a text
         environment a program fails whose answers were never a command.
         """
-        remembers = not self.is_text and _remembers(program)
-        games = [self._game(seed, remembers) for seed in self.seeds]
-        with box().load(program, "act", total=TOTAL) as policy:
-            while live := [game for game in games if not game.over]:
-                try:
-                    answers = policy.map([game.given() for game in live])
-                except ArgumentError as error:
-                    if all(game.memory is None for game in live):
-                        raise HunchError(f"The observations of {self.base} are too large. {error}") from None
-                    raise ValueError(f"the memory is too large: {error}") from None
-                for game, answer in zip(live, answers, strict=True):
-                    game.step(answer)
+        games = self._played(program)
         text_games = [game for game in games if isinstance(game, TextGame)]
         if text_games and all(game.wasted == game.steps for game in text_games):
             raise ValueError(text_games[0].complaint)
@@ -188,8 +178,26 @@ class PolicyCode(DesignProblem):
             components,
         )
 
-    def _game(self, seed: int, remembers: bool) -> Game:
+    def _played(self, program: str) -> list[Game]:
+        """Play all episodes to their ends; no environment stays open, whatever the program does."""
+        remembers = not self.is_text and _remembers(program)
+        with ExitStack() as opened:
+            games = [self._game(seed, remembers, opened) for seed in self.seeds]
+            policy = opened.enter_context(box().load(program, "act", total=TOTAL))
+            while live := [game for game in games if not game.over]:
+                try:
+                    answers = policy.map([game.given() for game in live])
+                except ArgumentError as error:
+                    if all(game.memory is None for game in live):
+                        raise HunchError(f"The observations of {self.base} are too large. {error}") from None
+                    raise ValueError(f"the memory is too large: {error}") from None
+                for game, answer in zip(live, answers, strict=True):
+                    game.step(answer)
+        return games
+
+    def _game(self, seed: int, remembers: bool, opened: ExitStack) -> Game:
         env = self._made()
+        opened.callback(env.close)
         return TextGame(env, seed, limit_of_steps(env)) if self.is_text else Game(env, seed, remembers)
 
 

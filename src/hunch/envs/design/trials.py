@@ -5,15 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from hunch.core import HunchError, UsageError
+from hunch.core import HunchError, HunchWarning, UsageError
 from hunch.lm.registry import per_user
 
+_KINDS: Final = {
+    "fitness": float | int | None,
+    "feedback": str,
+    "scores": list,
+    "components": dict,
+    "error": str,
+}
+"""The fields of a trial, and what they are in JSON."""
 MOST = 20_000
 _MEMORY: dict[tuple[str, str], dict[str, Any]] = {}
 """Trials of this process by file and key; the oldest are dropped beyond :data:`MOST`."""
@@ -44,7 +53,16 @@ class Trials:
             return _MEMORY.get((self.path, key))
         with self._file() as file:
             row = file.execute("SELECT trial FROM trials WHERE key = ?", (key,)).fetchone()
-        return None if row is None else self._remember(key, _read(row[0]))
+            if row is None:
+                return None
+            fields = _read(row[0])
+            if fields is None:
+                file.execute("DELETE FROM trials WHERE key = ?", (key,))
+        if fields is None:
+            message = f"A trial in the file {self.path} is damaged, or of a later version, and is run again."
+            warnings.warn(message, HunchWarning, stacklevel=2)
+            return None
+        return self._remember(key, fields)
 
     def put(self, key: str, trial: Any) -> None:
         """Store a finished trial.
@@ -53,7 +71,9 @@ class Trials:
             HunchError: if the file cannot be written.
         """
         line = json.dumps(asdict(trial))
-        self._remember(key, _read(line))
+        fields = _read(line)
+        assert fields is not None
+        self._remember(key, fields)
         if self.path:
             with self._file() as file:
                 file.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (key, line))
@@ -76,6 +96,17 @@ class Trials:
             raise HunchError(f"The file of trials {path} cannot be used: {error}.") from error
 
 
-def _read(line: str) -> dict[str, Any]:
-    fields: dict[str, Any] = json.loads(line)
+def _read(line: Any) -> dict[str, Any] | None:
+    """Return the fields of a trial; None if they are not those of a trial."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or fields.keys() != _KINDS.keys():
+        return None
+    if not all(isinstance(fields[name], kind) for name, kind in _KINDS.items()):
+        return None
+    numbers = [*fields["scores"], *fields["components"].values()]
+    if not all(isinstance(number, int | float) for number in numbers):
+        return None
     return {**fields, "scores": tuple(fields["scores"])}
