@@ -177,6 +177,26 @@ def test_play_takes_beginnings_and_takes_moves_back(hunch, monkeypatch):
     assert maps == ["@FFF", "@FFF", "SFFF", "@FFF", "S@FF"]
 
 
+@pytest.mark.parametrize(("base", "shown"), [("MountainCar-v0", "[-0."), ("FrozenLake-v1", "FHFH")])
+def test_play_draws_what_a_wrapped_environment_draws(base, shown, hunch, monkeypatch, tmp_path):
+    """MountainCar draws no text, and Gymnasium raises an error where it is asked for."""
+    made = f"""
+import gymnasium
+from hunch.envs import TextWrapper
+
+def made(*, render_mode: str | None = None):
+    env = gymnasium.make("{base}", render_mode=render_mode)
+    return TextWrapper(env, str, [f"a{{i}}" for i in range(env.action_space.n)])
+"""
+    (tmp_path / f"{base[:4].lower()}_in_words.py").write_text(made, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    answers = iter(["a1", "quit"])
+    monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))
+    code, out, _ = hunch("play", f"{base[:4].lower()}_in_words:made")
+    assert code == 0
+    assert shown in out
+
+
 def test_play_takes_back_where_nothing_can_be_copied(monkeypatch, capsys):
     class Rigid(gymnasium.Wrapper):
         def __deepcopy__(self, memo):

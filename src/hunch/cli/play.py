@@ -24,7 +24,7 @@ from rich.text import Text
 from hunch.cli.environment import split_environment
 from hunch.cli.options import read
 from hunch.core import Agent, Explanation, Player, State, Transition, UsageError, World
-from hunch.envs import make, options_of
+from hunch.envs import TextWrapper, make, options_of
 from hunch.ranges import NonNegativeInt, PositiveInt
 from hunch.rl.action_texts import shown_as, typed
 from hunch.rl.rollout import Rollout, TextEnvironment
@@ -118,7 +118,10 @@ def _visible(env_id: str, options: dict[str, Any]) -> TextEnvironment:
     if known is not None and "render_mode" not in known:
         return env
     drawn = options.keys() & {"render_mode", "picture", "reader"}
-    if drawn or "ansi" not in env.metadata.get("render_modes", ()):
+    inner = env.unwrapped
+    # A wrapper shows its text in any mode, but hands the mode on to what it wraps.
+    drawing = inner.env if isinstance(inner, TextWrapper) else env
+    if drawn or "ansi" not in drawing.metadata.get("render_modes", ()):
         return env
     try:
         return make(env_id, render_mode="ansi", **options)
