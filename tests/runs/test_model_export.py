@@ -153,6 +153,26 @@ def test_the_card_says_how_an_adapter_is_loaded(
     assert all(line in text for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        ("/models/small", 'from_pretrained("FOLDER_OF_THE_MODEL_AT_THE_START", dtype="bfloat16")'),
+        ("/models/small.gguf", 'gguf_file="small.gguf", dtype="bfloat16")'),
+        ("owner/small", 'AutoPeftModelForCausalLM.from_pretrained("adapter", dtype="bfloat16")'),
+    ],
+)
+def test_an_adapter_of_rounded_weights_is_loaded_beside_rounded_weights(
+    run: Path, tmp_path: Path, base: str, line: str
+) -> None:
+    shutil.copytree(run / "model", tmp_path / "model")
+    config = tmp_path / "model" / "adapter" / "adapter_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "base_model_name_or_path": base}))
+    record = read_record(run)
+    changed = {**record, "run": {**record["run"], "lm": "hf:small?train=lora&dtype=bfloat16"}}
+    assert line in card(changed, {}, tmp_path / "model")
+    assert "dtype=" not in card(record, {}, tmp_path / "model").partition("## Load it")[2]
+
+
 def test_the_card_of_a_run_that_goes_on_counts_its_steps(run: Path) -> None:
     text = card(read_record(run), {"steps": 4, "complete": False}, run / "model")
     assert "4 of 8 steps, seed 0" in text

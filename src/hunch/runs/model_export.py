@@ -68,7 +68,8 @@ def export_model(run: Path, target: Path) -> list[str]:
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         parts = _copied(model, part)
-        (part / "Modelfile").write_text(_modelfile(part, _own_end(record["run"])), encoding="utf-8")
+        own_end = _option(_spec_of(record["run"]), "end")
+        (part / "Modelfile").write_text(_modelfile(part, own_end), encoding="utf-8")
         text = card(record, read_json(run / "summary.json") or _so_far(run), part)
         (part / "README.md").write_text(text, encoding="utf-8")
         part.chmod(0o755)
@@ -103,9 +104,14 @@ def _copied(model: Path, target: Path) -> list[str]:
     return parts
 
 
-def _own_end(run: Mapping[str, Any]) -> str:
-    """Return the text that ends an answer by the spec of a run's model; empty for the model's end tokens."""
-    return str(split(str(run.get("lm", "")))[1].get("end", ""))
+def _spec_of(run: Mapping[str, Any]) -> str:
+    """Return the spec of the model at the start of a run."""
+    return str(run.get("lm", ""))
+
+
+def _option(spec: str, name: str) -> str:
+    """Return an option of a model's spec; empty if the spec leaves it out."""
+    return str(split(spec)[1].get(name, ""))
 
 
 def _modelfile(folder: Path, own_end: str) -> str:
@@ -148,7 +154,7 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
         folder: The folder of the exported model.
     """
     run = record["run"]
-    spec = str(run.get("lm", ""))
+    spec = _spec_of(run)
     name = spec.partition("?")[0]
     shelved = SHELF.get(name)
     head = {"library_name": "transformers", "tags": ["hunch", "reinforcement-learning", run["method"]]}
@@ -169,7 +175,7 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
         f"- Environment: `{printable(str(run['env']))}`{f' with {printable(of_env)}' if of_env else ''}.",
         f"- Evidence level: {record.get('evidence')}.",
     ]
-    if own_end := _own_end(run):
+    if own_end := _option(spec, "end"):
         lines.append(
             f"- An answer ends at {own_end!r}, which is no end token: stop there, as the `Modelfile` does "
             f"(transformers: `model.generate(..., stop_strings=[{own_end!r}], tokenizer=tokenizer)`)."
@@ -195,7 +201,7 @@ def card(record: Mapping[str, Any], summary: Mapping[str, Any], folder: Path) ->
     lines += _table_of("method", _in_full(run["method"], options))
     of_run = {name: value for name, value in run.items() if name not in ("options", "objects")}
     lines += _table_of("run", _with_later(RunConfig, of_run))
-    lines += ["", "## Load it in Python, in this folder", "", "```python", *_loading(folder), "```"]
+    lines += ["", "## Load it in Python, in this folder", "", "```python", *_loading(folder, spec), "```"]
     if not (folder / GGUF_FILE).is_file():
         lines += ["", "For llama.cpp, convert `transformers/` with its convert_hf_to_gguf.py."]
     return "\n".join(lines) + "\n"
@@ -230,8 +236,12 @@ def _table_of(what: str, settings: Mapping[str, Any]) -> list[str]:
     return ["", f"## Settings of the {what}", "", "| setting | value |", "|---|---|", *rows]
 
 
-def _loading(folder: Path) -> list[str]:
-    """Return lines of Python that load the forms of an exported model."""
+def _loading(folder: Path, spec: str) -> list[str]:
+    """Return lines of Python that load the forms of an exported model.
+
+    Adapters that were trained beside weights of 16 bits are loaded beside such, too: beside those of 32 bits
+    they are not the merged model.
+    """
     lines = [
         "from transformers import AutoModelForCausalLM, AutoTokenizer",
         "",
@@ -241,9 +251,11 @@ def _loading(folder: Path) -> list[str]:
     if not (folder / ADAPTER).is_dir():
         return lines
     base = str(_json(folder / ADAPTER / "adapter_config.json").get("base_model_name_or_path", ""))
+    dtype = _option(spec, "dtype")
+    rounded = f', dtype="{dtype}"' if dtype else ""
     lines += ["", "# or the adapter, beside the model at the start:"]
     if not Path(base).is_absolute():  # a name on the hub, which peft finds by itself
-        loaded = f'model = AutoPeftModelForCausalLM.from_pretrained("{ADAPTER}")'
+        loaded = f'model = AutoPeftModelForCausalLM.from_pretrained("{ADAPTER}"{rounded})'
         return [*lines, "from peft import AutoPeftModelForCausalLM", "", loaded]
     if base.endswith(".gguf"):
         where = f'"FOLDER_OF_THE_FILE", gguf_file={json.dumps(Path(base).name)}'
@@ -253,7 +265,7 @@ def _loading(folder: Path) -> list[str]:
         *lines,
         "from peft import PeftModel",
         "",
-        f"base = AutoModelForCausalLM.from_pretrained({where})",
+        f"base = AutoModelForCausalLM.from_pretrained({where}{rounded})",
         f'model = PeftModel.from_pretrained(base, "{ADAPTER}")',
     ]
 
