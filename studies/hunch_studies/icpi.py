@@ -8,6 +8,7 @@ over the episodes that ended in the last quarter of its steps.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from hunch.rl.rollout import Finished, TextEnvironment
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.runs.compare import Arm, jobs
 from hunch.runs.execute import RunConfig
-from hunch.runs.files import read_lines
+from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished
 from hunch_studies.recorded_rows import print_table
@@ -38,6 +39,8 @@ STEPS = 200
 ASKED: Final[Mapping[str, Any]] = {"prompts": "per-episode", "policy_temperature": 0.5}
 """Settings for models that are not scripted: one order of the examples per episode, and a temperature of
 actions at which less likely actions occur, but hardly any names that do not exist."""
+EARLY = 50
+"""Steps of the beginning, with which the last quarter of a run is compared."""
 FINAL = ("final", "optimum")
 """Names of a run's results: mean regret and mean optimum of its last quarter."""
 CHOOSING: Final[Mapping[str, Any]] = {**ASKED, "answers": "choose", "policy_temperature": 1.0}
@@ -148,8 +151,34 @@ def _written(scale: Scale, data: Path) -> list[Part]:
         ]
         arms.append(arm("Matching Model", domain, "matching", hints=False))
         arms.append(arm("Tabular Q", domain, "tabular-q", hints=False))
-        parts.append(Part(domain, tuple(arms), measure=partial(regrets, domain)))
+        parts.append(Part(domain, tuple(arms), measure=partial(_recorded, domain)))
     return parts
+
+
+def _recorded(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Write a row for each finished run into ``rows.jsonl``; return the table of these rows, in Markdown."""
+    env = make(arms[0].config.env)
+    rows: list[dict[str, Any]] = []
+    for job in jobs(arms, seeds, folder):
+        result = finished(job.folder)
+        if result is None:
+            continue
+        played = [(episode, *regret(env, episode)) for episode in result.episodes]
+        final = _points(played)
+        early = [value for episode, value, _ in played if episode.step <= EARLY]
+        late = last_quarter(result.episodes, STEPS)
+        figures = {
+            "regret": float(final["final"][-1]),
+            "early": float(np.mean(early)),
+            "optimum": float(final["optimum"][-1]),
+            "success": float(np.mean([episode.success for episode in late])),
+        }
+        row = {"part": title, "arm": job.arm.label, "seed": job.seed}
+        rounded = {name: round(figure, 4) for name, figure in figures.items()}
+        rows.append({**row, **rounded, "episodes": len(result.episodes)})
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    write_atomically(folder / "rows.jsonl", lines.encode())
+    return f"{written(rows)}\n\n{regrets(title, arms, seeds, folder)}"
 
 
 def regrets(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
@@ -243,7 +272,7 @@ def written(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         by_arm.setdefault(row["arm"], {})[row["seed"]] = row
     others = [name for name in by_arm if name == "knowing nothing" or name.endswith("No ArgMax")]
-    head = ["arm", "seeds", "success", "final regret", "fall since the first 50 steps"]
+    head = ["arm", "seeds", "success", "final regret", f"fall since the first {EARLY} steps"]
     head += [f"below {name}" for name in others]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, own in by_arm.items():

@@ -39,7 +39,7 @@ import numpy as np
 from hunch.audition import submission
 from hunch.audition.hearing import UNINFORMED, put
 from hunch.audition.placing import placed_in
-from hunch.audition.question import RESAMPLES, Bed, Manner, Role, Scores
+from hunch.audition.question import Bed, Manner, Role, Scores, resampled, totals
 from hunch.audition.roles import ROLES, role_named
 from hunch.audition.submission import Submission
 from hunch.cli.options import read
@@ -648,20 +648,8 @@ def lead(result: Mapping[str, Any], other: Mapping[str, Any] | None) -> Lead | N
     if len(gap) == 1:
         return None
     groupings = [numbers for numbers in (mine.groups, mine.alike, others.alike) if numbers is not None]
-    lows, highs = zip(*(_interval(gap, numbers) for numbers in groupings), strict=True)
+    lows, highs = zip(*(resampled(*totals(gap, numbers)) for numbers in groupings), strict=True)
     return Lead(float(gap.mean()), min(lows), max(highs))
-
-
-def _interval(gap: FloatArray, groups: Sequence[int]) -> tuple[float, float]:
-    """Return the 95 % interval of a mean: a bootstrap over groups, or over values if there is one group."""
-    _, numbers = np.unique(groups, return_inverse=True)
-    if numbers.max() == 0:
-        numbers = np.arange(len(gap))
-    sums, sizes = np.bincount(numbers, gap), np.bincount(numbers)
-    drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    return float(low), float(high)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from hunch.cli.main import main
 from hunch.runs.compare import compare, jobs
+from hunch.runs.files import read_lines
 from hunch_studies import find
 from hunch_studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets, written
 from hunch_studies.study import FULL, SMOKE
@@ -66,6 +68,13 @@ def test_leads_of_recorded_rows_are_paired_by_seed():
     assert first.endswith("|  |"), "no lead over itself"
     assert "| 3 | 0.50 |" in second
     assert "0.13 [" in second, "(0.1 + 0.2 + 0.1) / 3"
+
+
+def test_the_study_writes_the_rows_from_which_its_table_is_made(tmp_path):
+    main(["study", "icpi-written", "--smoke", "--arm", "Matching Model", "--out", str(tmp_path)])
+    rows = read_lines(tmp_path / "chain" / "rows.jsonl")
+    assert [(row["arm"], row["seed"]) for row in rows] == [("Matching Model", 0)]
+    assert written(rows) in (tmp_path / "page.md").read_text()
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hunch.core import Episode, FloatArray, State, Transition, UsageError
 from hunch.envs import make
@@ -126,18 +127,31 @@ class Scores:
 
     def _over(self, groups: Sequence[int], error: float) -> tuple[float, float]:
         """Return the interval over groups of scores."""
-        _, numbers = np.unique(groups, return_inverse=True)
-        if numbers.max() == 0:
-            numbers = np.arange(len(self.values))
-        sums, sizes = np.bincount(numbers, self.values), np.bincount(numbers)
+        sums, sizes = totals(self.values, groups)
         alike = sizes.max() == 1 or np.ptp(self.values) == 0
         if alike and np.isin(self.values, (0, 1)).all():
             interval = over_episodes([bool(total) for total in sums], error)
             return interval.low, interval.high
-        drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
-        shares = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-        low, high = np.quantile(shares, (error / 2, 1 - error / 2))
-        return float(low), float(high)
+        return resampled(sums, sizes, error)
+
+
+def totals(values: FloatArray, groups: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sum and the number of the values of each group, shapes (groups,).
+
+    If there is one group, each value is a group of its own.
+    """
+    _, numbers = np.unique(groups, return_inverse=True)
+    if numbers.max() == 0:
+        numbers = np.arange(len(values))
+    return np.bincount(numbers, values), np.bincount(numbers)
+
+
+def resampled(sums: NDArray[Any], sizes: NDArray[Any], error: float = ERROR) -> tuple[float, float]:
+    """Return the interval of a mean by a bootstrap over groups of values; see :func:`totals`."""
+    drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    low, high = np.quantile(means, (error / 2, 1 - error / 2))
+    return float(low), float(high)
 
 
 Draw: TypeAlias = Callable[[Bed, int, int], Any]
