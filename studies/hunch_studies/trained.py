@@ -26,6 +26,7 @@ import numpy as np
 from hunch.envs import make
 from hunch.methods.tune.grpo import GRPOConfig
 from hunch.methods.tune.offline_rlhf import OfflineRLHFConfig
+from hunch.methods.tune.ppo_text import PPOTextConfig
 from hunch.methods.tune.rlhf import RLHFConfig
 from hunch.methods.tune.sft import SFTConfig
 from hunch.rl import dataset
@@ -41,7 +42,10 @@ from hunch.runs.loading import load_agent
 from hunch.runs.record import collect, parse_mix
 from hunch.runs.resolve import resolve
 from hunch.runs.stored import finished
+from hunch_contrib.tune.a2c_text import A2CTextConfig
+from hunch_contrib.tune.nlpo import NLPOConfig
 from hunch_contrib.tune.rest import ReSTConfig
+from hunch_contrib.tune.trpo_text import TRPOTextConfig
 from hunch_studies.planners import table as table_of
 from hunch_studies.study import FULL, Part, Scale, Study, finished_runs, kept, place_name, runs_of, selected
 from hunch_studies.trained_choices import KINDS, choices
@@ -101,6 +105,7 @@ class Bed:
         model: The model, if another than :data:`MODEL`, unless one is named on the command line.
         options: Options of the environment.
         learning_rate: Of GRPO and RLHF, for adapters.
+        with_values: Whether the four algorithms that RL4LMs compares, which learn a value, are arms too.
     """
 
     env: str
@@ -111,6 +116,7 @@ class Bed:
     model: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     learning_rate: float = 1e-4
+    with_values: bool = False
 
 
 BEDS: Final[Mapping[str, Bed]] = {
@@ -121,7 +127,8 @@ BEDS: Final[Mapping[str, Bed]] = {
     # At 1e-4 two seeds hardly moved (0.17 and 0.20 of the constraints, untrained 0.14): half of the groups
     # score alike, and teach nothing.
     "Constraints": Bed("hunch/Constraints-v0", 40, learning_rate=5e-4),
-    "Reviews": Bed("hunch/Reviews-v0", 32),
+    # The bed of RL4LMs: beginnings of reviews, whose continuations a lexicon of sentiments judges.
+    "Reviews": Bed("hunch/Reviews-v0", 32, with_values=True),
     # A larger model, which is right half of the time without SFT: half as many updates, because each takes
     # four times as long.
     "Sums, Qwen-0.5B": Bed(SUMS, 8, updates=20, least=1.0, model=LARGER),
@@ -255,6 +262,22 @@ def arms(bed: Bed, model: str, scale: Scale, data: Path) -> tuple[Arm, ...]:
     ]
     if bed.sft:
         listed.insert(2, Arm(SFT_ONLY, _run(bed, "grpo", lm, alone, STREAMS)))
+    if bed.with_values:
+        # Each with its own number of texts per update and passes over them; the rest as in GRPO.
+        same: dict[str, Any] = {
+            "kl": 0.02,
+            "micro": 32,
+            "max_tokens": bed.max_tokens,
+            "learning_rate": bed.learning_rate,
+        }
+        a2c = A2CTextConfig(**same)
+        listed += [
+            Arm("PPO", _run(bed, "ppo-text", lm, PPOTextConfig(**same), texts)),
+            Arm("NLPO", _run(bed, "nlpo", lm, NLPOConfig(**same), texts)),
+            Arm("A2C", _run(bed, "a2c-text", lm, a2c, texts)),
+            Arm("A2C, shuffled rewards", _run(bed, "a2c-text", lm, replace(a2c, shuffle=True), texts)),
+            Arm("TRPO", _run(bed, "trpo-text", lm, TRPOTextConfig(**same), texts)),
+        ]
     return tuple(listed)
 
 
