@@ -15,8 +15,10 @@ from hunch import lm
 from hunch.core import HunchError, UsageError
 from hunch.lm import Cached, Sampling, Store
 from hunch.lm.answers.archive import Archive
+from hunch.lm.answers.recorded import add_to
 from hunch.lm.backends.scripted import ScriptedModel, first, overlap
 from hunch.lm.ways import best_way, has_way
+from hunch.roles.world_model.prompting import Blank, Completer, Counts, PromptConfig
 
 PROMPTS = [f"Room {i}. Your task is to: open the fridge é.\n- open the fridge\n- look" for i in range(12)]
 OPTIONS = [["open the fridge", "look"]] * 12
@@ -290,3 +292,40 @@ def test_samples_of_a_replay_behind_a_prior(file: Path, tmp_path: Path) -> None:
     model.generate(PROMPTS, 2, first=1)
     assert (model.usage.calls, model.usage.cache_hits) == (36, 24)
     assert np.isfinite(model.score(PROMPTS[:1], OPTIONS[:1])[0].logprobs).all()
+
+
+def test_prompts_are_cut_in_a_replay_as_they_were_by_the_tokenizer(
+    tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    config = PromptConfig(max_tokens=8, context=120)
+    examples = [f"left() == {number}\n" for number in range(40)]
+
+    def completed(model: lm.LanguageModel) -> tuple[list[str | None], Counts]:
+        completer = Completer(model, config)
+        blanks = [
+            Blank(f"right() == {start}\n", [examples], np.random.default_rng(start), 0)
+            for start in range(3)
+        ]
+        return completer.fill(blanks, "\n", str), completer.counts
+
+    model = lm.load(f"hf:{folders['llama']}", cache=tmp_path / "a.sqlite")
+    wanted = completed(model)
+    assert wanted[1].cut == 3
+    Archive(tmp_path / "a.sqlite").export(tmp_path / "out.jsonl")
+    # Through another machine's cache, too.
+    add_to(Store(tmp_path / "b.sqlite"), tmp_path / "out.jsonl")
+    Archive(tmp_path / "b.sqlite").export(tmp_path / "again.jsonl")
+    for name in ("out", "again"):
+        replayed = lm.load(f"replay:{tmp_path / name}.jsonl")
+        assert completed(replayed) == wanted
+        assert replayed.context == model.context
+        assert "count" not in replayed.verbs
+    with pytest.raises(HunchError, match="does not hold the number of tokens"):
+        replayed.count_tokens("a text that nobody counted")
+
+
+def test_a_replay_without_counts_estimates_them(file: Path, tmp_path: Path) -> None:
+    Archive(file).export(tmp_path / "out.jsonl", "scripted:overlap")
+    replayed = lm.load(f"replay:{tmp_path / 'out.jsonl'}")
+    assert replayed.count_tokens(PROMPTS[0]) == ScriptedModel(overlap).count_tokens(PROMPTS[0])
+    assert replayed.context is None

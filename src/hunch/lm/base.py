@@ -208,7 +208,7 @@ class Model:
     embed: Any = _refusing("embed")
     decide: Any = _refusing("decide")
 
-    def _lacks(self, verb: Verb) -> UsageError:
+    def _lacks(self, verb: str) -> UsageError:
         has = ", ".join(sorted(self.verbs)) or "none"
         return UsageError(f"The model {self.name} does not have the verb {verb!r}; it has {has}.")
 

@@ -3,7 +3,8 @@
 An export is a file of JSON lines, gzipped if its name ends in ``.gz``. Each line is one answer, with
 ``model``, ``revision``, ``evidence``, ``verb``, ``request`` (prompt and sampling, prompt and options or
 labels, or text), ``sample``, ``value`` (as :func:`hunch.lm.answers.stored.encode` writes it), ``version`` of
-this library and ``created``.
+this library and ``created``. A line whose verb is ``count`` holds how many tokens a text has, with the
+model's ``context``: prompts that are cut to fit are made again from it without the tokenizer.
 """
 
 from __future__ import annotations

@@ -30,13 +30,14 @@ from hunch.lm.answers.speaking import ask
 from hunch.lm.answers.store import Source, Store
 from hunch.lm.answers.stored import decode, encode
 from hunch.lm.answers.table import Key
-from hunch.lm.base import LanguageModel, OptionScores
+from hunch.lm.base import LanguageModel, Model, OptionScores
 from hunch.lm.speech import Uncached, UncachedNumbers
 from hunch.lm.usage import Metered, Usage, counters
 from hunch.lm.waiting import Wait, waiting
 
 REQUESTS_A_COMMIT = 32
 REQUESTS_OVER_A_NETWORK = 256  # per batch, so that the budget is checked in between
+LENGTHS_REMEMBERED = 1 << 14  # texts whose stored count of tokens is not written again
 SHORTEST_WAIT, LONGEST_WAIT = 0.005, 0.1  # seconds between checks for an answer that others asked for
 _LOCK = threading.Lock()  # guards meters; held for microseconds
 _GATE = threading.Lock()  # held while the gate is asked
@@ -91,7 +92,7 @@ class Cached(Answering, Metered):
         self.model, self.store = model, store
         self.name, self.revision = model.name, model.revision
         self.verbs, self.evidence, self.dim = model.verbs, model.evidence, model.dim
-        self.context, self.count_tokens = model.context, model.count_tokens
+        self.context = model.context
         self.answer_tokens: int = getattr(model, "answer_tokens", 0)
         self.thinks: bool | None = getattr(model, "thinks", None)
         self.speaks = getattr(model, "speaks", True)
@@ -102,6 +103,10 @@ class Cached(Answering, Metered):
         self._memory = Memory() if memory is None else memory
         self._asking = 0
         self._counted = Usage()
+        # Estimates need no tokenizer, and are not stored.
+        self._tokenizes = getattr(type(model), "count_tokens", None) is not Model.count_tokens
+        self._lengths: dict[str, int] = {}  # of texts in tokens, that are not stored yet
+        self._stored_lengths: set[str] = set()
         self._loading: Usage = getattr(model, "loading", Usage())
 
     def __deepcopy__(self, memo: object) -> Cached:
@@ -113,12 +118,41 @@ class Cached(Answering, Metered):
         loading, self._loading = self._loading, Usage()
         return loading
 
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, estimated if the model's tokenizer is not available.
+
+        What a tokenizer counts is stored beside the answers. Prompts are cut by it, so that recorded answers
+        could not be found again without it.
+        """
+        tokens = self.model.count_tokens(text)
+        if self._tokenizes and self.store is not None:
+            with _LOCK:
+                if text not in self._stored_lengths:
+                    self._lengths[text] = tokens
+        return tokens
+
+    def _store_lengths(self) -> None:
+        """Store how many tokens the texts have that were counted since the last request."""
+        if self.store is None or not self._lengths:
+            return
+        with _LOCK:
+            lengths, self._lengths = self._lengths, {}
+            if len(self._stored_lengths) > LENGTHS_REMEMBERED:
+                self._stored_lengths.clear()  # what is counted again is looked up in the file
+            self._stored_lengths |= lengths.keys()
+        keys = {self._key(Question("count", (text,))): text for text in lengths}
+        values = {key: encode("count", lengths[text]) for key, text in keys.items()}
+        of_model = {"evidence": self.evidence, "context": self.context}
+        full = {key: json.dumps({"request": [text], **of_model}) for key, text in keys.items()}
+        self.store.write(values, Source("count", self.name, self.revision), full)
+
     def holds(self, question: Question) -> bool:
         """Return whether an answer is stored, so that the model need not be asked."""
         return bool(self._memory.find([question]) or self._stored([question]))
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         """Find all answers: in memory, on disk, or from the model."""
+        self._store_lengths()
         known = self._memory.find(asked)
         missing = [question for question in dict.fromkeys(asked) if question not in known]
         known |= self._stored(missing)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hunch.core import FloatArray, UsageError
+from hunch.lm.answers.table import Kind
 from hunch.lm.base import Float32Array, OptionScores, Verb
 from hunch.lm.decision import DecisionQuestion, checked_lists
 from hunch.lm.prompts import Prompt, as_prompt, shown
@@ -18,13 +19,13 @@ class Question(NamedTuple):
     """One hashable request and the index of the sample.
 
     Attributes:
-        verb: The kind of request.
+        verb: The kind of request; ``"count"`` for the number of a text's tokens, which the tokenizer knows.
         request: ``(prompt, sampling as a tuple)``, ``(prompt, options)``, ``(prompt, labels)``, ``(text,)``
             or ``(state, DecisionQuestion)``; a prompt or state is a text or a tuple of messages.
         sample: Index of the sample; 0 if nothing is sampled.
     """
 
-    verb: Verb
+    verb: Kind
     request: tuple[Any, ...]
     sample: int = 0
 

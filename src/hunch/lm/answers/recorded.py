@@ -20,7 +20,7 @@ from hunch.core import EvidenceLevel, HunchError, UsageError
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.answers.store import Source, Store
 from hunch.lm.answers.stored import decode
-from hunch.lm.answers.table import Key
+from hunch.lm.answers.table import Key, Kind
 from hunch.lm.base import Backend, Model, Verb
 from hunch.lm.speech import text_of
 
@@ -47,6 +47,7 @@ class ReplayModel(Answering, Model):
 
     Attributes:
         recorded: The spec of the recorded model.
+        context: Maximum number of tokens that it read, if its counts of tokens were recorded.
         messages: True, because recorded prompts may be messages.
         revision: The revision of the recorded model.
         dim: Length of the recorded embeddings.
@@ -68,7 +69,14 @@ class ReplayModel(Answering, Model):
         [((self.recorded, self.revision), records)] = kept.items()
         self.evidence = min(*(record["evidence"] for record in records), "L2")
         pictured = any("data:image/" in json.dumps(record["request"]) for record in records)
-        self.verbs = frozenset(record["verb"] for record in records) | ({"see"} if pictured else set())
+        verbs = {record["verb"] for record in records} - {"count"}
+        self.verbs = frozenset(verbs | {"see"} if pictured else verbs)
+        self.context = next((record["context"] for record in records if record.get("context")), None)
+        self._lengths = {
+            record["request"][0]: int(self._decoded("count", json.dumps(record["value"])))
+            for record in records
+            if record["verb"] == "count"
+        }
         self._values = {
             _key(record["verb"], record["request"], record["sample"]): json.dumps(record["value"])
             for record in records
@@ -88,6 +96,21 @@ class ReplayModel(Answering, Model):
         embedded = next((record for record in records if record["verb"] == "embed"), None)
         self.dim = len(self._decoded("embed", json.dumps(embedded["value"]))) if embedded else 0
 
+    def count_tokens(self, text: str) -> int:
+        """Return the number of a text's tokens: as recorded, or an estimate where no counts were recorded.
+
+        Raises:
+            HunchError: if counts of other texts were recorded.
+        """
+        if not self._lengths:
+            return super().count_tokens(text)
+        if text not in self._lengths:
+            raise HunchError(
+                f"{self.name} does not hold the number of tokens that {self.recorded} counts in "
+                f"{_brief(text)}."
+            )
+        return self._lengths[text]
+
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         """Look up what was recorded.
 
@@ -96,7 +119,7 @@ class ReplayModel(Answering, Model):
         """
         return {question: self._find(*question) for question in asked}
 
-    def _find(self, verb: Verb, request: tuple[Any, ...], sample: int) -> Any:
+    def _find(self, verb: Kind, request: tuple[Any, ...], sample: int) -> Any:
         if verb not in self.verbs:
             raise self._lacks(verb)
         value = self._values.get(_key(verb, request, sample))
@@ -109,7 +132,7 @@ class ReplayModel(Answering, Model):
             )
         return self._decoded(verb, value)
 
-    def _decoded(self, verb: Verb, value: str) -> Any:
+    def _decoded(self, verb: Kind, value: str) -> Any:
         try:
             return decode(verb, value)
         except ValueError as error:
@@ -175,7 +198,8 @@ def add_to(store: Store, path: Path) -> int:
         asked = json.dumps([source.model, source.revision, source.verb, record["request"]])
         key = hashlib.sha256(asked.encode()).hexdigest(), record["sample"]
         batch[key] = value
-        requests[key] = json.dumps({"request": record["request"], "evidence": record["evidence"]})
+        kept = ("request", "evidence", "context")
+        requests[key] = json.dumps({name: record[name] for name in kept if name in record})
     added += flush()
     store.flush()
     if store.unsaved:
@@ -207,25 +231,27 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 def _checked(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict) or not record.keys() >= FIELDS:
         raise ValueError("it is not a recorded answer")
-    if record["verb"] not in get_args(Verb) or record["evidence"] not in get_args(EvidenceLevel):
+    if record["verb"] not in (*get_args(Verb), "count") or record["evidence"] not in get_args(EvidenceLevel):
         raise ValueError("its verb or evidence level does not exist")
     if not all(isinstance(record[name], str) for name in ("model", "revision")):
         raise ValueError("its model and revision are no texts")
+    if not isinstance(record.get("context"), int | None):
+        raise ValueError("its context is no number of tokens")
     if type(record["sample"]) is not int or not _is_request(record["verb"], record["request"]):
         raise ValueError("its request is none of this verb")
     return record
 
 
-def _is_request(verb: Verb, request: Any) -> bool:
+def _is_request(verb: Kind, request: Any) -> bool:
     """Return whether a value has the form of a request, see :class:`hunch.lm.answers.question.Question`."""
-    if not isinstance(request, list) or len(request) != (1 if verb == "embed" else 2):
+    if not isinstance(request, list) or len(request) != (1 if verb in ("embed", "count") else 2):
         return False
     if not _is_prompt(request[0]):
         return False
     if verb == "generate":  # how is sampled, as Sampling.key() writes it
         how = request[1]
         return isinstance(how, list) and len(how) >= 4 and type(how[0]) is int
-    return verb == "embed" or isinstance(request[1], list)
+    return len(request) == 1 or isinstance(request[1], list)
 
 
 def _is_prompt(prompt: Any) -> bool:

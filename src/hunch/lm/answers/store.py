@@ -24,8 +24,7 @@ from filelock import FileLock
 from hunch.core import HunchWarning
 from hunch.lm.answers.leases import Leases
 from hunch.lm.answers.salvage import begin_again, means_damage
-from hunch.lm.answers.table import BUSY_SECONDS, CHECKED, INSERT, Key, among, checksum, connect
-from hunch.lm.base import Verb
+from hunch.lm.answers.table import BUSY_SECONDS, CHECKED, INSERT, Key, Kind, among, checksum, connect
 from hunch.plugins import version_of
 
 T = TypeVar("T")
@@ -50,7 +49,7 @@ CREATE TABLE IF NOT EXISTS told (
 class Source(NamedTuple):
     """The origin of answers, stored with each of them."""
 
-    verb: Verb
+    verb: Kind
     model: str
     revision: str
     told: str = ""

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hunch.lm.base import OptionScores, Verb
+from hunch.lm.answers.table import Kind
+from hunch.lm.base import OptionScores
 
 
-def encode(verb: Verb, value: Any) -> str:
+def encode(verb: Kind, value: Any) -> str:
     """Return an answer as JSON; embeddings as base64 of little-endian float32, -inf as null."""
-    if verb == "generate":
+    if verb in ("generate", "count"):
         return json.dumps(value)
     if verb == "score":
         return json.dumps({field: getattr(value, field).tolist() for field in OptionScores.__slots__})
@@ -24,7 +25,7 @@ def encode(verb: Verb, value: Any) -> str:
     return json.dumps({"f32": base64.b64encode(value.astype("<f4").tobytes()).decode()})
 
 
-def decode(verb: Verb, text: str) -> Any:
+def decode(verb: Kind, text: str) -> Any:
     """Return the answer that :func:`encode` wrote, equal bit for bit.
 
     Raises:
@@ -36,9 +37,13 @@ def decode(verb: Verb, text: str) -> Any:
         raise ValueError(f"{str(text)[:60]!r} is not an answer to a request of kind {verb}") from error
 
 
-def _decode(verb: Verb, value: Any) -> Any:
+def _decode(verb: Kind, value: Any) -> Any:
     if verb == "generate":
         if not isinstance(value, str):
+            raise TypeError
+        return value
+    if verb == "count":
+        if type(value) is not int or value < 0:
             raise TypeError
         return value
     if verb == "score":

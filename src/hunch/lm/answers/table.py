@@ -7,12 +7,15 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from hunch.core import UsageError
+from hunch.lm.base import Verb
 
 BUSY_SECONDS: Final = 60.0
 """Seconds to wait for a file that another process writes."""
+Kind: TypeAlias = Verb | Literal["count"]
+"""What a row holds: an answer to a kind of request, or how many tokens a text has."""
 Key: TypeAlias = tuple[str, int]
 """The SHA-256 of model name, revision, verb and full request, and the sample index."""
 KEYS_A_QUERY: Final = 250  # of two parameters each; sqlite allows 999 in its older builds

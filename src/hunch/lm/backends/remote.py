@@ -120,7 +120,7 @@ class RemoteModel(Answering, Model):
         self._tokens_a_piece: float | None = None  # the least so far, of prompts that were read in full
         self._warned = set[str]()
         self._ids = dict[str, int]()
-        self.lacking: dict[Verb, str] = {}
+        self.lacking: dict[str, str] = {}
         self.loading = Usage()
 
     @property
@@ -170,7 +170,7 @@ class RemoteModel(Answering, Model):
         finally:
             asking.cancel()
 
-    def _lacks(self, verb: Verb) -> UsageError:
+    def _lacks(self, verb: str) -> UsageError:
         why = self.lacking.get(verb, "")
         has = ", ".join(sorted(self.verbs))
         return UsageError(
