@@ -28,7 +28,7 @@ from hunch.lm.backends.loop import loop
 from hunch.lm.backends.replies import Written, most, pieces, same_model, stated, whole
 from hunch.lm.backends.sampling import cut
 from hunch.lm.backends.secret import key_in
-from hunch.lm.base import Model, Verb
+from hunch.lm.base import Model
 from hunch.lm.prompts import Message, Prompt, alternating, without_system
 from hunch.lm.shorten import shortened
 from hunch.lm.speech import Sampling, Uncached, UncachedNumbers
