@@ -303,8 +303,7 @@ def test_prompts_are_cut_in_a_replay_as_they_were_by_the_tokenizer(
     def completed(model: lm.LanguageModel) -> tuple[list[str | None], Counts]:
         completer = Completer(model, config)
         blanks = [
-            Blank(f"right() == {start}\n", [examples], np.random.default_rng(start), 0)
-            for start in range(3)
+            Blank(f"right() == {start}\n", [examples], np.random.default_rng(start), 0) for start in range(3)
         ]
         return completer.fill(blanks, "\n", str), completer.counts
 

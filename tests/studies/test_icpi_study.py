@@ -3,12 +3,18 @@
 from dataclasses import replace
 
 import pytest
+from tests.begun import begun
 
+import hunch
+from hunch import lm
 from hunch.cli.main import main
+from hunch.lm.answers.archive import Archive
+from hunch.methods import ICPI
 from hunch.runs.compare import compare, jobs
 from hunch.runs.files import read_lines
 from hunch_studies import find
 from hunch_studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets, written
+from hunch_studies.icpi_answers import ACTION, COPY, END, NEXT_OTHER, NEXT_SHOWN, REWARD, judged
 from hunch_studies.study import FULL, SMOKE
 
 
@@ -88,3 +94,17 @@ def test_regret_of_a_model_that_knows_is_less(tmp_path):
     right, wrong = (float(row.split("|")[4].split()[0]) for row in table.splitlines()[2:4])
     assert right < 0.1 < wrong
     assert (tmp_path / "regret.png").stat().st_size > 5_000
+
+
+def test_recorded_answers_of_a_reader_of_the_rules_are_right(tmp_path):
+    model = lm.load("scripted:icpi", cache=tmp_path / "answers.sqlite")
+    agent = begun(ICPI(model, answers="choose", required_successes=0.0))
+    hunch.train(agent, hunch.make("hunch/Chain-v0"), 80)
+    model.store.close()
+    Archive(tmp_path / "answers.sqlite").export(tmp_path / "answers.jsonl.gz")
+    lines = judged(tmp_path / "answers.jsonl.gz").splitlines()
+    right = {line.split("|")[1].strip(): float(line.split("|")[3]) for line in lines[2:]}
+    assert right.keys() >= {END, REWARD, ACTION, COPY}
+    assert right[END] == right[REWARD] == right[NEXT_SHOWN] == right[NEXT_OTHER] == 1.0
+    # As the policy this reader repeats what the examples show, and it knows no better.
+    assert 0.3 < right[ACTION] < 1.0
