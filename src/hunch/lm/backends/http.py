@@ -44,6 +44,8 @@ EXHAUSTED = re.compile(
 """What services say with HTTP 429 if waiting does not help."""
 LAST_TIMEOUT = 2
 """Number of attempts of a request that takes too long; each has twice the time of the one before."""
+SILENCES = 2
+"""Number of attempts of a request whose reply is sound and has no text: a server with seeds repeats itself."""
 PROBES = 2
 """Number of attempts of a small question at load that the server answers with an error of its own."""
 NAP = 0.1
@@ -64,6 +66,7 @@ class RequestError(HunchError):
         unreached: True if no connection could be made.
         says: The server's words, of which a message shows the beginning; without the key.
         slow: True if the request took too long, so that the same one is no use.
+        silent: True if the reply is sound, but has no text.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class RequestError(HunchError):
         unreached: bool = False,
         says: str = "",
         slow: bool = False,
+        silent: bool = False,
     ) -> None:
         super().__init__(sentence)
         self.passing = passing
@@ -84,6 +88,7 @@ class RequestError(HunchError):
         self.unreached = unreached
         self.says = says
         self.slow = slow
+        self.silent = silent
 
     @property
     def busy(self) -> bool:
@@ -194,7 +199,7 @@ class Line:
             StoppingError: if the user wants to stop.
         """
         self._enter()
-        failures = broken = busy = timeouts = 0
+        failures = broken = busy = timeouts = silences = 0
         waited = 0.0
         while True:
             async with self._gate:
@@ -213,11 +218,12 @@ class Line:
             else:
                 failures += 1
                 timeouts += error.slow
+                silences += error.silent
                 broken += error.status >= 500
                 pause = waiting(failures, None)
             if failures == self.attempts or waited > self.patience or not self._worth_waiting(error):
                 raise answer
-            if timeouts == LAST_TIMEOUT or (probe and error.slow):
+            if timeouts == LAST_TIMEOUT or silences == SILENCES or (probe and error.slow):
                 raise answer
             if probe and broken == PROBES:
                 raise answer

@@ -31,7 +31,7 @@ from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model, Verb
 from hunch.lm.prompts import Message, Prompt, alternating, without_system
 from hunch.lm.shorten import shortened
-from hunch.lm.speech import Sampling, Uncached, UncachedNumbers
+from hunch.lm.speech import Cut, Sampling, Uncached, UncachedNumbers
 from hunch.lm.stopping import StoppingError
 from hunch.lm.usage import Usage
 
@@ -208,6 +208,10 @@ class RemoteModel(Answering, Model):
                     self._watched(self.request_for(question, now)), skip, self._count
                 )
             except RequestError as error:
+                if error.silent:
+                    problem = str(error).removeprefix(self.line.account.host).strip(" .")
+                    self._warn(f"{problem}; such an answer is empty and not stored")
+                    return Uncached("")
                 if not alternates and _may_alternate(now, error):
                     self._alternates = True
                     continue
@@ -344,7 +348,7 @@ class RemoteModel(Answering, Model):
             sampling: How it was asked for.
 
         Raises:
-            RequestError: if there is no text; another attempt may have one.
+            RequestError: if it is broken off, or has no text and was not cut; another attempt may have one.
         """
         full = whole(written.text or "")
         text = cut(full, sampling.stop)
@@ -369,18 +373,20 @@ class RemoteModel(Answering, Model):
                 f"ended an answer in a way that is not known ({written.reason!r}); such an answer is used "
                 "once and not stored"
             )
+        elif end == "cut":  # another attempt would cost as much, and be cut as well
+            does = written.instead or "writes nothing"
+            self._warn(
+                f"cut an answer at max_tokens={sampling.max_tokens}; the model {does} until then, and the "
+                "answer is empty, so raise max_tokens"
+            )
+        if end == "cut":
+            return Cut(text)
         if text.strip() or refused:
             return text if text and end == "whole" else Uncached(text)
         if end != "whole" or written.text is None or written.instead:
-            raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
+            why = written.instead and f": the model {written.instead}"
+            raise RequestError(f"{self.line.account.host} wrote no text{why}.", silent=True)
         return Uncached(text)
-
-
-def _why(written: Written, sampling: Sampling) -> str:
-    """Return the likely reason why a reply has no text."""
-    at = f"is cut at max_tokens={sampling.max_tokens}, which is too low"
-    why = " and ".join(filter(None, (written.instead, at if written.end == "cut" else "")))
-    return why and f": the model {why}"
 
 
 def _may_alternate(question: Question, error: RequestError) -> bool:
@@ -394,7 +400,7 @@ def _may_alternate(question: Question, error: RequestError) -> bool:
 def _uncached(answer: Any) -> Any:
     """Return an answer to a part of a prompt in a form that is used once and not stored."""
     if isinstance(answer, str):
-        return Uncached(answer)
+        return answer if isinstance(answer, Uncached) else Uncached(answer)
     if isinstance(answer, list):  # several samples of one prompt
         return [Uncached(text) for text in answer]
     return UncachedNumbers(answer)
