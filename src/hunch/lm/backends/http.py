@@ -38,10 +38,12 @@ BUSY = {429, 503, 529}
 """HTTP statuses of a server that has too much to do, or that loads its model."""
 SLOW = {408, 504, 522, 524}
 """HTTP statuses of a request that took too long somewhere on its way."""
-EXHAUSTED = re.compile(
-    r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
-)
+EXHAUSTED = re.compile(r"insufficient_quota|credit balance", re.IGNORECASE)
 """What services say with HTTP 429 if waiting does not help."""
+UNPAID = re.compile(r"exceeded your current quota|billing", re.IGNORECASE)
+"""What they say of a quota that is used up, and also beside a limit per minute, as advice to pay for more."""
+RATE = re.compile(r"rate.?limit|try (again )?in\b", re.IGNORECASE)
+"""What they say of a limit per minute: that passes."""
 LAST_TIMEOUT = 2
 """Number of attempts of a request that takes too long; each has twice the time of the one before."""
 SILENCES = 2
@@ -317,7 +319,7 @@ class Line:
             hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
             why = self.clean(says) or "no reason given"
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {why}"
-            passing = status in PASSING and not EXHAUSTED.search(error.response.text[:READ])
+            passing = status in PASSING and not exhausted(error.response.text[:READ])
             # Some servers report a template that refuses the messages as an error of their own.
             passing = passing and not (status == 500 and ROLES.search(says))
             return RequestError(
@@ -341,6 +343,11 @@ class Line:
         """Shorten text to one line without the key, which some servers repeat."""
         line = " ".join(self.account.hidden(text[:READ]).split())
         return line[:SHOWN] + "..." * (len(line) > SHOWN)
+
+
+def exhausted(says: str) -> bool:
+    """Return whether a service says that a quota is used up, so that waiting does not help."""
+    return bool(EXHAUSTED.search(says) or (UNPAID.search(says) and not RATE.search(says)))
 
 
 def waiting(attempt: int, asked: float | None) -> float:
