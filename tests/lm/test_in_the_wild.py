@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import numpy as np
 import pytest
 from talker import Talker, chat, only_chat
 
 from hunch import lm
-from hunch.core import HunchError
+from hunch.core import HunchError, HunchWarning
 from hunch.lm import Sampling
 from hunch.lm.backends import http as network
 
@@ -53,3 +53,63 @@ def test_a_limit_per_minute_passes_and_a_used_up_quota_does_not(
         with pytest.raises(HunchError, match="HTTP 429"):
             model.generate(["Where?"], 1, SAMPLING)
     assert len(talker.asked) == 1 + passes
+
+
+FILTERS = {
+    "azure": (400, "The response was filtered due to Azure OpenAI's content management policy."),
+    "openrouter": (403, "The model requires moderation and your input was flagged for violence."),
+    "openai": (400, "Your request was rejected as a result of our safety system."),
+    "dashscope": (400, "Input data may contain inappropriate content."),
+    "deepseek": (400, "Content Exists Risk"),
+}
+
+
+@pytest.mark.parametrize("service", FILTERS)
+def test_a_prompt_that_a_filter_keeps_from_the_model_is_a_refused_answer(
+    talker: Talker, service: str
+) -> None:
+    """A game in which one kills a troll need not pass: that is no reason to end a run."""
+    model = load_that_labels(talker)
+    honest, (status, says) = talker.answer, FILTERS[service]
+    talker.answer = lambda path, body: (status, {"error": {"message": says}})
+    with pytest.warns(HunchWarning, match="refuses a prompt for its content"):
+        assert model.generate(["Kill the troll?"], 1, SAMPLING) == [[""]]
+    assert model.label(["Kill the troll?"], [["A", "B"]])[0].tolist() == [-np.inf] * 2
+    assert (len(talker.asked), model.usage.calls, model.usage.refusals) == (2, 2, 2)
+    talker.answer = honest  # neither is kept
+    assert model.generate(["Kill the troll?"], 1, SAMPLING) == [["A"]]
+    assert model.label(["Kill the troll?"], [["A", "B"]])[0].tolist() == [-0.1, -2.0]
+
+
+def load_that_labels(talker: Talker) -> lm.Cached:
+    top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -2.0}]
+
+    def answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        likely = {"content": [{"top_logprobs": top}]} if "logprobs" in body else None
+        return chat("A", logprobs=likely) if "chat" in path else only_chat(path, body)
+
+    talker.answer = answer
+    model = load(talker)
+    assert "label" in model.verbs
+    return model
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"logprobs": None, "finish_reason": "content_filter"},
+        {"logprobs": {"content": []}},
+        {"logprobs": {"content": [{"token": "", "logprob": 0.0, "top_logprobs": []}]}},
+    ],
+)
+def test_a_reply_without_candidates_is_a_choice_that_cannot_be_read(
+    talker: Talker, choice: dict[str, Any]
+) -> None:
+    model = load_that_labels(talker)
+    honest = talker.answer
+    talker.answer = lambda path, body: chat("", **choice)
+    with pytest.warns(HunchWarning, match="(log-probabilities|candidates).*; such an answer is empty"):
+        assert model.label(["Which?"], [["A", "B"]])[0].tolist() == [-np.inf] * 2
+    assert len(talker.asked) == 1
+    talker.answer = honest
+    assert model.label(["Which?"], [["A", "B"]])[0].tolist() == [-0.1, -2.0]

@@ -68,7 +68,7 @@ class RequestError(HunchError):
         unreached: True if no connection could be made.
         says: The server's words, of which a message shows the beginning; without the key.
         slow: True if the request took too long, so that the same one is no use.
-        silent: True if the reply is sound, but has no text.
+        silent: True if the reply is sound, but has no text, or no candidates for a label.
     """
 
     def __init__(

@@ -333,14 +333,14 @@ class OpenAIModel(RemoteModel):
             # llama.cpp lists nothing if the drawn token is only a part of a character: draw another one.
             raise RequestError(f"{self.line.account.host} drew a part of a character in place of a label.")
         if not log_probs or not (log_probs.get("content") or log_probs.get("top_logprobs")):
-            raise self._cannot("returns no log-probabilities of the next token")
+            raise self._cannot("returns no log-probabilities of the next token", silent=True)
         if log_probs.get("content"):  # of the chat route
             entries = log_probs["content"][0]["top_logprobs"]
             pairs = [(plain_token(entry["token"], entry.get("bytes")), entry["logprob"]) for entry in entries]
         else:
             pairs = list(log_probs["top_logprobs"][0].items())
         if not pairs:
-            raise self._cannot("lists no candidates for the next token")
+            raise self._cannot("lists no candidates for the next token", silent=True)
         return next_output(pairs, labels)
 
     def _scored(self, prompt: str, options: Sequence[str]) -> Request:
@@ -393,8 +393,8 @@ class OpenAIModel(RemoteModel):
             raise ValueError("a vector of another length")
         return vector
 
-    def _cannot(self, what: str) -> RequestError:
-        return RequestError(f"{self.line.account.host} {what}.", passing=False)
+    def _cannot(self, what: str, *, silent: bool = False) -> RequestError:
+        return RequestError(f"{self.line.account.host} {what}.", passing=False, silent=silent)
 
     async def probe(self, routes: Sequence[Route]) -> None:
         """Send one small request per verb to find out what the server supports.

@@ -17,6 +17,8 @@ from time import monotonic
 from typing import Any, ClassVar, get_args
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from hunch.admitted import require_server
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
@@ -49,6 +51,15 @@ TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """What servers say of a prompt that is longer than the model reads."""
+FILTERED = re.compile(
+    r"content.?filter|content.management.policy|content.policy|safety system"
+    r"|(input|prompt)s? (was|were|is|has been) (flagged|blocked)"
+    r"|inappropriate content|data.?inspection|content exists risk",
+    re.IGNORECASE,
+)
+"""What services say of a prompt that they do not pass on to the model."""
+NOT_PASSED_ON = (400, 403, 422, 451)
+"""HTTP statuses with which they say it."""
 SHARES = tuple(0.75**step for step in range(16))
 """Shares of a prompt that is too long, tried one after the other; the smallest is about a seventieth."""
 ANSWER = re.compile(r"max_\w*tokens|completion|output|generat", re.IGNORECASE)
@@ -211,7 +222,11 @@ class RemoteModel(Answering, Model):
                 if error.silent:
                     problem = str(error).removeprefix(self.line.account.host).strip(" .")
                     self._warn(f"{problem}; such an answer is empty and not stored")
-                    return Uncached("")
+                    return self._nothing(question)
+                if _is_filtered(error) and question.verb in ("generate", "label"):
+                    self.refusals += 1
+                    self._warn("refuses a prompt for its content; that counts as a refused answer")
+                    return self._nothing(question)
                 if not alternates and _may_alternate(now, error):
                     self._alternates = True
                     continue
@@ -230,6 +245,12 @@ class RemoteModel(Answering, Model):
                 self.shortened += 1
                 self._warn("read only a part of a prompt that is longer than the model reads")
             return answer
+
+    def _nothing(self, question: Question) -> Any:
+        """Return the answer to a question that has none: no text, or no label that is likely."""
+        if question.verb == "label":
+            return UncachedNumbers(np.full(len(question.request[1]), -np.inf))
+        return Uncached("")
 
     def _watched(self, request: Request) -> Request:
         """Return a request whose answer is not stored if the server read only a part of its prompt."""
@@ -404,6 +425,10 @@ def _uncached(answer: Any) -> Any:
     if isinstance(answer, list):  # several samples of one prompt
         return [Uncached(text) for text in answer]
     return UncachedNumbers(answer)
+
+
+def _is_filtered(error: RequestError) -> bool:
+    return error.status in NOT_PASSED_ON and bool(FILTERED.search(error.says))
 
 
 def _is_too_long(error: RequestError) -> bool:
