@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from talker import Talker, chat, only_chat
+from talker import Handler, Talker, chat, only_chat
 
 from hunch import lm
 from hunch.core import HunchError, HunchWarning
@@ -113,3 +113,35 @@ def test_a_reply_without_candidates_is_a_choice_that_cannot_be_read(
     assert len(talker.asked) == 1
     talker.answer = honest
     assert model.label(["Which?"], [["A", "B"]])[0].tolist() == [-0.1, -2.0]
+
+
+@pytest.mark.parametrize(
+    "listed", [[{"id": "m", "context_length": 4096}], {"models": ["m"]}, "<html>", {"data": None}]
+)
+def test_a_list_of_models_in_another_form_does_not_delay_the_load(talker: Talker, listed: Any) -> None:
+    """One service sends a bare list; its context is read all the same."""
+    talker.answer = lambda path, body: (200, listed) if "models" in path else only_chat(path, body)
+    model = lm.load("openai:m", cache=None, base_url=talker.url, evidence="L0", chat=True)
+    assert len([path for path, _ in talker.asked if "models" in path]) == 1
+    assert model.context == (4096 if isinstance(listed, list) else None)
+
+
+def test_a_list_of_models_that_fails_does_not_delay_the_load(talker: Talker) -> None:
+    talker.answer = lambda path, body: (500, {}) if "models" in path else only_chat(path, body)
+    lm.load("openai:m", cache=None, base_url=talker.url, evidence="L0", chat=True)
+    assert len([path for path, _ in talker.asked if "models" in path]) == 2
+
+
+def test_a_redirect_is_not_followed_and_says_where_it_leads(talker: Talker) -> None:
+    class Moved(Handler):
+        def reply(self, body: dict[str, Any]) -> None:
+            self.send_response(308)
+            self.send_header("location", f"https://api.example.org{self.path}")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    talker.RequestHandlerClass = Moved
+    with pytest.raises(
+        HunchError, match=r"HTTP 308: it moved to https://api\.example\.org/v1/chat.*base_url="
+    ):
+        load(talker)

@@ -155,7 +155,7 @@ def test_too_few_tokens_for_the_thoughts_are_an_answer_that_cannot_be_read(think
     thinker.asked.clear()
     with (
         pytest.warns(HunchWarning, match="20 answers"),
-        pytest.raises(HunchError, match="50 answers .* in a row .* empty, so the run stops"),
+        pytest.raises(HunchError, match=r"50 answers .* in a row .* empty, so the run stops"),
     ):
         build_prior(PriorConfig(way="text", max_tokens=40), model).propose(
             [STATE], PATIENCE, np.random.default_rng(0)

@@ -47,7 +47,7 @@ RATE = re.compile(r"rate.?limit|try (again )?in\b", re.IGNORECASE)
 LAST_TIMEOUT = 2
 """Number of attempts of a request that takes too long; each has twice the time of the one before."""
 SILENCES = 2
-"""Number of attempts of a request whose reply is sound and has no text: a server with seeds repeats itself."""
+"""Number of attempts of a request whose reply is sound but empty: a server with seeds repeats itself."""
 PROBES = 2
 """Number of attempts of a small question at load that the server answers with an error of its own."""
 NAP = 0.1
@@ -317,7 +317,7 @@ class Line:
             says = self.account.hidden(message(error.response.text)[:READ])
             after = retry_after(error.response.headers)
             hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
-            why = self.clean(says) or "no reason given"
+            why = self.clean(says) or self._elsewhere(error.response.headers) or "no reason given"
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {why}"
             passing = status in PASSING and not exhausted(error.response.text[:READ])
             # Some servers report a template that refuses the messages as an error of their own.
@@ -338,6 +338,11 @@ class Line:
 
     def _hint(self, status: int) -> str:
         return f" ({self.account.key_source})" if status in (401, 403) else ""
+
+    def _elsewhere(self, headers: Any) -> str:
+        """Return where a redirect leads, in words; requests do not follow it, as it may lead to anyone."""
+        address = str(headers.get("location") or "")
+        return address and f"it moved to {self.clean(address)}: if that is right, base_url= has to name it"
 
     def clean(self, text: str) -> str:
         """Shorten text to one line without the key, which some servers repeat."""

@@ -426,7 +426,7 @@ class OpenAIModel(RemoteModel):
     async def _listed(self) -> dict[str, Any]:
         """Return the models that the server lists, by name; empty if it does not list models."""
         try:
-            listed: dict[str, Any] = await self.line.send(Request("/models", None, by_name))
+            listed: dict[str, Any] = await self.line.send(Request("/models", None, by_name), probe=True)
         except RequestError as error:
             if error.unreached:
                 raise
