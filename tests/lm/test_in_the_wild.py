@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,17 @@ def test_a_redirect_is_not_followed_and_says_where_it_leads(talker: Talker) -> N
         HunchError, match=r"HTTP 308: it moved to https://api\.example\.org/v1/chat.*base_url="
     ):
         load(talker)
+
+
+def test_a_reply_is_utf8_whatever_its_header_says(talker: Talker) -> None:
+    class Spring(Handler):
+        def reply(self, body: dict[str, Any]) -> None:
+            text = json.dumps(chat("geh zur Tür ☃")[1], ensure_ascii=False).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json;charset=ISO-8859-1")
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+    talker.RequestHandlerClass = Spring
+    assert load(talker).generate(["Wohin?"], 1, SAMPLING) == [["geh zur Tür ☃"]]

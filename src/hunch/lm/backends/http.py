@@ -415,6 +415,7 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
         if int(response.headers.get("content-length") or 0) > LONGEST_REPLY:
             raise ReplyError(too_long)
         response.stream = Limited(response.stream)
+        response.encoding = "utf-8"  # as JSON always is; some servers name another one all the same
 
     return apply
 
