@@ -160,3 +160,20 @@ def test_a_reply_is_utf8_whatever_its_header_says(talker: Talker) -> None:
 
     talker.RequestHandlerClass = Spring
     assert load(talker).generate(["Wohin?"], 1, SAMPLING) == [["geh zur Tür ☃"]]
+
+
+def test_routes_that_answer_with_nonsense_do_not_delay_the_load(talker: Talker) -> None:
+    """LM Studio answers unknown routes with 200; others answer a list of prompts as one prompt."""
+
+    def answer(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path.endswith("/embeddings"):
+            return 200, {"error": "Unexpected endpoint or method. (POST /v1/embeddings)"}
+        if path.endswith("/v1/completions"):
+            _, reply = chat("")
+            return 200, reply | {"choices": [{"index": 0, "text": " blue", "finish_reason": "length"}]}
+        return only_chat(path, body)
+
+    talker.answer = answer
+    model = lm.load("openai:m", cache=None, base_url=talker.url, evidence="L0", chat=True)
+    assert model.verbs == {"generate"}
+    assert len([path for path, _ in talker.asked if "chat" not in path]) <= 10

@@ -50,6 +50,8 @@ SILENCES = 2
 """Number of attempts of a request whose reply is sound but empty: a server with seeds repeats itself."""
 PROBES = 2
 """Number of attempts of a small question at load that the server answers with an error of its own."""
+UNFIT = 3
+"""Number of attempts of a small question at load whose replies are JSON of another kind."""
 NAP = 0.1
 """Longest time in seconds for which Ctrl-C is not noticed while a request waits."""
 SHOWN = 200
@@ -68,6 +70,7 @@ class RequestError(HunchError):
         unreached: True if no connection could be made.
         says: The server's words, of which a message shows the beginning; without the key.
         slow: True if the request took too long, so that the same one is no use.
+        unfit: True if the reply is JSON, but no answer.
         silent: True if the reply is sound, but has no text, or no candidates for a label.
     """
 
@@ -81,6 +84,7 @@ class RequestError(HunchError):
         unreached: bool = False,
         says: str = "",
         slow: bool = False,
+        unfit: bool = False,
         silent: bool = False,
     ) -> None:
         super().__init__(sentence)
@@ -90,6 +94,7 @@ class RequestError(HunchError):
         self.unreached = unreached
         self.says = says
         self.slow = slow
+        self.unfit = unfit
         self.silent = silent
 
     @property
@@ -201,7 +206,7 @@ class Line:
             StoppingError: if the user wants to stop.
         """
         self._enter()
-        failures = broken = busy = timeouts = silences = 0
+        failures = broken = unfit = busy = timeouts = silences = 0
         waited = 0.0
         while True:
             async with self._gate:
@@ -222,12 +227,13 @@ class Line:
                 timeouts += error.slow
                 silences += error.silent
                 broken += error.status >= 500
+                unfit += error.unfit
                 pause = waiting(failures, None)
             if failures == self.attempts or waited > self.patience or not self._worth_waiting(error):
                 raise answer
             if timeouts == LAST_TIMEOUT or silences == SILENCES or (probe and error.slow):
                 raise answer
-            if probe and broken == PROBES:
+            if probe and (broken == PROBES or unfit == UNFIT):
                 raise answer
             await self._wait(pause)
             self.retries += 1
@@ -297,7 +303,8 @@ class Line:
             count(request, None)
             failed = isinstance(reply, dict) and bool(reply.get("error"))
             shown = self.clean(message(text) if failed else text) or "nothing"
-            return RequestError(f"{self.account.host} {_fault(text, failed)}: {shown}")
+            sentence = f"{self.account.host} {_fault(text, failed)}: {shown}"
+            return RequestError(sentence, unfit=reply is not None)
         count(request, reply)
         return answer
 
