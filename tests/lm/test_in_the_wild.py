@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,15 @@ def test_routes_that_answer_with_nonsense_do_not_delay_the_load(talker: Talker) 
     model = lm.load("openai:m", cache=None, base_url=talker.url, evidence="L0", chat=True)
     assert model.verbs == {"generate"}
     assert len([path for path, _ in talker.asked if "chat" not in path]) <= 10
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "length"])
+def test_a_choice_without_a_message_says_why_in_its_end(talker: Talker, reason: str) -> None:
+    """So does Gemini, if a filter or the limit of tokens ends its thoughts."""
+    model = load(talker)
+    ended = {"id": "1", "model": "m", "choices": [{"index": 0, "finish_reason": reason}]}
+    talker.answer = lambda path, body: (200, ended | {"usage": {"prompt_tokens": 40, "completion_tokens": 5}})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*cut an answer", HunchWarning)
+        assert model.generate(["Where?"], 1, SAMPLING) == [[""]]
+    assert (len(talker.asked), model.usage.refusals) == (1, 1)

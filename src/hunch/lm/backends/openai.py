@@ -39,6 +39,7 @@ from hunch.lm.backends.replies import (
     by_name,
     context_size,
     end_of,
+    message_of,
     next_output,
     one,
     plain_token,
@@ -300,16 +301,17 @@ class OpenAIModel(RemoteModel):
         choice = one(reply["choices"])
         reason = choice.get("finish_reason")
         text, instead = self._said(choice)
-        calls = calls_of(choice["message"]) if sampling.tools and self.route == "chat" else []
+        message = message_of(choice) if self.route == "chat" else {}
+        calls = calls_of(message) if sampling.tools else []
         if calls:  # what is written beside a call is a thought
             text = text_of_calls(calls)
             instead = ""
-        refused = bool(choice.get("message", {}).get("refusal"))
+        refused = bool(message.get("refusal"))
         return self._answer(Written(text, end_of(reason), reason, refused, instead), sampling)
 
     def _said(self, choice: Any) -> tuple[str | None, str]:
         """Return the text of a choice, and what the model did besides."""
-        message = {"content": choice["text"]} if self.route == "text" else choice["message"]
+        message = {"content": choice["text"]} if self.route == "text" else message_of(choice)
         return spoken(message), besides(message)
 
     def _labelled(self, prompt: Prompt, labels: Sequence[str]) -> Request:

@@ -81,6 +81,14 @@ def one(items: Sequence[Any]) -> Any:
     return items[0]
 
 
+def message_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the chat message of a choice; empty if a filter or a limit left none, as Gemini's then does."""
+    if choice.get("message") is None and end_of(choice.get("finish_reason")) in ("refused", "cut"):
+        return {}
+    message: Mapping[str, Any] = choice["message"]
+    return message
+
+
 def spoken(message: Mapping[str, Any]) -> str | None:
     """Return the text of a chat message, without thoughts; None if there is none.
 
