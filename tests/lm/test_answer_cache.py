@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -207,6 +208,42 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         texts = model.generate(PROMPTS)
     assert texts == scripted().generate(PROMPTS)
     model.score(PROMPTS, OPTIONS)  # said once: another warning would be an error here
+
+
+READ_ONLY = """
+import os, warnings
+from pathlib import Path
+from hunch.lm.answers.archive import Archive
+from hunch.lm.answers.store import Source, Store
+if not os.getuid():  # who may write everywhere
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+assert Archive({path!r}).count() == 1
+store = Store(Path({path!r}))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert store.read([("known", 0)]) == {{("known", 0): '"north"'}}
+    assert store.leases.claim([("new", 0)])[1] == [("new", 0)]
+    store.write({{("new", 0): '"south"'}}, Source("generate", "m", "r"))
+    assert store.read([("known", 0), ("new", 0)]) == {{("known", 0): '"north"', ("new", 0): '"south"'}}
+print([str(w.message) for w in caught])
+"""
+
+
+def test_answers_in_a_folder_that_cannot_be_written_are_read() -> None:
+    """As of a cache that a group shares, or that a container mounts; new answers stay in memory."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.sqlite"
+        writer = Store(path)
+        writer.write({("known", 0): '"north"'}, Source("generate", "m", "r"))
+        writer.close()
+        Path(f"{path}.lock").unlink()
+        os.chmod(folder, 0o555)
+        code = READ_ONLY.format(path=str(path))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        os.chmod(folder, 0o755)
+    assert done.stdout.count("answers stay in memory") == 1
 
 
 FULL_DISK = """

@@ -65,7 +65,7 @@ def test_another_end_is_used_once(talker: Talker, tmp_path: Path, reason: Any) -
     assert [one for one in said if "not stored" in one] or reason == "content_filter"
 
 
-@pytest.mark.parametrize("reason", ["abort", "error", "cancelled"])
+@pytest.mark.parametrize("reason", ["abort", "error", "cancelled", "insufficient_system_resource"])
 def test_an_answer_that_a_server_broke_off_is_asked_again(talker: Talker, reason: str) -> None:
     model = lm.load("openai:m", cache=None, base_url=talker.url, evidence="L0", retries=2)
     talker.asked.clear()

@@ -101,6 +101,27 @@ def test_an_answer_that_was_cut_is_asked_again_with_all_the_room_and_resume_asks
     assert rooms(talker) == []
 
 
+def test_an_answer_that_was_cut_while_thinking_is_asked_again_with_all_the_room(talker):
+    """A model that was not seen to think at load may think all the same."""
+
+    def thoughtful(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        said, reply = long_winded(path, body)
+        if said == 200 and reply["choices"][0]["finish_reason"] == "length":
+            reply["choices"][0]["message"] = {"content": None, "reasoning_content": "Let me see."}
+        return said, reply
+
+    model = loaded(talker)
+    talker.answer = thoughtful
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HunchWarning)
+        (proposal,) = build_prior(PriorConfig(way="text"), model).propose(
+            [STATE], 2, np.random.default_rng(0)
+        )
+    assert proposal.indices.tolist() == [1]
+    assert proposal.fallbacks == 0
+    assert sorted(rooms(talker)) == [SHORT, SHORT, THOUGHTS, THOUGHTS]
+
+
 def test_samples_that_are_stored_and_new_ones_keep_their_numbers(talker):
     def numbered(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         numbered.n += 1

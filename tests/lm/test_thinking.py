@@ -15,7 +15,7 @@ from hunch.cli.ask import ROLES, AnsweredError, FirstAnswer
 from hunch.cli.main import main
 from hunch.core import HunchError, HunchWarning, State, UsageError, World
 from hunch.lm.base import Model
-from hunch.lm.hearing import ANSWERS, NOT_SHOWN, remedy
+from hunch.lm.hearing import ANSWERS, NOT_SHOWN, PATIENCE, remedy
 from hunch.lm.settings import check_prompts
 from hunch.roles import Judge, PriorConfig, build_prior
 from hunch_contrib.planner.plan4mc import Plan4MCConfig
@@ -148,9 +148,19 @@ def test_options_of_the_sampling_reach_the_server(thinker):
         build_prior(PriorConfig(way="text", effort="low"), lm.load("scripted:first"))
 
 
-def test_too_few_tokens_for_the_thoughts_are_an_error_that_says_so(thinker, tmp_path):
-    with pytest.raises(HunchError, match="thinks and is cut at max_tokens=40"):
-        proposal(thinker, max_tokens=40)
+def test_too_few_tokens_for_the_thoughts_are_an_answer_that_cannot_be_read(thinker):
+    with pytest.warns(HunchWarning, match="cut an answer at max_tokens=40; the model thinks until then"):
+        found, model = proposal(thinker, max_tokens=40)
+    assert found.fallbacks == model.usage.fallbacks == 1
+    thinker.asked.clear()
+    with (
+        pytest.warns(HunchWarning, match="20 answers"),
+        pytest.raises(HunchError, match=r"50 answers .* in a row .* empty, so the run stops"),
+    ):
+        build_prior(PriorConfig(way="text", max_tokens=40), model).propose(
+            [STATE], PATIENCE, np.random.default_rng(0)
+        )
+    assert len(thinker.asked) == PATIENCE
 
 
 def test_structured_answers_are_a_choice_that_the_server_makes(thinker):

@@ -147,8 +147,7 @@ class Asking:
         cut = [
             (place, number)
             for place, number in samples
-            if answers[place][number - first].strip()
-            and _question(prompts, short, place, number) in unfinished
+            if _question(prompts, short, place, number) in unfinished
         ]
         self._fill(answers, [*long, *cut], prompts, samplings, first)
         return answers

@@ -217,14 +217,7 @@ class Probe:
     def _written(self, prompt: str, tokens: int) -> str:
         """Return what the model says within so many tokens; empty if it says nothing but thoughts."""
         ends = () if getattr(self.model, "answer_tokens", 0) else ("\n",)
-        try:
-            ((said,),) = self.model.generate([prompt], sampling=Sampling(tokens, stop=ends))
-        except UsageError:
-            raise
-        except HunchError as error:
-            if f"max_tokens={tokens}" not in str(error):
-                raise
-            return ""
+        ((said,),) = self.model.generate([prompt], sampling=Sampling(tokens, stop=ends))
         return said if spoken(said).strip() else ""
 
     def _decide(self, prompt: str) -> str:

@@ -84,6 +84,12 @@ class Uncached(str):
     __slots__ = ()
 
 
+class Cut(Uncached):
+    """A text that was cut at the maximum number of tokens, perhaps before its first word."""
+
+    __slots__ = ()
+
+
 class UncachedNumbers(NamedTuple):
     """Numbers that are not cached, because the model read only a part of the prompt.
 

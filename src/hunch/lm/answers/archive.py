@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.answers.table import checksum, text
+from hunch.lm.answers.table import checksum, connect_to_read, text
 from hunch.suggest import suggest
 
 WAIT_SECONDS = 5.0
@@ -177,14 +177,16 @@ class Archive:
     @contextmanager
     def _link(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """Open the file, and turn sqlite's errors into one sentence."""
-        mode = "rw" if writing else "ro"
         try:
-            uri = f"{self.path.as_uri()}?mode={mode}"
-            with closing(sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS)) as link:
-                link.text_factory = text
+            with closing(self._to_write() if writing else connect_to_read(self.path, WAIT_SECONDS)) as link:
                 yield link
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise HunchError(f"{self.path} {_reason(error)}; it was left unchanged.") from error
+
+    def _to_write(self) -> sqlite3.Connection:
+        link = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=WAIT_SECONDS)
+        link.text_factory = text
+        return link
 
 
 def _line(row: tuple[Any, ...]) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from hunch.lm.answers.store import Source, Store
 from hunch.lm.answers.stored import decode, encode
 from hunch.lm.answers.table import Key
 from hunch.lm.base import LanguageModel, Model, OptionScores
-from hunch.lm.speech import Uncached, UncachedNumbers
+from hunch.lm.speech import Cut, Uncached, UncachedNumbers
 from hunch.lm.usage import Metered, Usage, counters
 from hunch.lm.waiting import Wait, waiting
 
@@ -79,7 +79,7 @@ class Cached(Answering, Metered):
     Attributes:
         model: The wrapped model.
         store: The file of answers on disk; None for memory only.
-        unfinished: Questions whose answers are not kept, because they are empty or were cut.
+        unfinished: Questions whose answers have no known end: more tokens may make them whole.
         origins: Counts which answers of the cache are repeats; None where nobody asks.
 
     Its other attributes are those of the model, see :class:`hunch.lm.base.Model`.
@@ -284,7 +284,8 @@ class Cached(Answering, Metered):
         for asked, answer in answers.items():
             if isinstance(answer, Uncached):
                 passing[asked] = str(answer)
-                self.unfinished.add(asked)
+                if isinstance(answer, Cut) or answer.strip():
+                    self.unfinished.add(asked)
             elif isinstance(answer, UncachedNumbers):
                 passing[asked] = answer.numbers
             elif answer is None:  # a decision that was not made may be made another time

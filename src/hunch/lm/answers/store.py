@@ -8,6 +8,7 @@ problem is reported once, as a :class:`~hunch.core.HunchWarning`.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sqlite3
 import threading
@@ -24,7 +25,17 @@ from filelock import FileLock
 from hunch.core import HunchWarning
 from hunch.lm.answers.leases import Leases
 from hunch.lm.answers.salvage import begin_again, means_damage
-from hunch.lm.answers.table import BUSY_SECONDS, CHECKED, INSERT, Key, Kind, among, checksum, connect
+from hunch.lm.answers.table import (
+    BUSY_SECONDS,
+    CHECKED,
+    INSERT,
+    Key,
+    Kind,
+    among,
+    checksum,
+    connect,
+    connect_to_read,
+)
 from hunch.plugins import version_of
 
 T = TypeVar("T")
@@ -35,6 +46,8 @@ PAUSE_SECONDS = 30.0
 LATER_SECONDS = 1.0
 """Maximum seconds to wait for a busy file, after an earlier wait failed."""
 MOST_UNSAVED = 20_000
+NO_WRITING = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a folder that cannot be written. Its answers are read all the same."""
 TOLD = """
 CREATE TABLE IF NOT EXISTS told (
     model TEXT NOT NULL,
@@ -207,13 +220,21 @@ class Store:
         if self._connection is not None and self._gone():
             self.close()
         if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._guard():  # two processes must not turn to WAL mode at the same moment
-                # set even if connecting fails, so that a file that replaced a damaged one is not renamed
-                self._inode = self.path.stat().st_ino if self.path.exists() else 0
-                self._connection = connect(self.path, BUSY_SECONDS)
-                self._inode = self.path.stat().st_ino
+            try:
+                self._connection = self._connected()
+            except OSError as error:
+                if error.errno not in NO_WRITING or not self.path.exists():
+                    raise
+                self._connection = connect_to_read(self.path)
+            self._inode = self.path.stat().st_ino
         return self._connection
+
+    def _connected(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._guard():  # two processes must not turn to WAL mode at the same moment
+            # set even if connecting fails, so that a file that replaced a damaged one is not renamed
+            self._inode = self.path.stat().st_ino if self.path.exists() else 0
+            return connect(self.path, BUSY_SECONDS)
 
     def _gone(self) -> bool:
         """Return True if the file was removed or replaced; rows written to the old one would be lost."""

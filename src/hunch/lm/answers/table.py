@@ -80,6 +80,27 @@ def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     return link
 
 
+def connect_to_read(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+    """Open a file of answers to read it, also in a folder that cannot be written."""
+    link = _to_read(path, "mode=ro", seconds)
+    try:
+        link.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.Error as error:
+        link.close()
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or not path.is_file():
+            raise
+        # Beside a writer, sqlite needs files of its own. Where it cannot make them, there is no writer.
+        link = _to_read(path, "mode=ro&immutable=1", seconds)
+    return link
+
+
+def _to_read(path: Path, mode: str, seconds: float) -> sqlite3.Connection:
+    link = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=seconds, check_same_thread=False)
+    link.text_factory = text
+    return link
+
+
 def text(stored: bytes) -> str:
     """Decode text that may be damaged; the checksum detects that, so no exception is needed."""
     return stored.decode(errors="replace")

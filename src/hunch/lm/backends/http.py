@@ -38,14 +38,20 @@ BUSY = {429, 503, 529}
 """HTTP statuses of a server that has too much to do, or that loads its model."""
 SLOW = {408, 504, 522, 524}
 """HTTP statuses of a request that took too long somewhere on its way."""
-EXHAUSTED = re.compile(
-    r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
-)
+EXHAUSTED = re.compile(r"insufficient_quota|credit balance", re.IGNORECASE)
 """What services say with HTTP 429 if waiting does not help."""
+UNPAID = re.compile(r"exceeded your current quota|billing", re.IGNORECASE)
+"""What they say of a quota that is used up, and also beside a limit per minute, as advice to pay for more."""
+RATE = re.compile(r"rate.?limit|try (again )?in\b", re.IGNORECASE)
+"""What they say of a limit per minute: that passes."""
 LAST_TIMEOUT = 2
 """Number of attempts of a request that takes too long; each has twice the time of the one before."""
+SILENCES = 2
+"""Number of attempts of a request whose reply is sound but empty: a server with seeds repeats itself."""
 PROBES = 2
 """Number of attempts of a small question at load that the server answers with an error of its own."""
+UNFIT = 3
+"""Number of attempts of a small question at load whose replies are JSON of another kind."""
 NAP = 0.1
 """Longest time in seconds for which Ctrl-C is not noticed while a request waits."""
 SHOWN = 200
@@ -64,6 +70,8 @@ class RequestError(HunchError):
         unreached: True if no connection could be made.
         says: The server's words, of which a message shows the beginning; without the key.
         slow: True if the request took too long, so that the same one is no use.
+        unfit: True if the reply is JSON, but no answer.
+        silent: True if the reply is sound, but has no text, or no candidates for a label.
     """
 
     def __init__(
@@ -76,6 +84,8 @@ class RequestError(HunchError):
         unreached: bool = False,
         says: str = "",
         slow: bool = False,
+        unfit: bool = False,
+        silent: bool = False,
     ) -> None:
         super().__init__(sentence)
         self.passing = passing
@@ -84,6 +94,8 @@ class RequestError(HunchError):
         self.unreached = unreached
         self.says = says
         self.slow = slow
+        self.unfit = unfit
+        self.silent = silent
 
     @property
     def busy(self) -> bool:
@@ -194,7 +206,7 @@ class Line:
             StoppingError: if the user wants to stop.
         """
         self._enter()
-        failures = broken = busy = timeouts = 0
+        failures = broken = unfit = busy = timeouts = silences = 0
         waited = 0.0
         while True:
             async with self._gate:
@@ -213,13 +225,15 @@ class Line:
             else:
                 failures += 1
                 timeouts += error.slow
+                silences += error.silent
                 broken += error.status >= 500
+                unfit += error.unfit
                 pause = waiting(failures, None)
             if failures == self.attempts or waited > self.patience or not self._worth_waiting(error):
                 raise answer
-            if timeouts == LAST_TIMEOUT or (probe and error.slow):
+            if timeouts == LAST_TIMEOUT or silences == SILENCES or (probe and error.slow):
                 raise answer
-            if probe and broken == PROBES:
+            if probe and (broken == PROBES or unfit == UNFIT):
                 raise answer
             await self._wait(pause)
             self.retries += 1
@@ -289,7 +303,8 @@ class Line:
             count(request, None)
             failed = isinstance(reply, dict) and bool(reply.get("error"))
             shown = self.clean(message(text) if failed else text) or "nothing"
-            return RequestError(f"{self.account.host} {_fault(text, failed)}: {shown}")
+            sentence = f"{self.account.host} {_fault(text, failed)}: {shown}"
+            return RequestError(sentence, unfit=reply is not None)
         count(request, reply)
         return answer
 
@@ -309,9 +324,9 @@ class Line:
             says = self.account.hidden(message(error.response.text)[:READ])
             after = retry_after(error.response.headers)
             hint = self._hint(status) + (f" (asks to wait {after:g} s)" if after else "")
-            why = self.clean(says) or "no reason given"
+            why = self.clean(says) or self._elsewhere(error.response.headers) or "no reason given"
             sentence = f"{host} refuses the request with HTTP {status}{hint}: {why}"
-            passing = status in PASSING and not EXHAUSTED.search(error.response.text[:READ])
+            passing = status in PASSING and not exhausted(error.response.text[:READ])
             # Some servers report a template that refuses the messages as an error of their own.
             passing = passing and not (status == 500 and ROLES.search(says))
             return RequestError(
@@ -331,10 +346,20 @@ class Line:
     def _hint(self, status: int) -> str:
         return f" ({self.account.key_source})" if status in (401, 403) else ""
 
+    def _elsewhere(self, headers: Any) -> str:
+        """Return where a redirect leads, in words; requests do not follow it, as it may lead to anyone."""
+        address = str(headers.get("location") or "")
+        return address and f"it moved to {self.clean(address)}: if that is right, base_url= has to name it"
+
     def clean(self, text: str) -> str:
         """Shorten text to one line without the key, which some servers repeat."""
         line = " ".join(self.account.hidden(text[:READ]).split())
         return line[:SHOWN] + "..." * (len(line) > SHOWN)
+
+
+def exhausted(says: str) -> bool:
+    """Return whether a service says that a quota is used up, so that waiting does not help."""
+    return bool(EXHAUSTED.search(says) or (UNPAID.search(says) and not RATE.search(says)))
 
 
 def waiting(attempt: int, asked: float | None) -> float:
@@ -397,6 +422,7 @@ def limit(streams: Any) -> Callable[[Any], Awaitable[None]]:
         if int(response.headers.get("content-length") or 0) > LONGEST_REPLY:
             raise ReplyError(too_long)
         response.stream = Limited(response.stream)
+        response.encoding = "utf-8"  # as JSON always is; some servers name another one all the same
 
     return apply
 

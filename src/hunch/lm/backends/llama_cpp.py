@@ -466,6 +466,10 @@ class LlamaModel(OpenAIModel):
         for question, answer in zip(_followers.get()[first], answers, strict=True):
             arrived((question, answer))
 
+    def _nothing(self, question: Question) -> Any:
+        answer = super()._nothing(question)
+        return [answer] * len(_followers.get()[question]) if question.verb == "generate" else answer
+
     def _prompted(self, prompt: Prompt, sampling: Sampling) -> tuple[str, dict[str, Any]]:
         path, body = super()._prompted(self._quoted(prompt), sampling)
         if body.pop("response_format", None):

@@ -39,6 +39,7 @@ from hunch.lm.backends.replies import (
     by_name,
     context_size,
     end_of,
+    message_of,
     next_output,
     one,
     plain_token,
@@ -300,16 +301,17 @@ class OpenAIModel(RemoteModel):
         choice = one(reply["choices"])
         reason = choice.get("finish_reason")
         text, instead = self._said(choice)
-        calls = calls_of(choice["message"]) if sampling.tools and self.route == "chat" else []
+        message = message_of(choice) if self.route == "chat" else {}
+        calls = calls_of(message) if sampling.tools else []
         if calls:  # what is written beside a call is a thought
             text = text_of_calls(calls)
             instead = ""
-        refused = bool(choice.get("message", {}).get("refusal"))
+        refused = bool(message.get("refusal"))
         return self._answer(Written(text, end_of(reason), reason, refused, instead), sampling)
 
     def _said(self, choice: Any) -> tuple[str | None, str]:
         """Return the text of a choice, and what the model did besides."""
-        message = {"content": choice["text"]} if self.route == "text" else choice["message"]
+        message = {"content": choice["text"]} if self.route == "text" else message_of(choice)
         return spoken(message), besides(message)
 
     def _labelled(self, prompt: Prompt, labels: Sequence[str]) -> Request:
@@ -333,14 +335,14 @@ class OpenAIModel(RemoteModel):
             # llama.cpp lists nothing if the drawn token is only a part of a character: draw another one.
             raise RequestError(f"{self.line.account.host} drew a part of a character in place of a label.")
         if not log_probs or not (log_probs.get("content") or log_probs.get("top_logprobs")):
-            raise self._cannot("returns no log-probabilities of the next token")
+            raise self._cannot("returns no log-probabilities of the next token", silent=True)
         if log_probs.get("content"):  # of the chat route
             entries = log_probs["content"][0]["top_logprobs"]
             pairs = [(plain_token(entry["token"], entry.get("bytes")), entry["logprob"]) for entry in entries]
         else:
             pairs = list(log_probs["top_logprobs"][0].items())
         if not pairs:
-            raise self._cannot("lists no candidates for the next token")
+            raise self._cannot("lists no candidates for the next token", silent=True)
         return next_output(pairs, labels)
 
     def _scored(self, prompt: str, options: Sequence[str]) -> Request:
@@ -393,8 +395,8 @@ class OpenAIModel(RemoteModel):
             raise ValueError("a vector of another length")
         return vector
 
-    def _cannot(self, what: str) -> RequestError:
-        return RequestError(f"{self.line.account.host} {what}.", passing=False)
+    def _cannot(self, what: str, *, silent: bool = False) -> RequestError:
+        return RequestError(f"{self.line.account.host} {what}.", passing=False, silent=silent)
 
     async def probe(self, routes: Sequence[Route]) -> None:
         """Send one small request per verb to find out what the server supports.
@@ -426,7 +428,7 @@ class OpenAIModel(RemoteModel):
     async def _listed(self) -> dict[str, Any]:
         """Return the models that the server lists, by name; empty if it does not list models."""
         try:
-            listed: dict[str, Any] = await self.line.send(Request("/models", None, by_name))
+            listed: dict[str, Any] = await self.line.send(Request("/models", None, by_name), probe=True)
         except RequestError as error:
             if error.unreached:
                 raise

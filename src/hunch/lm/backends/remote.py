@@ -17,6 +17,8 @@ from time import monotonic
 from typing import Any, ClassVar, get_args
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from hunch.admitted import require_server
 from hunch.core import EvidenceLevel, HunchWarning, UsageError
 from hunch.lm.answers.question import Answering, Question
@@ -31,7 +33,7 @@ from hunch.lm.backends.secret import key_in
 from hunch.lm.base import Model
 from hunch.lm.prompts import Message, Prompt, alternating, without_system
 from hunch.lm.shorten import shortened
-from hunch.lm.speech import Sampling, Uncached, UncachedNumbers
+from hunch.lm.speech import Cut, Sampling, Uncached, UncachedNumbers
 from hunch.lm.stopping import StoppingError
 from hunch.lm.usage import Usage
 
@@ -49,6 +51,15 @@ TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """What servers say of a prompt that is longer than the model reads."""
+FILTERED = re.compile(
+    r"content.?filter|content.management.policy|content.policy|safety system"
+    r"|(input|prompt)s? (was|were|is|has been) (flagged|blocked)"
+    r"|inappropriate content|data.?inspection|content exists risk",
+    re.IGNORECASE,
+)
+"""What services say of a prompt that they do not pass on to the model."""
+NOT_PASSED_ON = (400, 403, 422, 451)
+"""HTTP statuses with which they say it."""
 SHARES = tuple(0.75**step for step in range(16))
 """Shares of a prompt that is too long, tried one after the other; the smallest is about a seventieth."""
 ANSWER = re.compile(r"max_\w*tokens|completion|output|generat", re.IGNORECASE)
@@ -208,6 +219,14 @@ class RemoteModel(Answering, Model):
                     self._watched(self.request_for(question, now)), skip, self._count
                 )
             except RequestError as error:
+                if error.silent:
+                    problem = str(error).removeprefix(self.line.account.host).strip(" .")
+                    self._warn(f"{problem}; such an answer is empty and not stored")
+                    return self._nothing(question)
+                if _is_filtered(error) and question.verb in ("generate", "label"):
+                    self.refusals += 1
+                    self._warn("refuses a prompt for its content; that counts as a refused answer")
+                    return self._nothing(question)
                 if not alternates and _may_alternate(now, error):
                     self._alternates = True
                     continue
@@ -226,6 +245,12 @@ class RemoteModel(Answering, Model):
                 self.shortened += 1
                 self._warn("read only a part of a prompt that is longer than the model reads")
             return answer
+
+    def _nothing(self, question: Question) -> Any:
+        """Return the answer to a question that has none: no text, or no label that is likely."""
+        if question.verb == "label":
+            return UncachedNumbers(np.full(len(question.request[1]), -np.inf))
+        return Uncached("")
 
     def _watched(self, request: Request) -> Request:
         """Return a request whose answer is not stored if the server read only a part of its prompt."""
@@ -344,7 +369,7 @@ class RemoteModel(Answering, Model):
             sampling: How it was asked for.
 
         Raises:
-            RequestError: if there is no text; another attempt may have one.
+            RequestError: if it is broken off, or has no text and was not cut; another attempt may have one.
         """
         full = whole(written.text or "")
         text = cut(full, sampling.stop)
@@ -369,18 +394,20 @@ class RemoteModel(Answering, Model):
                 f"ended an answer in a way that is not known ({written.reason!r}); such an answer is used "
                 "once and not stored"
             )
+        elif end == "cut":  # another attempt would cost as much, and be cut as well
+            does = written.instead or "writes nothing"
+            self._warn(
+                f"cut an answer at max_tokens={sampling.max_tokens}; the model {does} until then, and the "
+                "answer is empty, so raise max_tokens"
+            )
+        if end == "cut":
+            return Cut(text)
         if text.strip() or refused:
             return text if text and end == "whole" else Uncached(text)
         if end != "whole" or written.text is None or written.instead:
-            raise RequestError(f"{self.line.account.host} wrote no text{_why(written, sampling)}.")
+            why = written.instead and f": the model {written.instead}"
+            raise RequestError(f"{self.line.account.host} wrote no text{why}.", silent=True)
         return Uncached(text)
-
-
-def _why(written: Written, sampling: Sampling) -> str:
-    """Return the likely reason why a reply has no text."""
-    at = f"is cut at max_tokens={sampling.max_tokens}, which is too low"
-    why = " and ".join(filter(None, (written.instead, at if written.end == "cut" else "")))
-    return why and f": the model {why}"
 
 
 def _may_alternate(question: Question, error: RequestError) -> bool:
@@ -394,10 +421,14 @@ def _may_alternate(question: Question, error: RequestError) -> bool:
 def _uncached(answer: Any) -> Any:
     """Return an answer to a part of a prompt in a form that is used once and not stored."""
     if isinstance(answer, str):
-        return Uncached(answer)
+        return answer if isinstance(answer, Uncached) else Uncached(answer)
     if isinstance(answer, list):  # several samples of one prompt
         return [Uncached(text) for text in answer]
     return UncachedNumbers(answer)
+
+
+def _is_filtered(error: RequestError) -> bool:
+    return error.status in NOT_PASSED_ON and bool(FILTERED.search(error.says))
 
 
 def _is_too_long(error: RequestError) -> bool:

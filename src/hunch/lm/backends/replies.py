@@ -40,7 +40,8 @@ ENDS: Final[dict[End, str]] = {
     "whole": "stop stop_sequence end_turn eos eos_token complete tool_calls function_call tool_use",
     "cut": "length max_tokens max_length model_length model_context_window_exceeded",
     "refused": "content_filter refusal safety recitation blocklist prohibited_content",
-    "broken": "abort aborted error cancel cancelled canceled timeout network_error",
+    "broken": "abort aborted error cancel cancelled canceled timeout network_error "
+    "insufficient_system_resource",
 }
 """The names that servers have for the ends that are known (``finish_reason``, ``stop_reason``)."""
 
@@ -78,6 +79,14 @@ def one(items: Sequence[Any]) -> Any:
     if len(items) != 1 or items[0].get("index") not in (None, 0):
         raise ValueError("not the one item that was asked for")
     return items[0]
+
+
+def message_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the chat message of a choice; empty if a filter or a limit left none, as Gemini's then does."""
+    if choice.get("message") is None and end_of(choice.get("finish_reason")) in ("refused", "cut"):
+        return {}
+    message: Mapping[str, Any] = choice["message"]
+    return message
 
 
 def spoken(message: Mapping[str, Any]) -> str | None:
@@ -190,8 +199,10 @@ def _without_version(name: str) -> str:
 
 
 def by_name(reply: Any) -> dict[str, Any]:
-    """Return the entries of a list of models by name."""
-    return {entry["id"]: entry for entry in reply["data"]}
+    """Return the entries of a list of models by name; empty if there is none, and some are bare."""
+    entries = reply.get("data") if isinstance(reply, dict) else reply
+    named = entries if isinstance(entries, list) else []
+    return {entry["id"]: entry for entry in named if isinstance(entry, dict) and type(entry.get("id")) is str}
 
 
 def context_size(entry: Mapping[str, Any]) -> int | None:
