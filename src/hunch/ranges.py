@@ -26,6 +26,8 @@ PositiveShare: TypeAlias = Annotated[float, Gt(0), Le(1)]
 LATER: Mapping[str, Any] = MappingProxyType({"later": True})
 """Metadata of a setting that runs of earlier versions lack. While the setting has its default, it is left
 out of a run's stored settings."""
+MEMORY: Mapping[str, Any] = MappingProxyType({"memory": True})
+"""Metadata of a setting that changes memory and speed alone: a run may go on with another value."""
 LONGEST = 200
 """Maximum characters of a value that an error shows."""
 Decay: TypeAlias = tuple[Share, Share, NonNegativeInt]

@@ -225,6 +225,7 @@ BAD = [
     ((*RUN, "--data", "foreign"), "There is no data set in foreign"),
     ((*RUN, "--processes", "5"), "processes must be from 0 to the number of environments"),
     ((*RUN, "--env.size", "big"), "has no option 'size'; there are"),
+    (("run", "dpo", *RUN[2:4]), "it is a loss: hunch run offline-rlhf --loss dpo"),
     (("run", "dqn prior", *RUN[2:4]), "did you mean 'dqn-prior'"),
     (("run", "DQN", *RUN[2:4]), "did you mean 'dqn'"),
     (("run", "dqn", "--env", "hunch/frozenlake-v0"), "did you mean 'hunch/FrozenLake-v0'"),

@@ -342,7 +342,7 @@ def test_q_learning_takes_few_steps_as_well(steps):
     ("options", "said"),
     [
         ({"base": "Nope-v1"}, "no environment 'Nope-v1'"),
-        ({"base": "Blackjack-v1"}, "these do: none"),
+        ({"base": "Blackjack-v1"}, "these do: none. Flatten the observations"),
         ({"learner": "q"}, "these do: cem, ppo"),
         ({"learner": "cma"}, "cem, q, ppo, sac"),
         ({"steps": 3}, "steps at least 10"),

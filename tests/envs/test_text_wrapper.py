@@ -125,7 +125,7 @@ class Space(gymnasium.Env):
 @pytest.mark.parametrize(
     ("space", "names", "message"),
     [
-        (Box(0, 1), ("a",), "Discrete"),
+        (Box(0, 1), ("a",), "Discrete.*TransformAction"),
         (MultiDiscrete([2, 2]), ("a", "b"), "Discrete"),
         (Discrete(3), ("a", "b"), "3 actions, but 2 names: a, b"),
         (Discrete(2), ("a", "b", "c"), "2 actions, but 3 names"),

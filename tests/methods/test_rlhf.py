@@ -284,6 +284,14 @@ def test_streams_in_pairs_make_pairs_of_prompts_that_hardly_repeat(method, tmp_p
     assert load_agent(tmp_path / "paired")[0].source.records()[0]["pairs"] == 8
 
 
+def test_a_run_that_ends_before_its_pairs_are_made_says_so(tmp_path):
+    """Too few texts for the earlier warning, which waits for 48 without a pair."""
+    options = configure(methods.find("rlhf").agent_class, None, {"pairs": 8, "max_tokens": 6})
+    run = RunConfig(method="rlhf", env="hunch/Constraints-v0", lm=SCRATCH, envs=4, steps=32, options=options)
+    with pytest.warns(HunchWarning, match=r"its 32 texts made \d of 8 pairs.*--paired"):
+        execute(run, tmp_path)
+
+
 # ---- best of n ---------------------------------------------------------------------------------------------
 
 

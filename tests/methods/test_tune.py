@@ -24,7 +24,7 @@ from hunch.rl.world import world_of
 from hunch.roles import RewardSource
 from hunch.roles.prior.language import prompt
 from hunch.roles.reward.preferences import read_pairs
-from hunch.runs.data import read_data
+from hunch.runs.data import read_data, recorded
 from hunch.runs.execute import RunConfig, execute
 from hunch.runs.record import collect, parse_mix
 
@@ -592,6 +592,50 @@ def test_empty_lines_of_a_file_of_answers_count_in_messages(tmp_path, row):
     good = {name: {"good": 1, 3: "d", "yes": 1}.get(value, value) for name, value in row.items()}
     file.write_text("\n" + json.dumps(good) + "\n\n" + json.dumps(row) + "\n")
     with pytest.raises(UsageError, match=r"Line 4 of .* needs"):
+        read_data(file, "hunch/Prompts-v0", {})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"prompt": "p", "chosen": "good", "rejected": "bad"}],
+        [
+            {"prompt": "p", "completion": "good", "label": True},
+            {"prompt": "p", "completion": "bad", "label": 0},
+        ],
+    ],
+)
+def test_what_a_file_calls_bad_is_not_imitated(rows, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = RunConfig(method="sft", env="hunch/Prompts-v0", data=str(file))
+    assert [own.actions for own in recorded(run).episodes] == [("good",)]
+    compared = recorded(replace(run, method="offline-rlhf"))
+    assert [own.actions for own in compared.episodes] == [("good",), ("bad",)]
+
+
+def test_answers_with_rewards_are_all_imitated_and_without_a_good_one_none_can_be(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    run = RunConfig(method="sft", env="hunch/Prompts-v0", data=str(file))
+    file.write_text(json.dumps({"prompt": "p", "completion": "c", "reward": 0}) + "\n")
+    assert len(recorded(run).episodes) == 1
+    file.write_text(json.dumps({"prompt": "p", "completion": "c", "label": False}) + "\n")
+    with pytest.raises(UsageError, match="there is nothing to imitate"):
+        recorded(run)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"chosen": "a", "rejected": "b"}, "needs a prompt in each line"),
+        ({"messages": [{"role": "user", "content": "a"}]}, "needs a prompt in each line"),
+        ([{"prompt": "p", "completion": "c"}], "Line 1 of .* is not an episode: it is no JSON object"),
+    ],
+)
+def test_a_file_in_another_form_of_answers_is_told_what_it_lacks(line, said, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    with pytest.raises(UsageError, match=said):
         read_data(file, "hunch/Prompts-v0", {})
 
 

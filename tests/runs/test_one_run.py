@@ -17,6 +17,7 @@ from hunch.methods.settings import configure
 from hunch.rl.comparison import difference
 from hunch.runs.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint
 from hunch.runs.config import RunConfig
+from hunch.runs.differences import decisive
 from hunch.runs.evaluate import Trial, evaluate_run
 from hunch.runs.execute import execute
 from hunch.runs.files import read_json, write_json
@@ -116,6 +117,42 @@ def test_a_setting_that_came_later_is_no_sign_of_another_version(there, asked, t
     write_json(tmp_path / "summary.json", {"steps": 60})
     with pytest.raises(UsageError, match=re.escape(f"holds another run ({told})")):
         held(tmp_path, second.settings())
+
+
+def test_a_run_goes_on_with_other_passes_which_change_memory_alone(tmp_path):
+    """So does the evaluation of a run that was stopped before the next checkpoint."""
+    config_class = methods.find("ppo").config_class
+
+    def asked(steps, **options):
+        options = config_class(**{"horizon": 10, "hidden": 8, **options})
+        return RunConfig(method="ppo", env=LAKE, options=options, steps=steps)
+
+    execute(asked(20), tmp_path)
+    execute(asked(40, micro=4), tmp_path)
+    assert read_json(tmp_path / "config.json")["run"]["options"]["micro"] == 4
+    assert held(tmp_path, asked(40).settings())["options"]["micro"] == 4
+    record = read_json(tmp_path / "config.json")
+    record["run"]["options"]["micro"] = 2  # as if the process had been killed before its first checkpoint
+    write_json(tmp_path / "config.json", record)
+    assert load_agent(tmp_path)[1].options.micro == 2
+    with pytest.raises(UsageError, match=re.escape("(options.horizon: 10 there, 20 asked)")):
+        held(
+            tmp_path,
+            RunConfig(
+                method="ppo", env=LAKE, options=config_class(horizon=20, hidden=8), steps=40
+            ).settings(),
+        )
+
+
+def test_passes_of_a_wrapped_agent_may_change_and_options_of_an_environment_of_that_name_may_not():
+    run = {"method": "rlhf", "env_options": {"micro": 1}, "options": {"micro": 64, "kl": 0.2}}
+    identity = {"settings": {"agent": {"micro": 64, "kl": 0.2}, "source": {}}, "run": run}
+    assert decisive(identity, run) == {
+        "settings": {"agent": {"kl": 0.2}, "source": {}},
+        "run": {"method": "rlhf", "env_options": {"micro": 1}, "options": {"kl": 0.2}},
+    }
+    unknown = {**run, "method": "mine"}
+    assert decisive(unknown, unknown) == unknown
 
 
 def test_an_agent_of_another_version_is_named_as_such(tmp_path):

@@ -28,7 +28,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -49,7 +49,7 @@ from hunch.methods.method import Method
 from hunch.methods.program.agent import PROGRAM
 from hunch.methods.program.funsearch import FunSearch, FunSearchConfig
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import MEMORY, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Passes, cut, require_finite
 from hunch.rl.settings import Divergence
 from hunch.roles.writer.programs import Attempt, Kind, ModelWriter
@@ -76,7 +76,7 @@ class EvoTuneConfig(FunSearchConfig):
     """Weight of the divergence (paper)."""
     batch_size: PositiveInt = 16
     """Pairs per gradient step (ours)."""
-    micro: PositiveInt = 2
+    micro: PositiveInt = field(default=2, metadata=MEMORY)
     """Pairs per forward and backward pass. Gradients are accumulated over a batch, so fewer need less memory
     and change nothing else."""
     learning_rate: PositiveFloat = 1e-5

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from hunch.methods.method import Method
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.tune.agent import GroupConfig, Groups, RewardConfig, WritingAgent, shuffled
 from hunch.methods.tune.recorded import examples
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.ranges import MEMORY, NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Step
 from hunch.rl.settings import UpdateConfig
 from hunch.roles.policy.settings import TextPolicyConfig
@@ -58,7 +58,7 @@ class CompressConfig(RewardConfig, GroupConfig):
     """Choices per text: the greedy one, and the others drawn (paper: 101)."""
     episodes: PositiveInt = 32
     """Choices per update, two per text: the greedy and the best one (paper: 8)."""
-    micro: PositiveInt = 64
+    micro: PositiveInt = field(default=64, metadata=MEMORY)
     """Texts per forward and backward pass; gradients are accumulated over a batch."""
     entropy: NonNegativeFloat = 0.0
     """Weight of the policy's entropy in the objective."""

@@ -106,7 +106,10 @@ class TextWrapper(TextEnv):
             raise UsageError(f"task must be a text, not {task!r}.")
         space = getattr(env, "action_space", None)
         if actions is not None and not isinstance(space, Discrete):
-            raise UsageError(f"TextWrapper needs a Discrete action space, not {space}.")
+            raise UsageError(
+                f"TextWrapper needs a Discrete action space, not {space}: number some of its actions first, "
+                "such as with gymnasium.wrappers.TransformAction."
+            )
         self.passed = _passed(info)
         self.withheld: set[str] = set()
         self.metadata = _metadata(env, self.passed)  # type: ignore[misc]

@@ -46,6 +46,8 @@ class Method:
         roles: The roles that the language model of ``--lm`` fills; empty for a baseline.
         control: Name of the control, which is the same method with an uninformed model; empty if none.
         data: Whether the method learns from recorded data.
+        imitates: True if the method learns to act like all data that it gets, so that it does not get answers
+            which a file of answers calls rejected or bad.
         changeable: Settings that an evaluation may change, because they do not affect what was learnt.
     """
 
@@ -66,6 +68,7 @@ class Method:
     roles: tuple[str, ...] = ()
     control: str = ""
     data: Literal["none", "optional", "needed"] = "optional"
+    imitates: bool = False
     changeable: tuple[str, ...] = ()
 
     @property

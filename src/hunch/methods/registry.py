@@ -116,6 +116,10 @@ def find(name: str) -> Method:
         raise UsageError(f"Methods are named with blanks between them: write {separated}, not {name!r}.")
     if name.startswith("hunch/"):
         raise UsageError(f"{name} is an environment, and a method comes first: dqn, dqn-prior, zero-shot.")
+    if name in ("dpo", "kto"):
+        raise UsageError(
+            f"There is no method called {name!r}; it is a loss: hunch run offline-rlhf --loss {name}."
+        )
     known = dict.fromkeys((*names(), *CONTRIB))
     raise UsageError(
         f"There is no method called {name!r}; {suggest(name, list(known), where='hunch methods')}"

@@ -414,7 +414,10 @@ def read_json_lines(file: str | Path, env: str, env_options: Mapping[str, Any], 
         if not line.strip():
             continue
         try:
-            episodes.append(_from_plain({"history": history, **json.loads(line)}))
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise TypeError("it is no JSON object")
+            episodes.append(_from_plain({"history": history, **row}))
         except RecursionError:
             raise UsageError(f"Line {number} of {file} is not an episode: it is nested too deep.") from None
         except KeyError as error:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from annotated_types import Ge
 
 from hunch.core import HunchError, HunchWarning, UsageError
-from hunch.runs.differences import differences, leaves
+from hunch.runs.differences import decisive, differences, leaves
 from hunch.runs.earlier import current_identity
 from hunch.runs.files import reading, write_atomically, writing
 from hunch.seal import checked, seal
@@ -158,8 +158,9 @@ def require_identity(folder: Path, state: Mapping[str, Any], identity: Mapping[s
         HunchWarning: if a file that an option names has other contents than it had.
     """
     stored = current_identity(state["identity"], identity.get("settings", {}))
-    compared = {name: value for name, value in identity.items() if name != "contents"}
-    there = {name: stored.get(name) for name in compared}
+    run = identity.get("run")
+    compared = decisive({name: value for name, value in identity.items() if name != "contents"}, run)
+    there = decisive({name: stored.get(name) for name in compared}, run)
     if there != compared:
         what = differences(leaves(there), leaves(compared))
         if [name for name in compared if there[name] != compared[name]] == ["beginning"]:

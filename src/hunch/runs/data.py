@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hunch.core import Episode, Transition, UsageError
+from hunch import methods
+from hunch.core import Episode, HunchError, Transition, UsageError
 from hunch.envs.prompts import numbered, results, state_of
 from hunch.methods import Method
 from hunch.numbers import number
@@ -41,10 +42,18 @@ def recorded(config: RunConfig) -> Dataset | None:
     if not config.data:
         return None
     if Path(config.data).is_file():
-        return read_data(Path(config.data), config.env, config.env_options)
+        good_only = _imitates(config.method)
+        return read_data(Path(config.data), config.env, config.env_options, good_only=good_only)
     data = dataset.load(config.data)
     dataset.same_environment(data, config.env)
     return data
+
+
+def _imitates(method: str) -> bool:
+    try:
+        return methods.find(method).imitates
+    except HunchError:  # an agent from Python, whose class is no method
+        return False
 
 
 def episodes_of(config: RunConfig, given: Recorded | None) -> tuple[Sequence[Episode], Dataset | None]:
@@ -96,14 +105,27 @@ _RECORDED: dict[str, Callable[[Transition], Any]] = {
 # ---- answers to prompts ----------------------------------------------------------------------------------
 
 
-def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
+def read_data(file: Path, env: str, env_options: Mapping[str, Any], *, good_only: bool = False) -> Dataset:
     """Read a file of answers, or of episodes as :func:`hunch.rl.dataset.read_json_lines` does.
 
+    Args:
+        file: The file.
+        env: The environment's id.
+        env_options: Its options.
+        good_only: Leave out answers that are rejected, or have a label that says bad, for a method that
+            imitates all that it is given.
+
     Raises:
-        UsageError: if a line is neither an answer nor an episode; the message names the line.
+        UsageError: if a line is neither an answer nor an episode (the message names the line), or no answer
+            is left.
     """
     columns = _columns(file)
     if "prompt" not in columns:
+        if columns & _BESIDE_PROMPT:
+            raise UsageError(
+                f"{file} needs a prompt in each line, a text or a list of messages with role and content, "
+                "and beside it a completion, or chosen and rejected."
+            )
         return read_json_lines(file, env, env_options)
     if "right" in columns:
         return _dataset(file, env, env_options, _results(str(file)))
@@ -112,6 +134,8 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
     _require_rewards(lines, file)
     for place, row in lines:
         texts = _texts(row, f"Line {place} of {file}")
+        if good_only and ("chosen" in row or "label" in row):
+            texts = [(text, reward) for text, reward in texts if reward > 0]
         group = place if len(texts) > 1 else None
         state = state_of(row["prompt"])
         for text, reward in texts:
@@ -126,7 +150,13 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any]) -> Dataset:
                 group=group,
             )
             episodes.append(episode)
+    if lines and not episodes:
+        raise UsageError(f"Every answer in {file} has a label that says bad: there is nothing to imitate.")
     return _dataset(file, env, env_options, episodes)
+
+
+_BESIDE_PROMPT = {"chosen", "rejected", "completion", "messages", "instruction"}
+"""Columns of answers in which the prompt may be missing, or be a part of the answer."""
 
 
 def _columns(file: Path) -> set[str]:

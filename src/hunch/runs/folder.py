@@ -32,7 +32,7 @@ from hunch.core import HunchError, UsageError
 from hunch.plugins import version_of
 from hunch.runs.checkpoints import BEST, CHECKPOINT, KEPT_AT, write_checkpoint
 from hunch.runs.config import RunConfig
-from hunch.runs.differences import differences, leaves
+from hunch.runs.differences import decisive, differences, leaves
 from hunch.runs.earlier import completed, current_if_known
 from hunch.runs.files import read_json, reading, sync_entries, write_json, writing
 from hunch.runs.models import Asked
@@ -243,8 +243,8 @@ def held(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
 
     Raises:
         UsageError: if it holds another run than one with these settings; the message names the settings that
-            differ. The run in the folder may be shorter: then it can be extended, unless it is of an earlier
-            format or its checkpoint is gone.
+            differ. Those that change memory and speed alone may. The run in the folder may be shorter: then
+            it can be extended, unless it is of an earlier format or its checkpoint is gone.
         HunchError: if it holds a run whose ``config.json`` is missing or damaged.
     """
     if not any((folder / name).exists() for name in (CHECKPOINT, "summary.json")):
@@ -265,8 +265,8 @@ def held(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
         )
     there = current_if_known(there)
     longer = {**there, "steps": max(there.get("steps", 0), settings["steps"])}
-    if longer != settings:
-        raise _other_run(folder, there, settings)
+    if decisive(longer, settings) != decisive(settings, settings):
+        raise _other_run(folder, longer, settings)
     if goes_on and not (folder / CHECKPOINT).exists():
         raise UsageError(
             f"{folder} holds the results of {steps_done:,} steps, but its checkpoint is gone, so the run "
@@ -287,6 +287,7 @@ def _other_run(folder: Path, there: dict[str, Any], settings: dict[str, Any]) ->
     same_method = there.get("method") == settings["method"]
     if same_method:
         there, settings = completed(there, settings), completed(settings, there)
+        there, settings = decisive(there, settings), decisive(settings, settings)
     pairs = [(there, settings), (there.get("options"), settings["options"])]
     lacking: set[str] = set()
     for stored, asked in pairs:

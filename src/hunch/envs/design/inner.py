@@ -261,9 +261,13 @@ def learner(name: str, env: gym.Env[Any, Any]) -> tuple[str, Learner]:
         one for one, spaces in _SPACES.items() if all(map(str.__contains__, spaces, kinds)) and all(kinds)
     ]
     if not fitting or (name and name not in fitting):
+        nested = isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple)
+        flat = (
+            " Flatten the observations, such as with gymnasium.wrappers.FlattenObservation." if nested else ""
+        )
         raise UsageError(
             f"The learner {name or '(any)'} does not take observations {env.observation_space} with actions "
-            f"{env.action_space}; these do: {', '.join(fitting) or 'none'}."
+            f"{env.action_space}; these do: {', '.join(fitting) or 'none'}.{flat}"
         )
     chosen = name or fitting[0]
     return chosen, LEARNERS[chosen]()

@@ -20,7 +20,7 @@ and its variants a language model. Everything else, including randomness, is sha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from hunch.core import Agent, Explanation, FloatArray, Memoryless, Player, State, Transition, World
 from hunch.methods.policy.kept import Kept, decisions_of, plain_decisions
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from hunch.ranges import MEMORY, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from hunch.rl.policy import Decision, Part, Step, TrainablePolicy, cut, fitting, taken
 from hunch.rl.settings import UpdateConfig
 
@@ -50,7 +50,7 @@ class PolicyConfig:
     batch_size: NonNegativeInt = 128
     """Steps per gradient step (CleanRL: a quarter of the update's steps); 0 for all steps of the update. An
     update has horizon steps of each environment: with fewer than this, each epoch is one gradient step."""
-    micro: PositiveInt = 128
+    micro: PositiveInt = field(default=128, metadata=MEMORY)
     """Steps per forward and backward pass; gradients are accumulated over a batch, so batches may exceed the
     memory."""
     learning_rate: PositiveFloat = 2.5e-4

@@ -26,14 +26,14 @@ which favours long actions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hunch.core import EvidenceLevel
 from hunch.lm import trainable
 from hunch.methods.method import Method
 from hunch.methods.policy.agent import PolicyAgent, PolicyConfig
-from hunch.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share
+from hunch.ranges import MEMORY, NonNegativeFloat, PositiveFloat, PositiveInt, Share
 from hunch.roles.policy.settings import LMPolicyConfig
 from hunch.roles.prior.language import WORDING
 
@@ -57,7 +57,7 @@ class GLAMConfig(LMPolicyConfig, PolicyConfig):
     batch_size: PositiveInt = 64
     """Steps per gradient step (paper, with 32 environments). An update has horizon steps of each environment:
     with one, that is 40, and each epoch is one gradient step whatever larger number stands here."""
-    micro: PositiveInt = 64
+    micro: PositiveInt = field(default=64, metadata=MEMORY)
     """Steps per forward and backward pass; gradients are accumulated over a batch (our choice)."""
     learning_rate: PositiveFloat = 3e-4
     """Adam learning rate, for under a million weights (our choice; paper: 1e-6 for 780 million)."""

@@ -321,5 +321,6 @@ METHOD = replace(
     suggested=(),
     control="shuffled rewards",
     data="needed",
+    imitates=False,
     changeable=("request", "temperature"),
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from hunch.core import State, World
 from hunch.envs.prompts import state_of
 from hunch.lm.speech import text_of
 from hunch.methods.tune.text import TextAgent, TextConfig
-from hunch.ranges import PositiveFloat, PositiveInt
+from hunch.ranges import MEMORY, PositiveFloat, PositiveInt
 from hunch.rl.policy import Decision, Evaluated, Passes, require_finite
 from hunch.roles.policy.settings import Start
 
@@ -53,7 +53,7 @@ class RecordedConfig(TextConfig):
     controls."""
     batch_size: PositiveInt = 64
     """Texts, or pairs of texts, per update."""
-    micro: PositiveInt = 64
+    micro: PositiveInt = field(default=64, metadata=MEMORY)
     """Texts, or pairs of texts, per forward and backward pass. Gradients are accumulated over a batch, so
     fewer need less memory and change nothing else."""
     learning_rate: PositiveFloat = 3e-3

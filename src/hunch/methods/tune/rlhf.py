@@ -229,6 +229,7 @@ class RLHF(Rewarded):
         self.round = 1
         self.samples: list[dict[str, Any]] = []
         self.latest: list[dict[str, Any]] = []
+        self.all_steps = world.steps
         self.round_steps = max(1, world.steps // self.config.rounds)
         self.imitation = Learner.adam(self.agent.lm.parameters()) if self.config.demonstrations else None
         self.settled: dict[str, Any] | None = None
@@ -274,6 +275,8 @@ class RLHF(Rewarded):
                 self.samples += self.source.records()[-1:]
                 if self.config.renew and self.round > 1:
                     self.agent.renew()
+            elif self.played >= self.all_steps > 0:
+                self.source.warn_unfitted(self.played)
             return metrics
         # Stage 3: an update of the policy on the learned reward.
         before = self.agent.learner.updates

@@ -10,7 +10,8 @@ section 3.5)::
         a step of Adam, whose learning rate falls linearly to 0
 
 LIMA (Zhou et al., "LIMA: Less Is More for Alignment", NeurIPS 2023) learns from few texts of high quality:
-``curated`` keeps the best by recorded reward, and ``drawn``, the control, as many at random.
+``curated`` keeps the best by recorded reward, and ``drawn``, the control, as many at random. Of a file of
+answers, those that it calls rejected or bad are left out.
 
 One update is made per step of the loop. With ``--lm scratch`` the model is new and small, and its
 vocabulary is that of the demonstrations. At the end the model is saved in the run's folder, so that
@@ -157,5 +158,6 @@ METHOD = Method(
     lm=WALKS,
     suggested=("scratch?width=64&layers=2", "hf:<name or folder>"),
     roles=("policy",),
+    imitates=True,
     changeable=("temperature",),
 )

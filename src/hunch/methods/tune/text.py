@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -14,7 +14,7 @@ from hunch.lm import trainable
 from hunch.lm.tuning import require_trainable, require_weights
 from hunch.methods.policy.glam import WALKS
 from hunch.methods.settings import configure
-from hunch.ranges import NonNegativeFloat, PositiveInt
+from hunch.ranges import MEMORY, NonNegativeFloat, PositiveInt
 from hunch.rl.policy import Decision, cut, fitting
 from hunch.roles.policy.settings import TextPolicyConfig
 
@@ -35,7 +35,7 @@ class TextConfig:
     small one. Default: the small pocket?corpus=walks of this project."""
     max_tokens: PositiveInt = 32
     """Maximum number of tokens per text, including the end token."""
-    micro: PositiveInt = 64
+    micro: PositiveInt = field(default=64, metadata=MEMORY)
     """Texts per forward and backward pass. Gradients are accumulated over a batch, so fewer need less memory
     and change nothing else."""
     temperature: NonNegativeFloat = 1.0

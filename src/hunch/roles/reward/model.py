@@ -166,6 +166,23 @@ class RewardModel(RewardSource):
             stacklevel=2,
         )
 
+    def warn_unfitted(self, texts: int) -> None:
+        """Warn at the end of a run that no model was fitted, unless that was said before.
+
+        Args:
+            texts: Number of texts that were written.
+        """
+        if self.warned:
+            return
+        self.warned = True
+        warnings.warn(
+            f"The run ends before a reward model is fitted: its {texts:,} texts made {len(self.drawn):,} of "
+            f"{self.wanted:,} pairs, because the two texts of a pair answer the same prompt. Set paired "
+            "(--paired), which gives neighbouring streams the same prompts, or more steps.",
+            HunchWarning,
+            stacklevel=2,
+        )
+
     def collect(self) -> None:
         """Start to collect further pairs; the next fit uses all pairs."""
         self.fitted = False
