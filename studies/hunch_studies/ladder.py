@@ -48,7 +48,7 @@ from hunch.lm.answers.cache import Cached
 from hunch.lm.answers.question import Answering, Question
 from hunch.lm.answers.store import Store
 from hunch.lm.answers.stored import decode, encode
-from hunch.lm.base import Backend, LanguageModel, Model, Verb
+from hunch.lm.base import Backend, LanguageModel, Model
 from hunch.lm.registry import answers as stored_answers
 from hunch.lm.registry import build, check_spec, load
 from hunch.lm.ways import WAYS, Way
@@ -397,7 +397,7 @@ class Recording(Answering, Model):
         return decode(question.verb, value)
 
 
-def _key(verb: Verb, request: Sequence[Any], sample: int) -> str:
+def _key(verb: str, request: Sequence[Any], sample: int) -> str:
     return json.dumps([verb, request, sample])
 
 
