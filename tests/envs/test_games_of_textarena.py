@@ -139,6 +139,15 @@ def test_a_game_is_pickled_in_the_middle_of_an_episode():
     assert env.reset(seed=1) == twin.reset(seed=1) == copy.deepcopy(env).reset(seed=1)
 
 
+def test_an_unknown_reset_option_is_refused_and_changes_nothing():
+    env, twin = (hunch.make("textarena:TicTacToe-v0") for _ in range(2))
+    for each in (env, twin):
+        each.reset(seed=0)
+    with pytest.raises(UsageError, match="no reset option 'sead'"):
+        env.reset(seed=1, options={"sead": 3})
+    assert [env.step(move) for move in MIDDLE] == [twin.step(move) for move in MIDDLE]
+
+
 def test_games_go_to_worker_processes():
     seen = []
     for processes in (0, 2):

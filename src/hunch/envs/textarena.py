@@ -183,6 +183,8 @@ class TextArena(TextEnv):
         vars(self).update(state, game=game)
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        if options:
+            raise UsageError(f"TextArena has no reset option {next(iter(options))!r}.")
         seed = int(self.task_random.integers(2**31))
         self.chance.seed(seed)
         with self.chance.drawn():
