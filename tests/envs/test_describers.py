@@ -1,5 +1,6 @@
 """Gymnasium's environments in words: the texts, the successes, and that nothing is lost but decimals."""
 
+import copy
 import math
 import re
 import subprocess
@@ -218,3 +219,31 @@ def test_a_state_that_does_not_exist_is_refused_and_changes_nothing(id, made_up,
             env.place(raw)
     assert env.step(1) == twin.step(1)
     assert env.place(info["raw"])[1]["raw"] == info["raw"]
+
+
+@pytest.mark.parametrize("id", CLASSICS)
+def test_an_environment_that_was_drawn_can_be_copied_and_both_are_drawn(id):
+    pytest.importorskip("pygame")
+    env = hunch.envs.make(id, render_mode="rgb_array")
+    env.reset(seed=0)
+    env.render()
+    twin = copy.deepcopy(env)
+    before = env.render()
+    assert (twin.render() == before).all()
+    twin.step(0)
+    twin.render()
+    assert (env.render() == before).all()
+    env.close()
+    assert twin.render().shape == before.shape
+
+
+def test_a_wrapped_environment_that_was_drawn_can_be_copied():
+    pytest.importorskip("pygame")
+    car = gymnasium.make("MountainCar-v0", render_mode="rgb_array")
+    env = hunch.envs.TextWrapper(car, str, ("left", "wait", "right"))
+    env.reset(seed=0)
+    env.render()
+    twin = copy.deepcopy(env)
+    twin.step("left")
+    assert twin.step("left") != env.step("right")
+    assert env.render().shape == twin.render().shape

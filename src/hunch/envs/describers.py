@@ -16,7 +16,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
-from hunch.envs.text_wrapper import TextWrapper, reported_success
+from hunch.envs.text_wrapper import TextWrapper, drawn_with, reported_success
 
 CART_POLE_ACTIONS = ("push left", "push right")
 TAXI_ACTIONS = (
@@ -145,7 +145,7 @@ class Classic(TextWrapper):
         # What never changes is shared; copying Taxi's table of transitions would take 30 ms.
         base = self.env.unwrapped
         shared = (base.observation_space, base.action_space, getattr(base, "P", None))
-        self.env = copy.deepcopy(self.env, {id(thing): thing for thing in shared})
+        self.env = copy.deepcopy(self.env, {id(thing): thing for thing in shared} | drawn_with(self.env))
 
 
 class CartPole(Classic):
