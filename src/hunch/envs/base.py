@@ -15,7 +15,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium
 import numpy as np
+from gymnasium.error import CustomSpaceError
 from gymnasium.spaces import Space, Text
+from gymnasium.vector.utils import create_shared_memory
 
 from hunch.core import InadmissibleActionError, PlainPrompt, UsageError
 from hunch.envs.offers import Offer
@@ -59,6 +61,12 @@ class AnyText(Text):
 
     def __repr__(self) -> str:
         return "AnyText()"
+
+
+@create_shared_memory.register(AnyText)
+def _share_no_texts(space: AnyText, *given: Any, **named: Any) -> Any:
+    """Refuse Gymnasium's shared memory: its vector environments never read a text from there again."""
+    raise CustomSpaceError("Texts cannot be in shared memory: set shared_memory=False.")
 
 
 class Admissible(Text):
