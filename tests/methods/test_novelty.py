@@ -167,7 +167,10 @@ class Turns(TextEnv):
 
 
 def test_the_recorded_episodes_of_a_check_have_one_player_each():
-    """Two players in one episode have two sums of bonuses, which another number of their stream made one."""
     recorded = checker._recorded(Turns(), 0)
     assert [len({t.stream for t in episode}) for episode in recorded] == [1] * 6
+
+
+def test_two_players_have_a_sum_of_bonuses_each():
+    """A check that numbers the streams of recorded data anew must not make one of them."""
     methods.check(methods.RND(encoder=lm.load("bag-of-words"), rnd_warmup=3), Turns(), steps=24)
