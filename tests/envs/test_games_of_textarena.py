@@ -148,6 +148,15 @@ def test_an_unknown_reset_option_is_refused_and_changes_nothing():
     assert [env.step(move) for move in MIDDLE] == [twin.step(move) for move in MIDDLE]
 
 
+def test_what_games_print_is_not_shown(capsys):
+    env = hunch.make("textarena:RushHour-v0")
+    env.reset(seed=0)
+    env = hunch.make("textarena:LogicPuzzle-v0")
+    env.reset(seed=0)
+    env.step("[people house1 X]")
+    assert capsys.readouterr().out == ""
+
+
 def test_games_go_to_worker_processes():
     seen = []
     for processes in (0, 2):

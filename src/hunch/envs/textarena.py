@@ -156,13 +156,19 @@ class TextArena(TextEnv):
         for number in (players,) if players else range(1, MOST_PLAYERS + 1):
             try:
                 self.chance.seed(0)
-                with self.chance.drawn():
+                with self._apart():
                     self.game.reset(num_players=number, seed=0)
                 return number
             except (AssertionError, LookupError, OSError, ValueError, TypeError) as error:
                 problem = problem or _brief(error)
         stated = players or f"1 to {MOST_PLAYERS}"
         raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Let the game draw from its own chance; what it prints, as some do at each move, is not shown."""
+        with self.chance.drawn(), redirect_stdout(io.StringIO()):
+            yield
 
     # The library's wrappers look for what they lack in their game, and without one, as pickle makes them,
     # for the game in the game, without end. So each goes to worker processes as a class and its attributes.
@@ -187,7 +193,7 @@ class TextArena(TextEnv):
             raise UsageError(f"TextArena has no reset option {next(iter(options))!r}.")
         seed = int(self.task_random.integers(2**31))
         self.chance.seed(seed)
-        with self.chance.drawn():
+        with self._apart():
             self.moved = False
             self.game = self.fresh()
             self.game.reset(num_players=self.players, seed=seed)
@@ -199,7 +205,7 @@ class TextArena(TextEnv):
 
     def _move(self, action: str) -> Outcome:
         mover = self.mover
-        with self.chance.drawn():
+        with self._apart():
             try:
                 with limited(SECONDS):
                     done, unusable = self._judged(action)
