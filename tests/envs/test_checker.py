@@ -255,6 +255,10 @@ BROKEN = {
     "success as a number": ("success", with_info(lambda env, info: info.update(success=0))),
     "no task": ("task", with_info(lambda env, info: info.pop("task"))),
     "task is None": ("task", with_info(lambda env, info: info.update(task=None))),
+    "task changes, and the event says another": (
+        "task",
+        with_info(lambda env, info: info.update(task=f"pass {5 - env.passed} doors", event="pass 9 doors")),
+    ),
     "task changes": ("task", with_info(lambda env, info: info.update(task=f"pass {5 - env.passed} doors"))),
     "reward is an int": ("reward", after(lambda env, o, r, *rest: (o, int(r), *rest))),
     "reward is nan": ("reward", after(lambda env, o, r, *rest: (o, math.nan, *rest))),

@@ -303,6 +303,13 @@ def test_batches_keep_whole_strings(id):
     assert len(infos["actions"]) == 2
 
 
+def test_shared_memory_for_texts_is_refused():
+    """Gymnasium never reads a text from there again, so that every observation would be "0000..."."""
+    made = [lambda: hunch.envs.make("hunch/FrozenLake-v0")] * 2
+    with pytest.raises(ValueError, match="shared_memory=False"):
+        gymnasium.vector.AsyncVectorEnv(made)
+
+
 @every_env
 def test_max_steps_has_to_be_positive(id):
     with pytest.raises(UsageError, match="max_steps"):

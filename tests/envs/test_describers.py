@@ -1,5 +1,6 @@
 """Gymnasium's environments in words: the texts, the successes, and that nothing is lost but decimals."""
 
+import copy
 import math
 import re
 import subprocess
@@ -23,6 +24,7 @@ from hunch.envs.describers import (
     describe_cliff_walking,
     describe_taxi,
 )
+from hunch.envs.kitchen.world import Scene
 
 CLASSICS = {
     "hunch/CartPole-v0": ("CartPole-v1", describe_cart_pole),
@@ -195,3 +197,53 @@ def test_playing_needs_no_pygame():
         "    env = hunch.envs.make(id); env.reset(seed=0); env.step(0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("id", "made_up", "form"),
+    [
+        ("hunch/FrozenLake-v0", ((9, 9), (-1, -1), (1.7, 2.2), (0,), "ab", None), "a row and a column"),
+        ("hunch/Taxi-v0", (500, -1, 3.7, "x"), "from 0 to 499"),
+        ("hunch/CliffWalking-v0", (48, -5, None), "from 0 to 47"),
+        ("hunch/CartPole-v0", ([1.0, 2.0], [math.nan] * 4, "abcd"), "four finite numbers"),
+        ("hunch/Kitchen-v0", (None, Scene((0, 0), ("sink",) * 7), Scene((0, 1), ("x",))), "a scene"),
+    ],
+)
+def test_a_state_that_does_not_exist_is_refused_and_changes_nothing(id, made_up, form):
+    env, twin = (hunch.envs.make(id).unwrapped for _ in range(2))
+    for each in (env, twin):
+        _, info = each.reset(seed=0)
+        each.step(0)
+    for raw in made_up:
+        with pytest.raises(UsageError, match=form):
+            env.place(raw)
+    assert env.step(1) == twin.step(1)
+    assert env.place(info["raw"])[1]["raw"] == info["raw"]
+
+
+@pytest.mark.parametrize("id", CLASSICS)
+def test_an_environment_that_was_drawn_can_be_copied_and_both_are_drawn(id):
+    pytest.importorskip("pygame")
+    env = hunch.envs.make(id, render_mode="rgb_array")
+    env.reset(seed=0)
+    env.render()
+    twin = copy.deepcopy(env)
+    before = env.render()
+    assert (twin.render() == before).all()
+    twin.step(0)
+    twin.render()
+    assert (env.render() == before).all()
+    env.close()
+    assert twin.render().shape == before.shape
+
+
+def test_a_wrapped_environment_that_was_drawn_can_be_copied():
+    pytest.importorskip("pygame")
+    car = gymnasium.make("MountainCar-v0", render_mode="rgb_array")
+    env = hunch.envs.TextWrapper(car, str, ("left", "wait", "right"))
+    env.reset(seed=0)
+    env.render()
+    twin = copy.deepcopy(env)
+    twin.step("left")
+    assert twin.step("left") != env.step("right")
+    assert env.render().shape == twin.render().shape

@@ -1,6 +1,8 @@
 """Hostile moves in every game of TextArena that is installed: none ends a run, and none takes long."""
 
+import copy
 import math
+import pickle
 import time
 
 import pytest
@@ -10,6 +12,7 @@ from hunch.core import HunchError, UsageError
 from hunch.envs import textarena
 from hunch.envs.invalid import INVALID
 from hunch.envs.textarena import LONGEST
+from hunch.rl.rollout import Rollout
 
 pytest.importorskip("textarena", reason="needs the extra 'textarena'")
 
@@ -121,6 +124,49 @@ def test_a_fixed_task_is_the_same_start_in_each_episode():
     assert len(free) > 1
     assert len(fixed) == 1
     assert {other} != fixed
+
+
+MIDDLE = ("[4]", "[0]", "[8]", "[0]", "[2]")
+"""Moves of tic-tac-toe, of which one is refused."""
+
+
+def test_a_game_is_pickled_in_the_middle_of_an_episode():
+    env = hunch.make("textarena:TicTacToe-v0")
+    env.reset(seed=0)
+    env.step(MIDDLE[0])
+    twin = pickle.loads(pickle.dumps(env))
+    assert [twin.step(move) for move in MIDDLE[1:]] == [env.step(move) for move in MIDDLE[1:]]
+    assert env.reset(seed=1) == twin.reset(seed=1) == copy.deepcopy(env).reset(seed=1)
+
+
+def test_an_unknown_reset_option_is_refused_and_changes_nothing():
+    env, twin = (hunch.make("textarena:TicTacToe-v0") for _ in range(2))
+    for each in (env, twin):
+        each.reset(seed=0)
+    with pytest.raises(UsageError, match="no reset option 'sead'"):
+        env.reset(seed=1, options={"sead": 3})
+    assert [env.step(move) for move in MIDDLE] == [twin.step(move) for move in MIDDLE]
+
+
+def test_what_games_print_is_not_shown(capsys):
+    env = hunch.make("textarena:RushHour-v0")
+    env.reset(seed=0)
+    env = hunch.make("textarena:LogicPuzzle-v0")
+    env.reset(seed=0)
+    env.step("[people house1 X]")
+    assert capsys.readouterr().out == ""
+
+
+def test_games_go_to_worker_processes():
+    seen = []
+    for processes in (0, 2):
+        envs = [hunch.make("textarena:TicTacToe-v0") for _ in range(2)]
+        rollout = Rollout(envs, seed=0, processes=processes)
+        try:
+            seen.append([rollout.step([move, move]) for move in MIDDLE])
+        finally:
+            rollout.close()
+    assert seen[0] == seen[1]
 
 
 def test_a_game_that_always_fails_is_said():

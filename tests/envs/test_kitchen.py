@@ -85,6 +85,7 @@ def test_another_errand_after_ten_steps():
     assert len(set(tasks[:10])) == 1
     assert tasks[10] != tasks[9]
     assert tasks[10] == tasks[12]
+    hunch.envs.check(env, steps=15)
 
 
 def test_a_person_answers():

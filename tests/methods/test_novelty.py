@@ -1,14 +1,16 @@
 """Rewards for novelty: RND finds what random play does not, and needs its start of Q for that."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import hunch
-from hunch import methods
+from hunch import lm, methods
 from hunch.core import State, Transition, World
 from hunch.envs.base import Outcome, TextEnv
+from hunch.methods import checker
 from hunch.methods.q_learning import QLearningConfig
 
 
@@ -136,3 +138,39 @@ def test_a_recorded_episode_is_paid_on_the_scale_of_single_steps():
 )
 def test_novelty_keeps_the_contract(agent):
     methods.check(agent(), hunch.make("hunch/Craft-v0"), steps=36)
+
+
+class Turns(TextEnv):
+    """Two players take turns."""
+
+    task = "count to five"
+    metadata: ClassVar = {**TextEnv.metadata, "players": 2}
+
+    def __init__(self):
+        super().__init__(max_steps=6)
+
+    def _begin(self, options):
+        self.at = self.turn = 0
+        return self._seen()
+
+    def _move(self, action):
+        self.turn += 1
+        self.at += 1 + (action == "two")
+        return self._seen()
+
+    def _seen(self):
+        over = self.at >= 5
+        return Outcome(f"It is {self.at}.", ("one", "two"), float(over), over, over)
+
+    def _extras(self):
+        return {"player": self.turn % 2}
+
+
+def test_the_recorded_episodes_of_a_check_have_one_player_each():
+    recorded = checker._recorded(Turns(), 0)
+    assert [len({t.stream for t in episode}) for episode in recorded] == [1] * 6
+
+
+def test_two_players_have_a_sum_of_bonuses_each():
+    """A check that numbers the streams of recorded data anew must not make one of them."""
+    methods.check(methods.RND(encoder=lm.load("bag-of-words"), rnd_warmup=3), Turns(), steps=24)

@@ -15,7 +15,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import gymnasium
 import numpy as np
+from gymnasium.error import CustomSpaceError
 from gymnasium.spaces import Space, Text
+from gymnasium.vector.utils import create_shared_memory
 
 from hunch.core import InadmissibleActionError, PlainPrompt, UsageError
 from hunch.envs.offers import Offer
@@ -59,6 +61,12 @@ class AnyText(Text):
 
     def __repr__(self) -> str:
         return "AnyText()"
+
+
+@create_shared_memory.register(AnyText)
+def _share_no_texts(space: AnyText, *given: Any, **named: Any) -> Any:
+    """Refuse Gymnasium's shared memory: its vector environments never read a text from there again."""
+    raise CustomSpaceError("Texts cannot be in shared memory: set shared_memory=False.")
 
 
 class Admissible(Text):
@@ -171,8 +179,15 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
         return None
 
     def _place(self, raw: Any) -> Outcome:
-        """Continue from a state returned by :meth:`_raw`; what that state does not contain is drawn again."""
+        """Continue from a state returned by :meth:`_raw`; what that state does not contain is drawn again.
+
+        Raise :meth:`_no_state`, before anything changes, if there is no such state.
+        """
         raise UsageError(f"{type(self).__name__} cannot be set to a given state.")
+
+    def _no_state(self, form: str, raw: Any) -> UsageError:
+        """Return the error that ``raw`` is no state of this environment; ``form`` says what is one."""
+        return UsageError(f"A state of {type(self).__name__} must be {form}, not {raw!r}.")
 
     def _extras(self) -> dict[str, Any]:
         """What ``info`` holds besides the contract."""
@@ -227,7 +242,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
             Observation and info, as for ``reset``.
 
         Raises:
-            UsageError: if this environment cannot be set to a given state.
+            UsageError: if this environment cannot be set to a given state, or knows that there is no such
+                state; it is then as it was.
         """
         return self._arrive_at(self._place(raw))
 

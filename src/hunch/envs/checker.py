@@ -30,7 +30,8 @@ RULES = {
     "when the episode is over it may be empty or absent. No two of them look the same to a "
     "reader. Where any text is an action it is absent, and info['free_text'] is True.",
     "success": "info['success'] is True or False: wrap it in bool().",
-    "task": "info['task'] is a str and stays the same within an episode.",
+    "task": "info['task'] is a str and stays the same within an episode, unless info['event'] of the step "
+    "that changes it says the new one.",
     "event": "info['event'], if there is one, is a str.",
     "info": "info['player'] is the number of the player to move, info['rewards'] a finite float for each "
     "player, info['history'] earlier pairs of observation and action, info['pictures'] PNG files as bytes, "
@@ -200,8 +201,9 @@ def _wander(env: Env, seed: int, steps: int, until: float) -> Played:
         actions = played.frames[-1].actions
         played.actions.append(rng.choice(_TEXTS if actions is None else actions))
         played.frames.append(_step(env, played.actions[-1]))
-        tasks = played.frames[0].task, played.frames[-1].task
-        _require("task", tasks[0] == tasks[1], f"{tasks[0]!r} became {tasks[1]!r}")
+        before, now = played.frames[-2:]
+        told = before.task == now.task or bool(now.task and now.task in now.event)
+        _require("task", told, f"{before.task!r} became {now.task!r}")
     return played
 
 

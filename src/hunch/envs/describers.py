@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from hunch.core import UsageError
 from hunch.envs.base import Outcome
-from hunch.envs.text_wrapper import TextWrapper, reported_success
+from hunch.envs.text_wrapper import TextWrapper, drawn_with, reported_success
 
 CART_POLE_ACTIONS = ("push left", "push right")
 TAXI_ACTIONS = (
@@ -119,9 +120,21 @@ class Classic(TextWrapper):
 
     def _place(self, raw: Any) -> Outcome:
         inner = self.env.unwrapped
+        observation, info = self._put(inner, raw)
         inner.np_random = self.np_random
         self.env._elapsed_steps = 0  # type: ignore[attr-defined]  # of TimeLimit, which has no other door
-        return self._arrive(*self._put(inner, raw))
+        return self._arrive(observation, info)
+
+    def _number(self, raw: Any) -> int:
+        """Read a state that is a number, one of those that Gymnasium observes."""
+        space: Any = self.env.observation_space
+        try:
+            number = operator.index(raw)
+        except TypeError:
+            number = -1
+        if not 0 <= number < space.n:
+            raise self._no_state(f"a whole number from 0 to {space.n - 1}", raw)
+        return number
 
     def _put(self, env: Any, raw: Any) -> tuple[Any, Mapping[str, Any]]:
         """Put Gymnasium's environment into a state; returns what its ``reset`` would."""
@@ -132,7 +145,7 @@ class Classic(TextWrapper):
         # What never changes is shared; copying Taxi's table of transitions would take 30 ms.
         base = self.env.unwrapped
         shared = (base.observation_space, base.action_space, getattr(base, "P", None))
-        self.env = copy.deepcopy(self.env, {id(thing): thing for thing in shared})
+        self.env = copy.deepcopy(self.env, {id(thing): thing for thing in shared} | drawn_with(self.env))
 
 
 class CartPole(Classic):
@@ -164,8 +177,14 @@ class CartPole(Classic):
         )
 
     def _put(self, env: Any, raw: Any) -> tuple[Any, Mapping[str, Any]]:
-        env.state, env.steps_beyond_terminated = np.array(raw, dtype=np.float64), None
-        return np.array(raw, dtype=np.float32), {}
+        try:
+            state = np.array(raw, dtype=np.float64)
+        except (TypeError, ValueError):
+            state = np.zeros(0)
+        if state.shape != (4,) or not np.isfinite(state).all():
+            raise self._no_state("four finite numbers", raw)
+        env.state, env.steps_beyond_terminated = state, None
+        return state.astype(np.float32), {}
 
 
 class Taxi(Classic):
@@ -198,7 +217,7 @@ class Taxi(Classic):
         )
 
     def _put(self, env: Any, raw: Any) -> tuple[Any, Mapping[str, Any]]:
-        env.s = int(raw)
+        env.s = self._number(raw)
         return env.s, {"action_mask": env.action_mask(env.s)}
 
 
@@ -228,7 +247,7 @@ class CliffWalking(Classic):
         )
 
     def _put(self, env: Any, raw: Any) -> tuple[Any, Mapping[str, Any]]:
-        env.s = int(raw)
+        env.s = self._number(raw)
         return env.s, {}
 
 

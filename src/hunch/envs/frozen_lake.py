@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -85,7 +86,13 @@ class FrozenLake(TextEnv):
         return self._position
 
     def _place(self, raw: Any) -> Outcome:
-        self._position = (int(raw[0]), int(raw[1]))
+        try:
+            row, column = map(operator.index, raw)
+        except (TypeError, ValueError):
+            row = column = -1
+        if not (0 <= row <= 3 and 0 <= column <= 3):
+            raise self._no_state("a row and a column, each a whole number from 0 to 3", raw)
+        self._position = (row, column)
         return Outcome(self._text(), _ACTIONS)
 
     def _extras(self) -> dict[str, Any]:

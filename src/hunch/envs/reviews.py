@@ -23,6 +23,8 @@ LONGEST: Final = 8_192
 """Characters that the judge reads."""
 CLEAR: Final = 0.5
 """Score from which a continuation counts as a success (ours; VADER calls 0.05 positive)."""
+# "this laptop" stands twice and is drawn twice as often. Without one of them the same seeds draw other
+# beginnings than the recorded ones of docs/assets/studies/trained-rewards.json.
 THINGS: Final = (
     *("this film", "the new series", "this documentary", "the musical", "this restaurant", "the hotel"),
     *(

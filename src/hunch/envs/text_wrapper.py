@@ -238,10 +238,24 @@ class TextWrapper(TextEnv):
 
     def unshare(self, memo: dict[int, Any]) -> None:
         """Copy what a step changes in place."""
+        memo.update(drawn_with(self.env))
         self.env = copy.deepcopy(self.env, memo)
         self._describe = _of_copy(self._describe, memo)
         self._success = _of_copy(self._success, memo)
         self._listed = _of_copy(self._listed, memo)
+
+
+def drawn_with(env: gymnasium.Env[Any, Any]) -> dict[int, Any]:
+    """Return what an environment draws with in pygame, by id, for a copy that shares it.
+
+    Windows and clocks cannot be copied, and each rendering draws anew.
+    """
+    layers: list[Any] = [env]
+    while isinstance(layers[-1], gymnasium.Wrapper):
+        layers.append(layers[-1].env)
+    held = [thing for layer in layers for thing in vars(layer).values()]
+    held += [part for thing in held if isinstance(thing, (list, tuple)) for part in thing]
+    return {id(thing): thing for thing in held if type(thing).__module__.partition(".")[0] == "pygame"}
 
 
 def require_text(env: gymnasium.Env[Any, Any]) -> None:

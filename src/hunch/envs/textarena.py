@@ -96,6 +96,11 @@ def _brief(error: Exception) -> str:
     return shorten(str(error).replace("*", ""), 200).rstrip(".")
 
 
+def _library() -> Any:
+    with redirect_stderr(io.StringIO()):  # nltk keeps the stream that it finds at its import
+        return library("textarena", "Games of TextArena need textarena", "textarena")
+
+
 class TextArena(TextEnv):
     """A game of TextArena, for one player or several.
 
@@ -130,8 +135,7 @@ class TextArena(TextEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_steps, render_mode)
-        with redirect_stderr(io.StringIO()):  # nltk keeps the stream that it finds at its import
-            arena = library("textarena", "Games of TextArena need textarena", "textarena")
+        arena = _library()
         self.fresh: Callable[[], Any] = partial(arena.make, game)  # a reset may keep some of the last episode
         try:
             # A game that fetches data in vain prints several lines about it, before its error says the same.
@@ -152,7 +156,7 @@ class TextArena(TextEnv):
         for number in (players,) if players else range(1, MOST_PLAYERS + 1):
             try:
                 self.chance.seed(0)
-                with self.chance.drawn():
+                with self._apart():
                     self.game.reset(num_players=number, seed=0)
                 return number
             except (AssertionError, LookupError, OSError, ValueError, TypeError) as error:
@@ -160,10 +164,36 @@ class TextArena(TextEnv):
         stated = players or f"1 to {MOST_PLAYERS}"
         raise UsageError(f"{self.name} cannot be played by {stated} (set players): {problem}.")
 
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Let the game draw from its own chance; what it prints, as some do at each move, is not shown."""
+        with self.chance.drawn(), redirect_stdout(io.StringIO()):
+            yield
+
+    # The library's wrappers look for what they lack in their game, and without one, as pickle makes them,
+    # for the game in the game, without end. So each goes to worker processes as a class and its attributes.
+    def __getstate__(self) -> dict[str, Any]:
+        wrapper, game = _library().Wrapper, self.game
+        wrappers: list[tuple[type[Any], dict[str, Any]]] = []
+        while isinstance(game, wrapper):
+            wrappers.append((type(game), {name: it for name, it in vars(game).items() if name != "env"}))
+            game = vars(game)["env"]
+        return {**vars(self), "game": (wrappers, game)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        wrappers, game = state["game"]
+        for kind, attributes in reversed(wrappers):
+            wrapped = kind.__new__(kind)
+            vars(wrapped).update(attributes, env=game)
+            game = wrapped
+        vars(self).update(state, game=game)
+
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
+        if options:
+            raise UsageError(f"TextArena has no reset option {next(iter(options))!r}.")
         seed = int(self.task_random.integers(2**31))
         self.chance.seed(seed)
-        with self.chance.drawn():
+        with self._apart():
             self.moved = False
             self.game = self.fresh()
             self.game.reset(num_players=self.players, seed=seed)
@@ -175,7 +205,7 @@ class TextArena(TextEnv):
 
     def _move(self, action: str) -> Outcome:
         mover = self.mover
-        with self.chance.drawn():
+        with self._apart():
             try:
                 with limited(SECONDS):
                     done, unusable = self._judged(action)

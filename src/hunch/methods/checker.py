@@ -159,14 +159,16 @@ class _Run:
 
 
 def _recorded(env: TextEnvironment, seed: int) -> Sequence[Episode]:
-    """Episodes by random actions; none if any text is an action."""
+    """Episodes by random actions, one for each player as in recordings; none if any text is an action."""
     env, rng = copy.deepcopy(env), np.random.default_rng(seed)
     if Rollout([env], seed).states[0].actions is None:
         return ()
-    return [
-        Episode(tuple(play(env, lambda s: s.options[int(rng.integers(len(s.options)))], seed + number)))
-        for number in range(3)
-    ]
+    episodes: list[Episode] = []
+    for number in range(3):
+        played = tuple(play(env, lambda s: s.options[int(rng.integers(len(s.options)))], seed + number))
+        streams = sorted({t.stream for t in played})
+        episodes += [Episode(tuple(t for t in played if t.stream == stream)) for stream in streams]
+    return episodes
 
 
 # ---- rules ------------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def _data(agent: Agent, env: TextEnvironment, data: Sequence[Episode], steps: in
 
     once = learnt(data)
     _same_state("data", once, learnt(data), "the same data gave another result the second time")
-    renumbered = [e.with_steps(_in_stream(t, 10 - n) for t in e) for n, e in enumerate(data)]
+    renumbered = [e.with_steps(_in_stream(t, 10 + len(data) - n) for t in e) for n, e in enumerate(data)]
     _same_state("data", once, learnt(renumbered), "the same data in other streams gave another result")
 
     states = [data[0][0].state]

@@ -129,6 +129,8 @@ class Kitchen(_Room):
         super().unshare(memo)
 
     def _place(self, raw: Any) -> Outcome:
+        if not (isinstance(raw, Scene) and world.exists(raw)):
+            raise self._no_state("a scene of this kitchen, as info['raw'] has it", raw)
         self.scene = raw
         return Outcome(world.described(self.scene), self.actions)
 

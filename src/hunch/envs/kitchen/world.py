@@ -114,6 +114,14 @@ def draw(rng: np.random.Generator) -> Scene:
     return Scene(FLOOR[rng.integers(len(FLOOR))], where)
 
 
+def exists(scene: Scene) -> bool:
+    """Return whether there is such a scene: the robot on the floor, each thing somewhere, one in the hand."""
+    places = {*PLACES, HAND, NOWHERE}
+    things = len(scene.where) == len(THINGS) and all(place in places for place in scene.where)
+    opened = scene.opened == tuple(place for place in sorted(CONTAINERS) if place in scene.opened)
+    return scene.robot in FLOOR and things and scene.where.count(HAND) <= 1 and opened
+
+
 def step(scene: Scene, action: str, rng: np.random.Generator, disturbance: float = 0.0) -> tuple[Scene, str]:
     """Take a primitive action.
 
