@@ -62,6 +62,20 @@ def test_a_number_that_ends_a_rule_is_not_taken_for_that_of_an_item(base: str, e
 
 
 @pytest.mark.parametrize(
+    ("base", "words"),
+    [
+        ("MountainCarContinuous-v0", "a positive reward of +100 is added"),
+        ("CliffWalking-v1", "Each time step incurs -1 reward"),
+        ("CartPole-v1", "a reward of `+1` is given for every step taken"),
+    ],
+)
+def test_the_request_says_what_is_rewarded_under_any_heading(base: str, words: str) -> None:
+    request = plain_prompt(PolicyCode(base=base).problem, (), "")
+    (rule,) = [line for line in request.splitlines() if line.startswith(("Reward: ", "Rewards: "))]
+    assert words in rule
+
+
+@pytest.mark.parametrize(
     ("text", "kept"),
     [
         ("The game ends when the score is 9.", "The game ends when the score is 9."),

@@ -34,6 +34,11 @@ _ITEM: Final = re.compile(r"^ *[-*] *(\d+): *(.+)$", re.MULTILINE)
 _POWER: Final = re.compile(r"<sup>(.*?)</sup>")
 _LAST: Final = re.compile(r"\s+(?:(\d+)\.|-)\s*$")
 """What may be the beginning of an item that did not fit."""
+_RULES: Final = ("Rewards", "Reward", "Episode End")
+"""Headings of what is rewarded and when an episode ends.
+
+MountainCar-v0's "Reward:" is not among them, because its recorded answers are found by a request without it.
+"""
 _RECORDED_WITHOUT: Final = re.compile(r"(?<=The length of the episode is) 200\.$")
 """What was missing when answers on MountainCar-v0 were recorded, which are found by their request."""
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<[^>]+>")
@@ -232,7 +237,7 @@ def _observation(space: gym.Space[Any], section: str, called: str = "observation
 def _ending(sections: Mapping[str, str]) -> str:
     """Return when an episode ends and what is rewarded, where the text says so briefly."""
     parts = []
-    for name in ("Rewards", "Episode End"):
+    for name in _RULES:
         brief = _brief(sections.get(name, ""), SENTENCES_OF_RULES)
         brief = _RECORDED_WITHOUT.sub("", _without_begun_items(brief))
         if brief:
