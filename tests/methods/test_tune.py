@@ -624,11 +624,56 @@ def test_answers_with_rewards_are_all_imitated_and_without_a_good_one_none_can_b
         recorded(run)
 
 
+SYSTEM = {"role": "system", "content": "Be brief."}
+ASKED = {"role": "user", "content": "Where is the mug?"}
+ANSWERED = {"role": "assistant", "content": "In the sink."}
+WRONG = {"role": "assistant", "content": "I do not know."}
+
+
+@pytest.mark.parametrize(
+    ("rows", "answers"),
+    [
+        ([{"messages": [SYSTEM, ASKED, ANSWERED]}], 1),
+        ([{"prompt": [SYSTEM, ASKED], "completion": [ANSWERED]}], 1),
+        ([{"prompt": [SYSTEM, ASKED], "chosen": [ANSWERED], "rejected": [WRONG]}], 2),
+        ([{"chosen": [SYSTEM, ASKED, ANSWERED], "rejected": [SYSTEM, ASKED, WRONG]}], 2),
+        # As in UltraFeedback: the prompt as a text, and whole conversations.
+        (
+            [
+                {
+                    "prompt": ASKED["content"],
+                    "chosen": [SYSTEM, ASKED, ANSWERED],
+                    "rejected": [SYSTEM, ASKED, WRONG],
+                }
+            ],
+            2,
+        ),
+    ],
+    ids=["messages", "completion", "preferences", "whole conversations", "with the prompt as a text"],
+)
+def test_conversations_are_read_as_trl_reads_them(rows, answers, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    episodes = read_data(file, "hunch/Prompts-v0", {}).episodes
+    texts = (ANSWERED["content"], WRONG["content"])[:answers]
+    assert [own.actions for own in episodes] == [(text,) for text in texts]
+    said = [(SYSTEM["role"], SYSTEM["content"]), (ASKED["role"], ASKED["content"])]
+    assert all(own.raw[0] == {"messages": said} for own in episodes)
+    assert len({own.observations for own in episodes}) == 1
+    if answers == 2:
+        [pair] = read_pairs(str(file))
+        assert (pair.state.raw, pair.first, pair.second) == ({"messages": said}, *texts)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({"chosen": "a", "rejected": "b"}, "needs a prompt in each line"),
-        ({"messages": [{"role": "user", "content": "a"}]}, "needs a prompt in each line"),
+        ({"chosen": "a", "rejected": "b"}, "Line 1 of .* needs a prompt"),
+        ({"instruction": "a", "output": "b"}, "needs a prompt in each line"),
+        ({"messages": [ASKED]}, "Line 1 of .*: in messages needs .* the last one of the assistant"),
+        ({"messages": []}, "in messages needs messages with role and content"),
+        ({"prompt": "p", "chosen": [ANSWERED], "rejected": [ASKED]}, "in rejected needs"),
+        ({"chosen": [ASKED, ANSWERED], "rejected": [SYSTEM, WRONG]}, "answer the same messages"),
         ([{"prompt": "p", "completion": "c"}], "Line 1 of .* is not an episode: it is no JSON object"),
     ],
 )

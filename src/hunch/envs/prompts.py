@@ -151,6 +151,8 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
         raise UsageError(f"{where} is not JSON.") from None
     except RecursionError:
         raise UsageError(f"{where} is nested too deep.") from None
+    if isinstance(row, dict):
+        _split_conversations(row, where)
     if not isinstance(row, dict) or not set(columns) & row.keys():
         raise UsageError(f"{where} has no {' or '.join(columns)}.")
     if "text" not in row and not _is_prompt(row.get("prompt")):
@@ -162,6 +164,32 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
     if isinstance(said := row.get("prompt"), list):
         row["prompt"] = [(m["role"], m["content"]) for m in said]
     return row
+
+
+def _split_conversations(row: dict[str, Any], where: str) -> None:
+    """Turn conversations into texts and what they answer, in place, as TRL reads them.
+
+    The last message of ``completion``, ``chosen`` or ``rejected`` becomes the text, and those before it
+    continue the prompt. ``messages`` are a completion whose prompt is a part of it.
+
+    Raises:
+        UsageError: if the last message is not the assistant's, or two answers are to different messages.
+    """
+    whole = "messages" in row and not {"prompt", "completion", "chosen"} & row.keys()
+    names = ("messages",) if whole else ("completion", "chosen", "rejected")
+    conversations = {name: row[name] for name in names if isinstance(row.get(name), list)}
+    for name, said in conversations.items():
+        if not (said and _are_messages(said) and said[-1]["role"] == "assistant"):
+            raise UsageError(
+                f"{where}: in {name} needs messages with role and content, the last one of the assistant."
+            )
+        row["completion" if whole else name] = said[-1]["content"]
+    earlier = [said[:-1] for said in conversations.values()]
+    if any(messages != earlier[0] for messages in earlier):
+        raise UsageError(f"{where} needs chosen and rejected that answer the same messages.")
+    if earlier and earlier[0]:
+        begun = row.get("prompt")  # as a text it repeats what the conversations begin with
+        row["prompt"] = [*begun, *earlier[0]] if isinstance(begun, list) else earlier[0]
 
 
 def _check_options(row: Mapping[str, Any], where: str) -> None:
@@ -181,11 +209,18 @@ def _check_options(row: Mapping[str, Any], where: str) -> None:
 def _is_prompt(prompt: Any) -> bool:
     if not isinstance(prompt, list):
         return isinstance(prompt, str) and bool(prompt)
-    are_messages = all(
+    return _are_messages(prompt) and {"user"} <= {m.get("role") for m in prompt} <= {
+        "system",
+        "user",
+        "assistant",
+    }
+
+
+def _are_messages(said: list[Any]) -> bool:
+    return all(
         isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
-        for m in prompt
+        for m in said
     )
-    return are_messages and {"user"} <= {m.get("role") for m in prompt} <= {"system", "user", "assistant"}
 
 
 def results(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> dict[str, dict[str, float]]:

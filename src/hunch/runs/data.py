@@ -120,7 +120,7 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any], *, good_only
             is left.
     """
     columns = _columns(file)
-    if "prompt" not in columns:
+    if not columns & _WITH_PROMPT:
         if columns & _BESIDE_PROMPT:
             raise UsageError(
                 f"{file} needs a prompt in each line, a text or a list of messages with role and content, "
@@ -155,8 +155,10 @@ def read_data(file: Path, env: str, env_options: Mapping[str, Any], *, good_only
     return _dataset(file, env, env_options, episodes)
 
 
-_BESIDE_PROMPT = {"chosen", "rejected", "completion", "messages", "instruction"}
-"""Columns of answers in which the prompt may be missing, or be a part of the answer."""
+_WITH_PROMPT = {"prompt", "messages", "chosen"}
+"""Columns that are a prompt, or conversations of which it may be a part."""
+_BESIDE_PROMPT = {"rejected", "completion", "instruction"}
+"""Columns of answers without their prompt."""
 
 
 def _columns(file: Path) -> set[str]:
