@@ -135,7 +135,7 @@ SMALL = {"pairs": 4, "reward_epochs": 1}
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("rlhf", {**SMALL, "demonstrations": 5, "ensemble": 2}),
+        ("rlhf", {**SMALL, "demonstrations": 2, "ensemble": 2, "paired": True}),
         *(
             pytest.param(name, options, marks=pytest.mark.thorough)
             for name, options in (
