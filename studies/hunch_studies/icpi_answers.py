@@ -28,7 +28,8 @@ from hunch_studies.planners import table
 NEXT_SHOWN = "next state; the same step is among the examples"
 NEXT_OTHER = "next state; it is not"
 END, REWARD, ACTION = "end", "reward", "action, the best one"
-COPY = "action; share of the best one in the examples from the same state"
+SHOWN = "action, the best one; the same state is among the examples"
+COPY = "action; share of the best one in the examples from that state"
 
 
 def judged(file: Path) -> str:
@@ -51,8 +52,9 @@ def judged(file: Path) -> str:
                 for kind, truth in _truths(prompt, asked):
                     right[kind].append(sum(shares[asked.index(text)] for text in truth))
                     if kind == ACTION and (copied := _copied(prompt, asked)) is not None:
+                        right[SHOWN].append(right[kind][-1])
                         right[COPY].append(float(np.mean([text in truth for text in copied])))
-    order = (NEXT_SHOWN, NEXT_OTHER, END, REWARD, ACTION, COPY)
+    order = (NEXT_SHOWN, NEXT_OTHER, END, REWARD, ACTION, SHOWN, COPY)
     rows = [(kind, f"{len(right[kind]):,}", f"{np.mean(right[kind]):.2f}") for kind in order if right[kind]]
     return table("question | different ones | right", rows)
 

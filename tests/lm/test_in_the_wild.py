@@ -36,6 +36,8 @@ ADVICE = "To increase it, add a payment method at https://x.com/account/billing.
 @pytest.mark.parametrize(
     ("says", "passes"),
     [
+        (f"{QUOTA} Head to: https://x.dev/rate-limits. GenerateRequestsPerDayPerProject", False),
+        (f"{QUOTA} Head to: https://x.dev/rate-limits. GenerateRequestsPerMinutePerProject", True),
         (f"Rate limit reached on requests per min: Limit 3. {ADVICE}", True),
         (f"{QUOTA} Quota exceeded for free tier requests, limit: 15. Please retry in 3s.", True),
         (QUOTA, False),

@@ -179,6 +179,11 @@ def test_provenance_of_an_export(file: Path, tmp_path: Path) -> None:
         (b'{"model": "x"}\n', "line 1"),
         (b"[1]\n", "line 1"),
         (b"\xff\xfe\n", "line 1"),
+        (
+            b'{"model": "m", "revision": "r", "evidence": "L1", "verb": "count", '
+            b'"request": [[["user", "a"]]], "sample": 0, "value": 3, "version": "1", "created": "2026"}\n',
+            "line 1",
+        ),
     ],
 )
 def test_a_damaged_export(tmp_path: Path, content: bytes, line: str) -> None:

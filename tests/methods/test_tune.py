@@ -648,8 +648,25 @@ WRONG = {"role": "assistant", "content": "I do not know."}
             ],
             2,
         ),
+        (
+            [
+                {
+                    "prompt": [SYSTEM, ASKED],
+                    "chosen": [SYSTEM, ASKED, ANSWERED],
+                    "rejected": [SYSTEM, ASKED, WRONG],
+                }
+            ],
+            2,
+        ),
     ],
-    ids=["messages", "completion", "preferences", "whole conversations", "with the prompt as a text"],
+    ids=[
+        "messages",
+        "completion",
+        "preferences",
+        "whole conversations",
+        "with the prompt as a text",
+        "with the prompt twice",
+    ],
 )
 def test_conversations_are_read_as_trl_reads_them(rows, answers, tmp_path):
     file = tmp_path / "answers.jsonl"
@@ -665,14 +682,27 @@ def test_conversations_are_read_as_trl_reads_them(rows, answers, tmp_path):
         assert (pair.state.raw, pair.first, pair.second) == ({"messages": said}, *texts)
 
 
+def test_answers_to_compare_in_a_file_of_prompts_may_have_any_form(tmp_path):
+    """They are other columns there, for a reward source."""
+    again = {"role": "user", "content": "And the cup?"}
+    parted = {"chosen": [ASKED, ANSWERED, again, ANSWERED], "rejected": [ASKED, WRONG, again, WRONG]}
+    file = tmp_path / "prompts.jsonl"
+    for columns in (parted, {"chosen": ["a", "b"]}):
+        row = {"prompt": "p", **columns}
+        file.write_text(json.dumps(row) + "\n")
+        assert hunch.envs.make("hunch/Prompts-v0", file=str(file)).unwrapped.rows == [row]
+        with pytest.raises(UsageError, match="Line 1"):
+            read_data(file, "hunch/Prompts-v0", {})
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ({"chosen": "a", "rejected": "b"}, "Line 1 of .* needs a prompt"),
         ({"instruction": "a", "output": "b"}, "needs a prompt in each line"),
-        ({"messages": [ASKED]}, "Line 1 of .*: in messages needs .* the last one of the assistant"),
-        ({"messages": []}, "in messages needs messages with role and content"),
-        ({"prompt": "p", "chosen": [ANSWERED], "rejected": [ASKED]}, "in rejected needs"),
+        ({"messages": [ASKED]}, "Line 1 of .* needs .* in messages, the last one of the assistant"),
+        ({"messages": []}, "needs messages with role and content in messages"),
+        ({"prompt": "p", "chosen": [ANSWERED], "rejected": [ASKED]}, "needs messages .* in rejected"),
         ({"chosen": [ASKED, ANSWERED], "rejected": [SYSTEM, WRONG]}, "answer the same messages"),
         ([{"prompt": "p", "completion": "c"}], "Line 1 of .* is not an episode: it is no JSON object"),
     ],

@@ -14,7 +14,7 @@ from hunch.runs.compare import compare, jobs
 from hunch.runs.files import read_lines
 from hunch_studies import find
 from hunch_studies.icpi import DOMAINS, NEW, SCRIPTED, arm, regrets, written
-from hunch_studies.icpi_answers import ACTION, COPY, END, NEXT_OTHER, NEXT_SHOWN, REWARD, judged
+from hunch_studies.icpi_answers import ACTION, COPY, END, NEXT_OTHER, NEXT_SHOWN, REWARD, SHOWN, judged
 from hunch_studies.study import FULL, SMOKE
 
 
@@ -104,7 +104,9 @@ def test_recorded_answers_of_a_reader_of_the_rules_are_right(tmp_path):
     Archive(tmp_path / "answers.sqlite").export(tmp_path / "answers.jsonl.gz")
     lines = judged(tmp_path / "answers.jsonl.gz").splitlines()
     right = {line.split("|")[1].strip(): float(line.split("|")[3]) for line in lines[2:]}
-    assert right.keys() >= {END, REWARD, ACTION, COPY}
+    asked = {line.split("|")[1].strip(): line.split("|")[2] for line in lines[2:]}
+    assert asked[SHOWN] == asked[COPY]  # the two are compared
+    assert right.keys() >= {END, REWARD, ACTION, SHOWN, COPY}
     assert right[END] == right[REWARD] == right[NEXT_SHOWN] == right[NEXT_OTHER] == 1.0
     # As the policy this reader repeats what the examples show, and it knows no better.
     assert 0.3 < right[ACTION] < 1.0

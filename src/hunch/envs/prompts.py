@@ -152,7 +152,12 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
     except RecursionError:
         raise UsageError(f"{where} is nested too deep.") from None
     if isinstance(row, dict):
-        _split_conversations(row, where)
+        try:
+            _split_conversations(row, where)
+        except UsageError:
+            # Of prompts alone, answers to compare are other columns, which may have any form.
+            if "chosen" in columns or "prompt" not in row or isinstance(row.get("completion"), list):
+                raise
     if not isinstance(row, dict) or not set(columns) & row.keys():
         raise UsageError(f"{where} has no {' or '.join(columns)}.")
     if "text" not in row and not _is_prompt(row.get("prompt")):
@@ -170,10 +175,11 @@ def _split_conversations(row: dict[str, Any], where: str) -> None:
     """Turn conversations into texts and what they answer, in place, as TRL reads them.
 
     The last message of ``completion``, ``chosen`` or ``rejected`` becomes the text, and those before it
-    continue the prompt. ``messages`` are a completion whose prompt is a part of it.
+    continue the prompt, unless they repeat it. ``messages`` are a completion whose prompt is a part of it.
 
     Raises:
-        UsageError: if the last message is not the assistant's, or two answers are to different messages.
+        UsageError: if the last message is not the assistant's, or two answers are to different messages. The
+            row is then as it was.
     """
     whole = "messages" in row and not {"prompt", "completion", "chosen"} & row.keys()
     names = ("messages",) if whole else ("completion", "chosen", "rejected")
@@ -181,15 +187,18 @@ def _split_conversations(row: dict[str, Any], where: str) -> None:
     for name, said in conversations.items():
         if not (said and _are_messages(said) and said[-1]["role"] == "assistant"):
             raise UsageError(
-                f"{where}: in {name} needs messages with role and content, the last one of the assistant."
+                f"{where} needs messages with role and content in {name}, the last one of the assistant."
             )
-        row["completion" if whole else name] = said[-1]["content"]
     earlier = [said[:-1] for said in conversations.values()]
     if any(messages != earlier[0] for messages in earlier):
         raise UsageError(f"{where} needs chosen and rejected that answer the same messages.")
+    for name, said in conversations.items():
+        row["completion" if whole else name] = said[-1]["content"]
     if earlier and earlier[0]:
         begun = row.get("prompt")  # as a text it repeats what the conversations begin with
-        row["prompt"] = [*begun, *earlier[0]] if isinstance(begun, list) else earlier[0]
+        row["prompt"] = earlier[0]
+        if isinstance(begun, list) and earlier[0][: len(begun)] != begun:
+            row["prompt"] = [*begun, *earlier[0]]
 
 
 def _check_options(row: Mapping[str, Any], where: str) -> None:

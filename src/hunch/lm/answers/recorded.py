@@ -246,12 +246,14 @@ def _is_request(verb: Kind, request: Any) -> bool:
     """Return whether a value has the form of a request, see :class:`hunch.lm.answers.question.Question`."""
     if not isinstance(request, list) or len(request) != (1 if verb in ("embed", "count") else 2):
         return False
+    if verb == "count":  # of a text, whereas a prompt may be messages
+        return isinstance(request[0], str)
     if not _is_prompt(request[0]):
         return False
     if verb == "generate":  # how is sampled, as Sampling.key() writes it
         how = request[1]
         return isinstance(how, list) and len(how) >= 4 and type(how[0]) is int
-    return len(request) == 1 or isinstance(request[1], list)
+    return verb == "embed" or isinstance(request[1], list)
 
 
 def _is_prompt(prompt: Any) -> bool:

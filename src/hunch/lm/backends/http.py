@@ -38,8 +38,8 @@ BUSY = {429, 503, 529}
 """HTTP statuses of a server that has too much to do, or that loads its model."""
 SLOW = {408, 504, 522, 524}
 """HTTP statuses of a request that took too long somewhere on its way."""
-EXHAUSTED = re.compile(r"insufficient_quota|credit balance", re.IGNORECASE)
-"""What services say with HTTP 429 if waiting does not help."""
+EXHAUSTED = re.compile(r"insufficient_quota|credit balance|[a-z]PerDay", re.IGNORECASE)
+"""What services say with HTTP 429 if waiting does not help; Gemini names a quota of a day."""
 UNPAID = re.compile(r"exceeded your current quota|billing", re.IGNORECASE)
 """What they say of a quota that is used up, and also beside a limit per minute, as advice to pay for more."""
 RATE = re.compile(r"rate.?limit|try (again )?in\b", re.IGNORECASE)
