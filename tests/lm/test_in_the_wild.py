@@ -85,6 +85,20 @@ def test_a_prompt_that_a_filter_keeps_from_the_model_is_a_refused_answer(
     assert model.label(["Kill the troll?"], [["A", "B"]])[0].tolist() == [-0.1, -2.0]
 
 
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Unknown parameter: 'content_filter'.",
+        "Your organization must be verified to use this model; see our content policy.",
+    ],
+)
+def test_what_is_wrong_with_a_request_is_no_refused_prompt(talker: Talker, says: str) -> None:
+    model = load_that_labels(talker)
+    talker.answer = lambda path, body: (400, {"error": {"message": says}})
+    with pytest.raises(HunchError, match="HTTP 400"):
+        model.generate(["Where?"], 1, SAMPLING)
+
+
 def load_that_labels(talker: Talker) -> lm.Cached:
     top = [{"token": "A", "logprob": -0.1}, {"token": "B", "logprob": -2.0}]
 

@@ -314,6 +314,7 @@ def test_prompts_are_cut_in_a_replay_as_they_were_by_the_tokenizer(
 
     model = lm.load(f"hf:{folders['llama']}", cache=tmp_path / "a.sqlite")
     wanted = completed(model)
+    last = model.count_tokens("no question follows it")
     assert wanted[1].cut == 3
     Archive(tmp_path / "a.sqlite").export(tmp_path / "out.jsonl")
     # Through another machine's cache, too.
@@ -324,6 +325,7 @@ def test_prompts_are_cut_in_a_replay_as_they_were_by_the_tokenizer(
         assert completed(replayed) == wanted
         assert replayed.context == model.context
         assert "count" not in replayed.verbs
+        assert replayed.count_tokens("no question follows it") == last
     with pytest.raises(HunchError, match="does not hold the number of tokens"):
         replayed.count_tokens("a text that nobody counted")
 

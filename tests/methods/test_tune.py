@@ -648,6 +648,9 @@ WRONG = {"role": "assistant", "content": "I do not know."}
             ],
             2,
         ),
+        ([{"prompt": ASKED["content"], "messages": [SYSTEM, ASKED, ANSWERED]}], 1),
+        ([{"prompt": [SYSTEM], "completion": [ASKED, ANSWERED]}], 1),
+        ([{"prompt": [SYSTEM, ASKED], "completion": [ASKED, ANSWERED]}], 1),
         (
             [
                 {
@@ -665,6 +668,9 @@ WRONG = {"role": "assistant", "content": "I do not know."}
         "preferences",
         "whole conversations",
         "with the prompt as a text",
+        "messages beside the prompt",
+        "after the prompt",
+        "with its end twice",
         "with the prompt twice",
     ],
 )
@@ -687,7 +693,8 @@ def test_answers_to_compare_in_a_file_of_prompts_may_have_any_form(tmp_path):
     again = {"role": "user", "content": "And the cup?"}
     parted = {"chosen": [ASKED, ANSWERED, again, ANSWERED], "rejected": [ASKED, WRONG, again, WRONG]}
     file = tmp_path / "prompts.jsonl"
-    for columns in (parted, {"chosen": ["a", "b"]}):
+    whole = {"chosen": [ASKED, ANSWERED], "rejected": [ASKED, WRONG]}
+    for columns in (parted, {"chosen": ["a", "b"]}, whole):
         row = {"prompt": "p", **columns}
         file.write_text(json.dumps(row) + "\n")
         assert hunch.envs.make("hunch/Prompts-v0", file=str(file)).unwrapped.rows == [row]
@@ -704,6 +711,10 @@ def test_answers_to_compare_in_a_file_of_prompts_may_have_any_form(tmp_path):
         ({"messages": []}, "needs messages with role and content in messages"),
         ({"prompt": "p", "chosen": [ANSWERED], "rejected": [ASKED]}, "needs messages .* in rejected"),
         ({"chosen": [ASKED, ANSWERED], "rejected": [SYSTEM, WRONG]}, "answer the same messages"),
+        (
+            {"prompt": "And the cup?", "completion": [ASKED, ANSWERED]},
+            "a prompt that is none of the messages",
+        ),
         ([{"prompt": "p", "completion": "c"}], "Line 1 of .* is not an episode: it is no JSON object"),
     ],
 )

@@ -152,12 +152,10 @@ def _row(line: str, where: str, columns: tuple[str, ...]) -> dict[str, Any]:
     except RecursionError:
         raise UsageError(f"{where} is nested too deep.") from None
     if isinstance(row, dict):
-        try:
+        # Beside prompts alone, answers to compare are other columns, which may have any form.
+        compared = "chosen" in columns or "prompt" not in row
+        if compared or isinstance(row.get("completion"), list):
             _split_conversations(row, where)
-        except UsageError:
-            # Of prompts alone, answers to compare are other columns, which may have any form.
-            if "chosen" in columns or "prompt" not in row or isinstance(row.get("completion"), list):
-                raise
     if not isinstance(row, dict) or not set(columns) & row.keys():
         raise UsageError(f"{where} has no {' or '.join(columns)}.")
     if "text" not in row and not _is_prompt(row.get("prompt")):
@@ -178,10 +176,10 @@ def _split_conversations(row: dict[str, Any], where: str) -> None:
     continue the prompt, unless they repeat it. ``messages`` are a completion whose prompt is a part of it.
 
     Raises:
-        UsageError: if the last message is not the assistant's, or two answers are to different messages. The
-            row is then as it was.
+        UsageError: if the last message is not the assistant's, two answers are to different messages, or a
+            prompt is a text that is none of the messages.
     """
-    whole = "messages" in row and not {"prompt", "completion", "chosen"} & row.keys()
+    whole = "messages" in row and not {"completion", "chosen"} & row.keys()
     names = ("messages",) if whole else ("completion", "chosen", "rejected")
     conversations = {name: row[name] for name in names if isinstance(row.get(name), list)}
     for name, said in conversations.items():
@@ -195,10 +193,20 @@ def _split_conversations(row: dict[str, Any], where: str) -> None:
     for name, said in conversations.items():
         row["completion" if whole else name] = said[-1]["content"]
     if earlier and earlier[0]:
-        begun = row.get("prompt")  # as a text it repeats what the conversations begin with
-        row["prompt"] = earlier[0]
-        if isinstance(begun, list) and earlier[0][: len(begun)] != begun:
-            row["prompt"] = [*begun, *earlier[0]]
+        row["prompt"] = _joined(row.get("prompt"), earlier[0], where)
+
+
+def _joined(prompt: Any, messages: list[dict[str, str]], where: str) -> list[dict[str, str]]:
+    """Return a prompt with the messages after it, without what both have."""
+    if not isinstance(prompt, list):
+        if prompt is not None and prompt not in [message["content"] for message in messages]:
+            raise UsageError(f"{where} has a prompt that is none of the messages before its answer.")
+        return messages
+    if messages[: len(prompt)] == prompt:
+        return messages
+    if prompt[-len(messages) :] == messages:
+        return prompt
+    return [*prompt, *messages]
 
 
 def _check_options(row: Mapping[str, Any], where: str) -> None:

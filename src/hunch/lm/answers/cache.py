@@ -105,8 +105,7 @@ class Cached(Answering, Metered):
         self._counted = Usage()
         # Estimates need no tokenizer, and are not stored.
         self._tokenizes = getattr(type(model), "count_tokens", None) is not Model.count_tokens
-        self._lengths: dict[str, int] = {}  # of texts in tokens, that are not stored yet
-        self._stored_lengths: set[str] = set()
+        self._lengths_stored: set[str] = set()
         self._loading: Usage = getattr(model, "loading", Usage())
 
     def __deepcopy__(self, memo: object) -> Cached:
@@ -125,26 +124,15 @@ class Cached(Answering, Metered):
         could not be found again without it.
         """
         tokens = self.model.count_tokens(text)
-        if self._tokenizes and self.store is not None:
-            with _LOCK:
-                if text not in self._stored_lengths:
-                    self._lengths[text] = tokens
+        if self._tokenizes and self.store is not None and text not in self._lengths_stored:
+            key = self._key(Question("count", (text,)))
+            full = {"request": [text], "evidence": self.evidence, "context": self.context}
+            source = Source("count", self.name, self.revision)
+            self.store.write({key: encode("count", tokens)}, source, {key: json.dumps(full)})
+            if len(self._lengths_stored) >= LENGTHS_REMEMBERED:
+                self._lengths_stored.clear()  # what is counted again is looked up in the file
+            self._lengths_stored.add(text)
         return tokens
-
-    def _store_lengths(self) -> None:
-        """Store how many tokens the texts have that were counted since the last request."""
-        if self.store is None or not self._lengths:
-            return
-        with _LOCK:
-            lengths, self._lengths = self._lengths, {}
-            if len(self._stored_lengths) > LENGTHS_REMEMBERED:
-                self._stored_lengths.clear()  # what is counted again is looked up in the file
-            self._stored_lengths |= lengths.keys()
-        keys = {self._key(Question("count", (text,))): text for text in lengths}
-        values = {key: encode("count", lengths[text]) for key, text in keys.items()}
-        of_model = {"evidence": self.evidence, "context": self.context}
-        full = {key: json.dumps({"request": [text], **of_model}) for key, text in keys.items()}
-        self.store.write(values, Source("count", self.name, self.revision), full)
 
     def holds(self, question: Question) -> bool:
         """Return whether an answer is stored, so that the model need not be asked."""
@@ -152,7 +140,6 @@ class Cached(Answering, Metered):
 
     def _answers(self, asked: list[Question]) -> dict[Question, Any]:
         """Find all answers: in memory, on disk, or from the model."""
-        self._store_lengths()
         known = self._memory.find(asked)
         missing = [question for question in dict.fromkeys(asked) if question not in known]
         known |= self._stored(missing)

@@ -81,7 +81,10 @@ def connect(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
 
 
 def connect_to_read(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """Open a file of answers to read it, also in a folder that cannot be written."""
+    """Open a file of answers to read it, also in a folder that cannot be written.
+
+    Answers that others write there later may not be seen until it is opened again.
+    """
     link = _to_read(path, "mode=ro", seconds)
     try:
         link.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
@@ -90,7 +93,7 @@ def connect_to_read(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connec
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or not path.is_file():
             raise
-        # Beside a writer, sqlite needs files of its own. Where it cannot make them, there is no writer.
+        # To read beside a writer, sqlite makes files of its own, which it cannot do here.
         link = _to_read(path, "mode=ro&immutable=1", seconds)
     return link
 

@@ -58,6 +58,8 @@ FILTERED = re.compile(
     re.IGNORECASE,
 )
 """What services say of a prompt that they do not pass on to the model."""
+OF_THE_REQUEST = re.compile(r"parameter|argument|invalid value|unsupported|verified|api.?key", re.IGNORECASE)
+"""What they say of a request or an account that is wrong, which the next prompt does not mend."""
 NOT_PASSED_ON = (400, 403, 422, 451)
 """HTTP statuses with which they say it."""
 SHARES = tuple(0.75**step for step in range(16))
@@ -423,12 +425,13 @@ def _uncached(answer: Any) -> Any:
     if isinstance(answer, str):
         return answer if isinstance(answer, Uncached) else Uncached(answer)
     if isinstance(answer, list):  # several samples of one prompt
-        return [Uncached(text) for text in answer]
+        return [text if isinstance(text, Uncached) else Uncached(text) for text in answer]
     return UncachedNumbers(answer)
 
 
 def _is_filtered(error: RequestError) -> bool:
-    return error.status in NOT_PASSED_ON and bool(FILTERED.search(error.says))
+    refused = error.status in NOT_PASSED_ON and FILTERED.search(error.says)
+    return bool(refused) and not OF_THE_REQUEST.search(error.says)
 
 
 def _is_too_long(error: RequestError) -> bool:
