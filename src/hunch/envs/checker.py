@@ -202,8 +202,8 @@ def _wander(env: Env, seed: int, steps: int, until: float) -> Played:
         played.actions.append(rng.choice(_TEXTS if actions is None else actions))
         played.frames.append(_step(env, played.actions[-1]))
         before, now = played.frames[-2:]
-        told = before.task == now.task or bool(now.task and now.task in now.event)
-        _require("task", told, f"{before.task!r} became {now.task!r}")
+        announced = bool(now.task) and now.task in now.event
+        _require("task", before.task == now.task or announced, f"{before.task!r} became {now.task!r}")
     return played
 
 

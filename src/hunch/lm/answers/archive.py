@@ -3,7 +3,7 @@
 An export is a file of JSON lines, gzipped if its name ends in ``.gz``. Each line is one answer, with
 ``model``, ``revision``, ``evidence``, ``verb``, ``request`` (prompt and sampling, prompt and options or
 labels, or text), ``sample``, ``value`` (as :func:`hunch.lm.answers.stored.encode` writes it), ``version`` of
-this library and ``created``. A line whose verb is ``count`` holds how many tokens a text has, with the
+this library and ``created``. A line whose verb is ``count`` holds the number of tokens in a text, with the
 model's ``context``: prompts that are cut to fit are made again from it without the tokenizer.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hunch.core import HunchError, UsageError
-from hunch.lm.answers.table import checksum, connect_to_read, text
+from hunch.lm.answers.table import checksum, connect_to_read, opened
 from hunch.suggest import suggest
 
 WAIT_SECONDS = 5.0
@@ -178,15 +178,15 @@ class Archive:
     def _link(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """Open the file, and turn sqlite's errors into one sentence."""
         try:
-            with closing(self._to_write() if writing else connect_to_read(self.path, WAIT_SECONDS)) as link:
+            connected = (
+                opened(self.path, "mode=rw", WAIT_SECONDS)
+                if writing
+                else connect_to_read(self.path, WAIT_SECONDS)
+            )
+            with closing(connected) as link:
                 yield link
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise HunchError(f"{self.path} {_reason(error)}; it was left unchanged.") from error
-
-    def _to_write(self) -> sqlite3.Connection:
-        link = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=WAIT_SECONDS)
-        link.text_factory = text
-        return link
 
 
 def _line(row: tuple[Any, ...]) -> tuple[str, str]:

@@ -125,10 +125,7 @@ class Cached(Answering, Metered):
         """
         tokens = self.model.count_tokens(text)
         if self._tokenizes and self.store is not None and text not in self._lengths_stored:
-            key = self._key(Question("count", (text,)))
-            full = {"request": [text], "evidence": self.evidence, "context": self.context}
-            source = Source("count", self.name, self.revision)
-            self.store.write({key: encode("count", tokens)}, source, {key: json.dumps(full)})
+            self._write(self.store, {Question("count", (text,)): tokens}, context=self.context)
             if len(self._lengths_stored) >= LENGTHS_REMEMBERED:
                 self._lengths_stored.clear()  # what is counted again is looked up in the file
             self._lengths_stored.add(text)
@@ -279,17 +276,27 @@ class Cached(Answering, Metered):
                 passing[asked] = None
         answers = {asked: answer for asked, answer in answers.items() if asked not in passing}
         if self.store is not None and answers:
-            keys = {self._key(question): question for question in answers}
-            origin = getattr(self.model, "told", "")
-            source = Source(next(iter(answers)).verb, self.name, self.revision, origin)
-            values = {key: encode(question.verb, answers[question]) for key, question in keys.items()}
-            # in full for exports, since the key is only a hash
-            full = {k: json.dumps({"request": q.request, "evidence": self.evidence}) for k, q in keys.items()}
-            earlier = self.store.write(values, source, full)
-            for key, value in earlier.items():
+            for question, value in self._write(self.store, answers).items():
                 with suppress(ValueError):  # it is removed when it is looked up
-                    answers[keys[key]] = decode(keys[key].verb, value)
+                    answers[question] = decode(question.verb, value)
         return passing | self._remember(answers)
+
+    def _write(self, store: Store, answers: dict[Question, Any], **about: Any) -> dict[Question, str]:
+        """Store answers to questions of one kind; return those, as JSON, that another process stored before.
+
+        Args:
+            store: The file.
+            answers: The answers.
+            about: What an export shall say beside the request and the evidence level.
+        """
+        keys = {self._key(question): question for question in answers}
+        origin = getattr(self.model, "told", "")
+        source = Source(next(iter(answers)).verb, self.name, self.revision, origin)
+        values = {key: encode(question.verb, answers[question]) for key, question in keys.items()}
+        # in full for exports, since the key is only a hash
+        about["evidence"] = self.evidence
+        full = {key: json.dumps({"request": q.request, **about}) for key, q in keys.items()}
+        return {keys[key]: value for key, value in store.write(values, source, full).items()}
 
     def _remember(self, answers: dict[Question, Any]) -> dict[Question, Any]:
         """Keep answers in memory, read-only, so that later callers get them unchanged."""

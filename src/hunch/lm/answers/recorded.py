@@ -21,7 +21,7 @@ from hunch.lm.answers.question import Answering, Question
 from hunch.lm.answers.store import Source, Store
 from hunch.lm.answers.stored import decode
 from hunch.lm.answers.table import Key, Kind
-from hunch.lm.base import Backend, Model, Verb
+from hunch.lm.base import Backend, Model
 from hunch.lm.speech import text_of
 
 BACKEND = Backend(
@@ -231,7 +231,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 def _checked(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict) or not record.keys() >= FIELDS:
         raise ValueError("it is not a recorded answer")
-    if record["verb"] not in (*get_args(Verb), "count") or record["evidence"] not in get_args(EvidenceLevel):
+    if record["verb"] not in get_args(Kind) or record["evidence"] not in get_args(EvidenceLevel):
         raise ValueError("its verb or evidence level does not exist")
     if not all(isinstance(record[name], str) for name in ("model", "revision")):
         raise ValueError("its model and revision are no texts")

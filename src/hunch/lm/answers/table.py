@@ -14,8 +14,8 @@ from hunch.lm.base import Verb
 
 BUSY_SECONDS: Final = 60.0
 """Seconds to wait for a file that another process writes."""
-Kind: TypeAlias = Verb | Literal["count"]
-"""What a row holds: an answer to a kind of request, or how many tokens a text has."""
+Kind: TypeAlias = Literal[Verb, "count"]
+"""What a row holds: an answer to a kind of request, or the number of tokens in a text."""
 Key: TypeAlias = tuple[str, int]
 """The SHA-256 of model name, revision, verb and full request, and the sample index."""
 KEYS_A_QUERY: Final = 250  # of two parameters each; sqlite allows 999 in its older builds
@@ -85,7 +85,7 @@ def connect_to_read(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connec
 
     Answers that others write there later may not be seen until it is opened again.
     """
-    link = _to_read(path, "mode=ro", seconds)
+    link = opened(path, "mode=ro", seconds)
     try:
         link.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
     except sqlite3.Error as error:
@@ -94,11 +94,12 @@ def connect_to_read(path: Path, seconds: float = BUSY_SECONDS) -> sqlite3.Connec
         if code not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or not path.is_file():
             raise
         # To read beside a writer, sqlite makes files of its own, which it cannot do here.
-        link = _to_read(path, "mode=ro&immutable=1", seconds)
+        link = opened(path, "mode=ro&immutable=1", seconds)
     return link
 
 
-def _to_read(path: Path, mode: str, seconds: float) -> sqlite3.Connection:
+def opened(path: Path, mode: str, seconds: float) -> sqlite3.Connection:
+    """Open an existing file; ``mode`` is that of sqlite's addresses, such as ``mode=rw``."""
     link = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=seconds, check_same_thread=False)
     link.text_factory = text
     return link
