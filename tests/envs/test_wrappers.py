@@ -1,9 +1,11 @@
 from typing import ClassVar
 
+import gymnasium
 import pytest
 
 import hunch.envs
 from hunch.core import InadmissibleActionError, State, UsageError
+from hunch.envs import TextWrapper
 from hunch.envs.base import Outcome, TextEnv
 from hunch.envs.checker import check
 from hunch.envs.household.env import HouseholdPick
@@ -127,3 +129,14 @@ def test_what_is_no_text_is_no_written_action(action):
     with pytest.raises(InadmissibleActionError, match=f"a text here, not {action!r}"):
         env.step(action)
     assert [env.step("fly")[3], env.step("fly")[3]] == [False, True]  # it cost no step
+
+
+def test_the_step_limit_may_be_that_of_gymnasium():
+    env = gymnasium.make("CliffWalking-v1", max_episode_steps=3)
+    words = TextWrapper(env, describe=str, actions=("up", "right", "down", "left"), task="cross")
+    written = Written(words)
+    written.reset(seed=0)
+    assert [written.step(text)[3] for text in ("up", "fly", "fly")] == [False, False, True]
+    endless = gymnasium.make("CliffWalking-v1")
+    with pytest.raises(UsageError, match="no step limit"):
+        Written(TextWrapper(endless, describe=str, actions=("up", "right", "down", "left"), task="cross"))

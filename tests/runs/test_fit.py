@@ -108,6 +108,8 @@ def test_an_environment_that_declares_nothing_is_not_refused():
         require_fit(methods.find(method), Told())
     with pytest.raises(UsageError, match="motif reads events"):
         require_fit(methods.find("motif"), Told(("raw",)))
+    with pytest.raises(UsageError, match="Told offers none: give its class an attribute wording"):
+        require_fit(methods.find("icpi"), Told(("raw",)))
 
 
 def test_python_refuses_what_the_command_refuses(tmp_path):

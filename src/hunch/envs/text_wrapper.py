@@ -113,7 +113,9 @@ class TextWrapper(TextEnv):
         self.passed = _passed(info)
         self.withheld: set[str] = set()
         self.metadata = _metadata(env, self.passed)  # type: ignore[misc]
-        super().__init__(sys.maxsize if max_steps is None else max_steps, env.render_mode or "ansi")
+        registered = env.spec.max_episode_steps if env.spec is not None else None
+        limit = registered if max_steps is None else max_steps
+        super().__init__(sys.maxsize if limit is None else limit, env.render_mode or "ansi")
         self.env = env if max_steps is None else TimeLimit(env, max_steps)
         self.offers = ("raw", "free_text") if actions is None else ("raw",)  # type: ignore[misc]
         self.task = task

@@ -103,6 +103,13 @@ class Pictured(Rewording):
         return observation, {**info, "pictures": (png(self.env.render()),)}
 
 
+def step_limit(env: gymnasium.Env[Any, Any]) -> int:
+    """Return the step limit of an environment, its own or Gymnasium's; the largest number if none."""
+    limits = [getattr(env.unwrapped, "max_steps", None)]
+    limits.append(env.spec.max_episode_steps if env.spec is not None else None)
+    return min((int(limit) for limit in limits if limit), default=sys.maxsize)
+
+
 class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConstructorArgs):
     """Takes any text as the action; an inadmissible one changes nothing and costs a step.
 
@@ -111,7 +118,7 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
     is ``Nothing happens.``
 
     Args:
-        env: A text environment with listed actions and a step limit, ``max_steps``.
+        env: A text environment with listed actions and a step limit: ``max_steps``, or that of Gymnasium.
 
     Raises:
         UsageError: if any text already is an action, or there is no step limit.
@@ -125,7 +132,7 @@ class Written(gymnasium.Wrapper[str, "str | int", str, "str | int"], RecordConst
         name = env.spec.id if env.spec else type(env.unwrapped).__name__
         if acts(offers := declared(env)) != "listed":
             raise UsageError(f"{name} accepts any text as it is: leave out written.")
-        self.limit = int(getattr(env.unwrapped, "max_steps", sys.maxsize))
+        self.limit = step_limit(env)
         if self.limit == sys.maxsize:
             raise UsageError(
                 f"An inadmissible text costs a step, and {name} has no step limit: set max_steps."

@@ -40,7 +40,7 @@ from hunch.envs.describers import (
     describe_cliff_walking,
     describe_taxi,
 )
-from hunch.envs.wrappers import REFUSED
+from hunch.envs.wrappers import REFUSED, step_limit
 from hunch.lm.base import LanguageModel
 from hunch.rl.faults import at_the_end
 from hunch.roles.encoder.features import TextTable
@@ -263,7 +263,7 @@ class Steps:
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         self.env = env
-        self.limit = _step_limit(env)
+        self.limit = step_limit(env)
         self.taken = 0
         self.running = False
         self.last: tuple[str, dict[str, Any]] = ("", {})
@@ -310,13 +310,6 @@ class Steps:
         if not self.warned:
             self.warned = True
             warnings.warn(f"{said} It costs a step.", HunchWarning, stacklevel=2)
-
-
-def _step_limit(env: gymnasium.Env[Any, Any]) -> int:
-    """Return the step limit of an environment; the largest number if none is known."""
-    limits = [getattr(env.unwrapped, "max_steps", None)]
-    limits.append(env.spec.max_episode_steps if env.spec is not None else None)
-    return min((int(limit) for limit in limits if limit), default=sys.maxsize)
 
 
 class ShownEnv(gymnasium.Wrapper[Any, Any, Any, Any]):

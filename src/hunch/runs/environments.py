@@ -245,7 +245,8 @@ def require_fit(method: Method, env: TextEnvironment) -> None:
         return
     lacking = sorted(method.reads - method.optional - offers)
     if lacking:
-        raise UsageError(f"{method.name} reads {READS[lacking[0]]}, and {name} offers none.")
+        own = _OWN_WORDING if lacking[0] == "wording" and not name.startswith("hunch/") else ""
+        raise UsageError(f"{method.name} reads {READS[lacking[0]]}, and {name} offers none{own}.")
 
 
 def _other_form(method: Method, env: TextEnvironment, takes: str) -> str:
@@ -261,6 +262,10 @@ def _other_form(method: Method, env: TextEnvironment, takes: str) -> str:
     return ""
 
 
+_OWN_WORDING = (
+    ": give its class an attribute wording, a subclass of hunch.envs.icpi.texts.Texts, and name it in offers"
+)
+"""What makes an environment of one's own one for prompts about its steps."""
 _ACTS = {
     "listed": "chooses from listed actions",
     "text": "writes any text",
