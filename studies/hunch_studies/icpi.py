@@ -156,10 +156,15 @@ def _written(scale: Scale, data: Path) -> list[Part]:
 
 
 def _recorded(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Write a row for each finished run into ``rows.jsonl``; return the table of these rows, in Markdown."""
+    """Write a row for each finished run into ``rows.jsonl``; return the table of all rows there, in Markdown.
+
+    Rows of other arms, which an earlier command ran into the same folder, are kept.
+    """
     env = make(arms[0].config.env)
-    rows: list[dict[str, Any]] = []
-    for job in jobs(arms, seeds, folder):
+    todo = jobs(arms, seeds, folder)
+    asked = {(job.arm.label, job.seed) for job in todo}
+    rows = [row for row in read_lines(folder / "rows.jsonl") if (row["arm"], row["seed"]) not in asked]
+    for job in todo:
         result = finished(job.folder)
         if result is None:
             continue

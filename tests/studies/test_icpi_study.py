@@ -82,6 +82,11 @@ def test_the_study_writes_the_rows_from_which_its_table_is_made(tmp_path):
     assert [(row["arm"], row["seed"]) for row in rows] == [("Matching Model", 0)]
     assert written(rows) in (tmp_path / "page.md").read_text()
 
+    # Another arm later adds its row, and leaves that of the first one.
+    main(["study", "icpi-written", "--smoke", "--arm", "Tabular Q", "--out", str(tmp_path)])
+    arms = [row["arm"] for row in read_lines(tmp_path / "chain" / "rows.jsonl")]
+    assert sorted(arms) == ["Matching Model", "Tabular Q"]
+
 
 @pytest.mark.slow
 def test_regret_of_a_model_that_knows_is_less(tmp_path):
