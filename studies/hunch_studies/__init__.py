@@ -112,6 +112,10 @@ _LISTED = {
         "spring",
         "Does a graph of questions correct more wrong answers than it adds?",
     ),
+    "proofs-written": Listed(
+        "proofs_written",
+        "Does a small real model guide a search for proofs better than rules that do not read the goal?",
+    ),
     "proofs": Listed(
         "proofs",
         "Does a guide that learns from its own proofs prove more than a rule, at equal budgets?",

@@ -16,7 +16,7 @@ from hunch.envs.proofs.tactics import tactics
 from hunch.methods.solver.alpha_proof import AlphaProof, search
 from hunch.rl.and_or import nodes
 from hunch.roles.formaliser import Formaliser
-from hunch.roles.guide import LanguageGuide, Rule
+from hunch.roles.guide import LanguageGuide, Rule, prompt
 from hunch.roles.guide_network import GuideNetwork, Lesson
 from hunch_studies.worlds.proofs.theorems import pool
 
@@ -104,6 +104,8 @@ def test_a_model_that_scores_can_guide():
     goals = pool("easy", 6, 0)
     told, _ = LanguageGuide(model).evaluate([*goals, read("|- p")])
     assert [len(own) for own in told] == [len(tactics(goal)) for goal in [*goals, read("|- p")]]
+    assert str(goals[0]).rpartition("|- ")[2] in prompt(goals[0], ["intro"])
+    assert "Prove" not in prompt(None, ["intro"])
     agent = AlphaProof(budget=8, guide="lm", lm=model)
     hunch.train(agent, env(), 12, watch=hunch.Watch(progress=False))
     assert agent.stored

@@ -57,16 +57,23 @@ class PolicyOnly:
 
 
 class LanguageGuide:
-    """A language model that scores the names of tactics as continuations of the goal."""
+    """A language model that scores the names of tactics as continuations of the goal.
 
-    def __init__(self, lm: LanguageModel) -> None:
+    Args:
+        lm: A model that scores.
+        blank: Leave out the goal, as a control of what the model makes of it.
+    """
+
+    def __init__(self, lm: LanguageModel, *, blank: bool = False) -> None:
         self.lm = lm
+        self.blank = blank
 
     def evaluate(self, states: Sequence[Goal]) -> tuple[list[FloatArray], list[float]]:
         """Return the softmax of each tactic's log-probability per token, and the constant value."""
         names = [[named(goal, tactic) for tactic, _ in tactics(goal)] for goal in states]
         asked = [i for i, tactic_names in enumerate(names) if tactic_names]
-        scores = self.lm.score([prompt(states[i], names[i]) for i in asked], [names[i] for i in asked])
+        prompts = [prompt(None if self.blank else states[i], names[i]) for i in asked]
+        scores = self.lm.score(prompts, [names[i] for i in asked])
         priors: list[FloatArray] = [np.zeros(0) for _ in states]
         for i, score in zip(asked, scores, strict=True):
             priors[i] = softmax(score.normalised("token"))
@@ -103,12 +110,13 @@ TACTIC: Final = "Which tactic is best?"
 PROVABLE: Final = DecisionQuestion("yes_no", "Can this goal be proved?")
 
 
-def situation(goal: Goal) -> str:
-    """Return what a decision model reads of a goal."""
-    return f"A goal of a proof in intuitionistic logic:\n{shown(goal)}"
+def situation(goal: Goal | None) -> str:
+    """Return what a model reads of a goal; without one, of what kind it is."""
+    told = "" if goal is None else f":\n{shown(goal)}"
+    return f"A goal of a proof in intuitionistic logic{told}"
 
 
-def prompt(goal: Goal, names: Sequence[str]) -> str:
+def prompt(goal: Goal | None, names: Sequence[str]) -> str:
     """Return the prompt that a language model continues with a tactic."""
     listed = "\n".join(f"- {name}" for name in names)
     return f"{situation(goal)}\n\nTactics:\n{listed}\n\nBest tactic: "
