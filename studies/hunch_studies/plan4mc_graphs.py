@@ -61,6 +61,24 @@ def agreement(graph: SkillGraph, truth: SkillGraph) -> dict[str, tuple[int, int,
     return agreed
 
 
+def fields_right(graph: SkillGraph, truth: SkillGraph) -> list[int]:
+    """Return how many of the six fields of each skill are right, in the order of the true graph."""
+    counts = []
+    for name, entry in truth.entries.items():
+        own = graph.entries.get(name)
+        counts.append(sum(own is not None and _content(own, f) == _content(entry, f) for f in FIELDS))
+    return counts
+
+
+def with_field(truth: SkillGraph, graph: SkillGraph, field: str) -> SkillGraph:
+    """Return a graph in which one field of all skills is that of another; empty where that has no skill."""
+    entries = {}
+    for name, entry in truth.entries.items():
+        changed: dict[str, Any] = {field: getattr(graph.entries.get(name, Entry()), field)}
+        entries[name] = replace(entry, **changed)
+    return SkillGraph(entries)
+
+
 def _content(entry: Entry, field: str) -> Any:
     value = getattr(entry, field)
     return value if isinstance(value, bool) else frozenset(value)

@@ -34,7 +34,14 @@ from hunch_studies.plan4mc import (
     right,
     skill_names,
 )
-from hunch_studies.plan4mc_graphs import REQUESTS, agreement, by_words, written
+from hunch_studies.plan4mc_graphs import (
+    REQUESTS,
+    agreement,
+    by_words,
+    fields_right,
+    with_field,
+    written,
+)
 from hunch_studies.planners import skills_part, table
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
@@ -45,8 +52,10 @@ NOTHING: Final = "nothing needed"
 BLANK: Final = "blank prompt"
 """The same request without the manual."""
 TITLE: Final = "Written by a model"
-KINDS: Final = ("valid", "replanning")
-"""Plans that are made once, and plans that are made anew after each skill."""
+KINDS: Final = {"valid": "never", "replanning": "each"}
+"""Plans that are made once, and plans that are made anew after each skill, as Plan4MC's ``replan``."""
+LENT: Final = "lent"
+"""Success with replanning of the right graph, with one field of all its skills as a writer has it."""
 
 
 class Writer(NamedTuple):
@@ -93,34 +102,55 @@ def graph_of(writer: Writer, specs: Mapping[str, str]) -> SkillGraph:
     return written(model(spec), "" if writer.blank else craft_manual(), names, writer.request)
 
 
-def measured(
-    graphs: Mapping[str, SkillGraph], bench: Bench, label: str, seed: int | None = None
-) -> dict[str, Any]:
-    """Return what is right in a graph, or, with a seed, the success on each target in its world."""
-    graph = graphs[label]
-    if seed is None:
-        return {"skills": len(graph.entries), "right": agreement(graph, right(FINDINGS))}
-    episodes = bench.scale.episodes(EACH)
-    row = {}
-    for kind, replan in zip(KINDS, ("never", "each"), strict=True):
-        agent = planning(bench.skills_found(seed), graph=graph, replan=replan)
-        played = play(agent, seed, 0.0, episodes)
-        row[kind] = [float(np.mean([e["success"] for e in played if e["target"] == t])) for t in TARGETS]
-    return row
+def about_graph(graph: SkillGraph) -> dict[str, Any]:
+    """Return how many skills a graph has, how many have each field right, and how many fields each skill."""
+    truth = right(FINDINGS)
+    by_skill = fields_right(graph, truth)
+    return {"skills": len(graph.entries), "right": agreement(graph, truth), "by_skill": by_skill}
+
+
+def played(bench: Bench, graph: SkillGraph, seed: int, replan: str) -> list[float]:
+    """Return success on each target, in the world of a seed and without failures."""
+    agent = planning(bench.skills_found(seed), graph=graph, replan=replan)
+    episodes = play(agent, seed, 0.0, bench.scale.episodes(EACH))
+    return [float(np.mean([e["success"] for e in episodes if e["target"] == target])) for target in TARGETS]
+
+
+def measured(graphs: Mapping[str, SkillGraph], bench: Bench, label: str, *place: Any) -> dict[str, Any]:
+    """Return a row: about a graph, its success in the world of a seed, or that of one of its fields.
+
+    Args:
+        graphs: Graphs by label.
+        bench: Has the skills.
+        label: The label of the graph.
+        place: Nothing, or a seed, or a field and a seed.
+    """
+    if not place:
+        return about_graph(graphs[label])
+    *fields, seed = place
+    if fields:
+        lent = with_field(right(FINDINGS), graphs[label], *fields)
+        return {LENT: played(bench, lent, seed, "each")}
+    return {kind: played(bench, graphs[label], seed, replan) for kind, replan in KINDS.items()}
 
 
 def results(specs: Mapping[str, str], data: Path, scale: Scale, folder: Path, labels: Sequence[str]) -> str:
     """Return the tables of all writers with these labels, and of the controls."""
-    every = [*CONTROLS, *(writer for writer in writers(specs) if writer.label in labels)]
-    graphs = {writer.label: graph_of(writer, specs) for writer in every}
+    models = [writer for writer in writers(specs) if writer.label in labels]
+    graphs = {writer.label: graph_of(writer, specs) for writer in (*CONTROLS, *models)}
+    keys: list[tuple[Any, ...]] = []
+    for label in graphs:
+        keys += [(label,), *((label, seed) for seed in range(scale.seeds))]
+    for writer in (Writer(WORDS), *models):
+        if graphs[writer.label].entries and not writer.blank:
+            keys += [(writer.label, field, seed) for field in FIELDS for seed in range(scale.seeds)]
     bench = Bench(folder, data, scale)
-    keys = [(label, *seed) for label in graphs for seed in ((), *((s,) for s in range(scale.seeds)))]
     return tables(kept(folder / "rows.jsonl", keys, partial(measured, graphs, bench)))
 
 
 def tables(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return what is right in each graph, and the success of its plans with their leads, in Markdown."""
-    return f"{of_graphs(rows)}\n\n{of_plans(rows)}\n\n{of_leads(rows)}"
+    return "\n\n".join(part(rows) for part in (of_graphs, of_plans, of_leads, of_fields))
 
 
 def of_graphs(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -154,18 +184,30 @@ def of_plans(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def of_leads(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return leads in success with replanning, paired by seed, and by target as the mean over seeds."""
+    """Return leads in the share of right fields over skills, and in success with replanning over seeds."""
     scores = successes(rows, "replanning")
+    shares = {row["key"][0]: np.array(row["by_skill"]) / len(FIELDS) for row in rows if "by_skill" in row}
     lines = []
     for label, own in scores.items():
         if label in (writer.label for writer in CONTROLS) or label.endswith(BLANK):
             continue
         for other in (f"{label}, {BLANK}", WORDS, NOTHING):
             if other in scores:
-                by_seed = compared(list(own.mean(1)), list(scores[other].mean(1)), best=1.0)
-                by_target = over_pairs(list((own - scores[other]).mean(0)))
-                lines.append([label, other, by_seed, by_target.short()])
-    return table("written by | beside | lead over seeds | lead over targets", lines)
+                fields = over_pairs(list(shares[label] - shares[other])).short()
+                success = compared(list(own.mean(1)), list(scores[other].mean(1)), best=1.0)
+                lines.append([label, f"{shares[label].mean():.2f}", other, fields, success])
+    return table("written by | right fields | beside | lead in right fields | lead in success", lines)
+
+
+def of_fields(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return success with replanning, over seeds, if only one field of the graph is the writer's."""
+    by_label: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if LENT in row:
+            label, field, _ = row["key"]
+            by_label.setdefault(label, {}).setdefault(field, []).append(float(np.mean(row[LENT])))
+    lines = [[label, *(over_seeds(own[field]) for field in FIELDS)] for label, own in by_label.items()]
+    return table(" | ".join(["one field written by", *FIELDS]), lines)
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:

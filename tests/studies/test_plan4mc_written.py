@@ -9,7 +9,7 @@ from hunch.lm.base import Model
 from hunch.runs.files import read_lines
 from hunch_contrib.planner.skill_graph import Entry, SkillGraph, read_entry
 from hunch_studies import plan4mc, plan4mc_written
-from hunch_studies.plan4mc_graphs import REQUESTS, agreement, written
+from hunch_studies.plan4mc_graphs import REQUESTS, agreement, fields_right, with_field, written
 from hunch_studies.study import SMOKE
 from hunch_studies.worlds.craft_skills import FINDINGS
 
@@ -46,6 +46,10 @@ def test_of_each_field_is_counted_what_is_right_where_it_says_something_and_wher
     assert counted["obtains"] == (0, 1, 1, 2)
     assert counted["brings"] == (1, 1, 1, 2)
     assert counted["moves"] == (0, 1, 1, 2)
+    assert fields_right(graph, truth) == [5, 5, 0]
+    lent = with_field(truth, graph, "obtains").entries
+    assert lent["make torch"] == Entry(consumes=(("wood", 1), ("coal", 1)), obtains=(("torch", 2),))
+    assert lent["sleep"] == truth.entries["sleep"]
     assert all(said == empty == 0 for said, _, empty, _ in agreement(SkillGraph({}), truth).values())
 
 
@@ -91,8 +95,8 @@ def test_a_model_stands_beside_its_blank_prompt_and_the_controls(tmp_path, monke
     assert rows["stand-in, plain, blank prompt",]["skills"] == 0
     assert rows["stand-in, plain", 2]["replanning"] == [1.0] * 4
     assert rows["nothing needed", 2]["replanning"] != [1.0] * 4
-    (lead,) = [
-        line for line in told.splitlines() if "| stand-in, plain | stand-in, plain, blank prompt |" in line
-    ]
-    assert "shown" in lead
+    beside = "| stand-in, plain | 1.00 | stand-in, plain, blank prompt | 1.00 [1.00, 1.00] |"
+    assert beside in told
+    assert rows["stand-in, plain", "consumes", 1]["lent"] == [1.0] * 4
+    assert rows["word overlap", "requires", 1]["lent"] == [1.0, 1.0, 1.0, 0.0], "a stone takes a pickaxe"
     assert plan4mc_written.tables(list(rows.values())) == told
