@@ -163,8 +163,9 @@ def of_graphs(rows: Sequence[Mapping[str, Any]]) -> str:
                 f"{said / all_said:.2f}, {empty / all_empty:.2f}"
                 for said, all_said, empty, all_empty in counts
             ]
-            lines.append([row["key"][0], row["skills"], *shares])
-    return table(" | ".join(["written by", "skills", *FIELDS]), lines)
+            every = sum(row["by_skill"]) / (len(FIELDS) * len(row["by_skill"]))
+            lines.append([row["key"][0], row["skills"], f"{every:.2f}", *shares])
+    return table(" | ".join(["written by", "skills", "right fields", *FIELDS]), lines)
 
 
 def successes(rows: Sequence[Mapping[str, Any]], kind: str) -> dict[str, FloatArray]:
@@ -195,8 +196,8 @@ def of_leads(rows: Sequence[Mapping[str, Any]]) -> str:
             if other in scores:
                 fields = over_pairs(list(shares[label] - shares[other])).short()
                 success = compared(list(own.mean(1)), list(scores[other].mean(1)), best=1.0)
-                lines.append([label, f"{shares[label].mean():.2f}", other, fields, success])
-    return table("written by | right fields | beside | lead in right fields | lead in success", lines)
+                lines.append([label, other, fields, success])
+    return table("written by | beside | lead in right fields | lead in success", lines)
 
 
 def of_fields(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -95,7 +95,7 @@ def test_a_model_stands_beside_its_blank_prompt_and_the_controls(tmp_path, monke
     assert rows["stand-in, plain, blank prompt",]["skills"] == 0
     assert rows["stand-in, plain", 2]["replanning"] == [1.0] * 4
     assert rows["nothing needed", 2]["replanning"] != [1.0] * 4
-    beside = "| stand-in, plain | 1.00 | stand-in, plain, blank prompt | 1.00 [1.00, 1.00] |"
+    beside = "| stand-in, plain | stand-in, plain, blank prompt | 1.00 [1.00, 1.00] |"
     assert beside in told
     assert rows["stand-in, plain", "consumes", 1]["lent"] == [1.0] * 4
     assert rows["word overlap", "requires", 1]["lent"] == [1.0, 1.0, 1.0, 0.0], "a stone takes a pickaxe"
