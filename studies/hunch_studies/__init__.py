@@ -108,6 +108,10 @@ _LISTED = {
         "plan4mc",
         "How much does a search over a graph of skills help if skills fail, or if the graph is wrong?",
     ),
+    "plan4mc-written": Listed(
+        "plan4mc_written",
+        "Does a small real model write a skill graph from a manual that a search can plan with?",
+    ),
     "spring": Listed(
         "spring",
         "Does a graph of questions correct more wrong answers than it adds?",

@@ -34,7 +34,7 @@ from hunch_contrib.planner.skill_graph import SkillGraph, extract
 from hunch_studies.plan4mc_graphs import SILENT, by_words, corrupted, reason
 from hunch_studies.planners import SKILL, skills_part, table, trained
 from hunch_studies.study import Part, Scale, Study, kept
-from hunch_studies.worlds.craft_skills import WALKS
+from hunch_studies.worlds.craft_skills import WALKS, Finding
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 300}
@@ -181,15 +181,17 @@ def _written(bench: Bench, lm: str, replan: str, seed: int) -> Agent:
     skills = bench.skills_found(seed)
     if lm != WORDS:
         return planning(skills, lm, replan=replan)
-    return planning(skills, graph=by_words(_manual(), _named(skills)), replan=replan)
+    return planning(skills, graph=by_words(craft_manual(), skill_names(skills)), replan=replan)
 
 
-def _manual() -> str:
+def craft_manual() -> str:
+    """Return the manual of the craft world, which is the same in all of them."""
     env: Any = make(ID, **WORLD, target="any").unwrapped
     return str(env.manual)
 
 
-def _named(skills: Sequence[Skill]) -> list[str]:
+def skill_names(skills: Sequence[Skill | Finding]) -> list[str]:
+    """Return the names in a skill graph: the targets, and the skills to find things."""
     return [*TARGETS, *(skill.name for skill in skills)]
 
 
@@ -242,9 +244,9 @@ def _skills(runs: Sequence[Sequence[Played]]) -> str:
 # ---- a wrong graph ----------------------------------------------------------------------------------------
 
 
-def right(skills: Sequence[Skill]) -> SkillGraph:
+def right(skills: Sequence[Skill | Finding]) -> SkillGraph:
     """Return the graph of all targets and skills according to the manual."""
-    return extract(load(RULE), _manual(), _named(skills))
+    return extract(load(RULE), craft_manual(), skill_names(skills))
 
 
 def wrong(data: Path, scale: Scale, folder: Path) -> str:

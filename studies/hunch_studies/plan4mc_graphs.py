@@ -1,15 +1,87 @@
-"""Wrong graphs for the study of Plan4MC, and the kinds of failure messages."""
+"""Skill graphs for the study of Plan4MC, by words, by models and wrong on purpose; the kinds of failures."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from hunch_contrib.planner.skill_graph import Entry, SkillGraph
+from hunch.lm.base import LanguageModel
+from hunch_contrib.planner.skill_graph import FIELDS, Entry, EntryConfig, SkillGraph, extract
+
+ROOM: Final = 100
+"""Maximum tokens of a model's answer about a skill; the longest right answer has about 60 (ours)."""
+REQUESTS: Final[Mapping[str, EntryConfig]] = {
+    "plain": EntryConfig(max_tokens=ROOM),
+    "examples": EntryConfig(max_tokens=ROOM, prompt=str(Path(__file__).parent / "plan4mc_examples.txt")),
+}
+"""Ways of asking for a skill: Plan4MC's own request, and one with four answers about another world."""
+TOGETHER: Final = 10
+"""Number of skills in a call, after which answers are stored (ours)."""
+
+
+def written(lm: LanguageModel, manual: str, skills: Sequence[str], request: str) -> SkillGraph:
+    """Ask a model for the graph of some skills.
+
+    Args:
+        lm: The model.
+        manual: Text of the manual; empty for the blank prompt.
+        skills: Names of the skills.
+        request: One of :data:`REQUESTS`.
+    """
+    entries: dict[str, Entry] = {}
+    for start in range(0, len(skills), TOGETHER):
+        part = extract(lm, manual, skills[start : start + TOGETHER], REQUESTS[request])
+        entries.update(part.entries)
+    return SkillGraph(entries)
+
+
+def agreement(graph: SkillGraph, truth: SkillGraph) -> dict[str, tuple[int, int, int, int]]:
+    """Return, for each field of an entry, how many skills have it right.
+
+    The first two numbers are those of skills for which the true field says something: how many are right, of
+    how many. The other two are those of skills for which it is empty. A writer that leaves every field empty
+    is right in all of these. The order of things does not count. A skill without an entry is wrong.
+    """
+    agreed = {}
+    for field in FIELDS:
+        right = {True: 0, False: 0}
+        skills = {True: 0, False: 0}
+        for name, entry in truth.entries.items():
+            true_value = _content(entry, field)
+            says_something = bool(true_value)
+            skills[says_something] += 1
+            if name in graph.entries and _content(graph.entries[name], field) == true_value:
+                right[says_something] += 1
+        agreed[field] = (right[True], skills[True], right[False], skills[False])
+    return agreed
+
+
+def fields_right(graph: SkillGraph, truth: SkillGraph) -> list[int]:
+    """Return how many of the six fields of each skill are right, in the order of the true graph."""
+    counts = []
+    for name, entry in truth.entries.items():
+        own = graph.entries.get(name)
+        counts.append(sum(own is not None and _content(own, f) == _content(entry, f) for f in FIELDS))
+    return counts
+
+
+def with_field(truth: SkillGraph, graph: SkillGraph, field: str) -> SkillGraph:
+    """Return a graph in which one field of all skills is that of another; empty where that has no skill."""
+    entries = {}
+    for name, entry in truth.entries.items():
+        changed: dict[str, Any] = {field: getattr(graph.entries.get(name, Entry()), field)}
+        entries[name] = replace(entry, **changed)
+    return SkillGraph(entries)
+
+
+def _content(entry: Entry, field: str) -> Any:
+    value = getattr(entry, field)
+    return value if isinstance(value, bool) else frozenset(value)
 
 
 def by_words(manual: str, skills: Sequence[str]) -> SkillGraph:

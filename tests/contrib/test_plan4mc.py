@@ -112,6 +112,13 @@ def test_answers_are_read_or_are_none(answer, entry):
     assert read_entry(answer) == entry
 
 
+def test_things_are_separated_by_and_where_a_number_or_an_article_follows():
+    entry = read_entry("consumes: 1 wood and 2 coal\nnearby: a table and a furnace\nbrings: salt and pepper")
+    assert entry == Entry(
+        consumes=(("wood", 1), ("coal", 2)), nearby=("a table", "a furnace"), brings=("salt and pepper",)
+    )
+
+
 def test_errors_of_the_model_change_the_graph_and_refusals_empty_it(graph):
     manual = craft(target="any").unwrapped.manual
     names = list(graph.entries)

@@ -49,8 +49,8 @@ def test_plan4mc_on_two_targets(tmp_path, monkeypatch):
 
 def test_word_overlap_writes_most_of_the_graph():
     """It errs only where a skill is named after what it uses."""
-    names = plan4mc._named(FINDINGS)
-    written, read = by_words(plan4mc._manual(), names).entries, plan4mc.right(FINDINGS).entries
+    names = plan4mc.skill_names(FINDINGS)
+    written, read = by_words(plan4mc.craft_manual(), names).entries, plan4mc.right(FINDINGS).entries
     short = {name for name in names if not {*read[name].nearby} <= {*written[name].nearby}}
     assert not short
     lacks = {name for name in names if {*read[name].consumes} - {*written[name].consumes}}

@@ -147,8 +147,11 @@ def read_entry(answer: str) -> Entry | None:
 
 
 def _listed(text: str) -> list[str]:
-    """Split a line at commas and semicolons; a comma within a number, as in 1,000, separates nothing."""
-    parts = (part.strip(" .") for part in re.split(r",(?!\d{3}\b)|;", text))
+    """Split a line at commas, semicolons and "and" before a number or an article, as in "1 egg and a pan".
+
+    A comma within a number, as in 1,000, separates nothing; neither does the "and" within a name.
+    """
+    parts = (part.strip(" .") for part in re.split(r",(?!\d{3}\b)|;|\sand\s+(?=(?:\d+|an?)\s)", text))
     return [part for part in parts if part and part.lower() not in ("-", "nothing", "none")]
 
 
