@@ -14,15 +14,17 @@ from typing import Any, Final
 from hunch.envs import make
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
-from hunch.rl.statistics import over_seeds
+from hunch.rl.statistics import compared, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
 from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter
+from hunch_studies import reporter_written
 from hunch_studies.planners import SKILL, SKILLS, skills_part, table
-from hunch_studies.study import Part, Scale, Seeded, Study, kept, runs_of
-from hunch_studies.worlds.secret import VERBS
+from hunch_studies.reporter_written import ASKED, BLANK, LONGEST, RULE, WORDS
+from hunch_studies.study import Part, Scale, Seeded, Study, by_name, kept, runs_of
+from hunch_studies.worlds.secret import VERBS, Question
 
 ID: Final = "hunch/SecretProperty-v0"
 ACTOR: Final = replace(SKILL, gamma=0.9, learning_rate=0.1)
@@ -40,6 +42,11 @@ LINES: Final[dict[str, dict[str, Any]]] = {
     "scripted reporter, lies always": {"reporter": "scripted", "lies": 1.0},
 }
 """The arms, and how each differs."""
+REPORTERS: Final = ("trained reporter", "untrained reporter", "scripted reporter, true")
+"""Those of the arms that a model that writes has as its planner."""
+UNTOLD: Final = "without instruction and reports"
+"""The control of such a planner: the same request, with no more than the examples and its skills so far."""
+QUESTIONS: Final[dict[Question, str]] = {"conditional": "A condition", "search": "A search"}
 
 
 def actors(scale: Scale) -> tuple[Arm, ...]:
@@ -64,8 +71,30 @@ def arms(question: str, out: Path, scale: Scale) -> tuple[Arm, ...]:
     config = RunConfig(method="q-learning", env=ID, env_options={"question": question})
     steps = scale.steps(2 * ACTOR_STEPS + STEPS)
     flat = Arm(f"flat Q-learning, {steps:,} steps", replace(config, steps=steps, options=ACTOR))
-    config = replace(config, method="planner-actor-reporter", lm="scripted:examiner")
+    config = replace(config, method="planner-actor-reporter", lm=RULE)
     return (*(_planned(label, own, config, out, scale) for label, own in LINES.items()), flat)
+
+
+def written(question: Question, lms: Sequence[str], out: Path, scale: Scale) -> tuple[Arm, ...]:
+    """Return the arms of planners that write, beside the rule, a bag of words, and one that knows nothing.
+
+    All have the same skills, and plans of the same length at most.
+    """
+    longest = {"longest": LONGEST[question]}
+    asked = {RULE: longest, **{lm: {**longest, **ASKED} for lm in lms}}
+    names = {lm: name for name, lm in by_name((RULE, *lms)).items()}
+    listed = {
+        f"{names[lm]}, {reporter}": (lm, {**own, **LINES[reporter]})
+        for lm, own in asked.items()
+        for reporter in REPORTERS
+    }
+    told = {**longest, **LINES["scripted reporter, true"]}
+    listed |= {f"{names[lm]}, {UNTOLD}": (lm, {**told, **ASKED, **BLANK}) for lm in lms}
+    listed |= {f"{lm}, scripted reporter, true": (lm, told) for lm in (WORDS, "uniform")}
+    config = RunConfig(method="planner-actor-reporter", env=ID, env_options={"question": question})
+    return tuple(
+        _planned(label, own, replace(config, lm=lm), out, scale) for label, (lm, own) in listed.items()
+    )
 
 
 def _planned(label: str, options: Mapping[str, Any], config: RunConfig, out: Path, scale: Scale) -> Seeded:
@@ -83,6 +112,45 @@ def _skilled(options: Any, skills: Sequence[Arm], out: Path, seed: int) -> dict[
 
 def measured(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -> str:
     """Return the success of every arm in new episodes."""
+    found = successes(question, listed, scale, folder)
+    rows = []
+    for arm in listed:
+        result = finished(runs_of(arm, 1, folder)[0])
+        trained = "-" if result is None or arm.label.startswith("flat") else len(result.episodes)
+        rows.append((arm.label, over_seeds(found[arm.label]), trained))
+    return table("arm | success | episodes of training, seed 0", rows)
+
+
+def measured_written(
+    question: str, lms: Sequence[str], listed: Sequence[Arm], scale: Scale, folder: Path
+) -> str:
+    """Return the success of every arm in new episodes, and the leads of each planner's reporters."""
+    return leads_of(successes(question, listed, scale, folder), list(by_name((RULE, *lms))))
+
+
+def leads_of(found: Mapping[str, Sequence[float]], names: Sequence[str]) -> str:
+    """Return success by arm, and leads: over the reporter that tells nothing, and over each control.
+
+    Args:
+        found: Success of each arm, seed by seed.
+        names: The planners.
+    """
+    leads = []
+    for name in names:
+        trained, untrained, true = (f"{name}, {reporter}" for reporter in REPORTERS)
+        controls = (f"{name}, {UNTOLD}", *(f"{lm}, {REPORTERS[-1]}" for lm in (WORDS, "uniform")))
+        pairs = [(trained, untrained), (true, untrained), *((trained, control) for control in controls)]
+        for one, other in pairs:
+            if one in found and other in found:
+                ahead = compared(found[one], found[other], best=1.0)
+                leads.append((one, other, ahead.said, ahead.lead.short()))
+    rows = [(label, over_seeds(own)) for label, own in found.items()]
+    said = table("arm | minus | verdict | lead, paired by seed", leads)
+    return f"{table('arm | success', rows)}\n\n{said}"
+
+
+def successes(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -> dict[str, list[float]]:
+    """Return the success of the runs of every arm in new episodes, seed by seed."""
     runs = {arm.label: runs_of(arm, scale.seeds, folder) for arm in listed}
     keys = [(label, seed) for label in runs for seed in range(scale.seeds)]
 
@@ -91,21 +159,21 @@ def measured(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -
         ended = evaluate(agent.player, [make(ID, question=question)], scale.episodes(EPISODES), 1_000 + seed)
         return {"success": sum(e.success for e in ended) / len(ended)}
 
-    found = kept(folder / "success.jsonl", keys, played)
-    rows = []
-    for label, own in runs.items():
-        result = finished(own[0])
-        trained = "-" if result is None or label.startswith("flat") else len(result.episodes)
-        success = over_seeds([row["success"] for row in found if row["key"][0] == label])
-        rows.append((label, success, trained))
-    return table("arm | success | episodes of training, seed 0", rows)
+    rows = kept(folder / "success.jsonl", keys, played)
+    return {label: [row["success"] for row in rows if row["key"][0] == label] for label in runs}
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = [skills_part(actors(scale), scale)]
-    for question, title in {"conditional": "A condition", "search": "A search"}.items():
+    for question, title in QUESTIONS.items():
         listed = arms(question, data.parent, scale)
         parts.append(Part(title, listed, beside=partial(measured, question, listed, scale), apart=True))
+    asked = partial(reporter_written.every_transcript, scale.lms)
+    parts.append(Part("Every transcript", (), beside=asked))
+    for question, title in QUESTIONS.items():
+        listed = written(question, scale.lms, data.parent, scale)
+        told = partial(measured_written, question, scale.lms, listed, scale)
+        parts.append(Part(f"{title}, planners that write", listed, beside=told, apart=True))
     return parts
 
 
