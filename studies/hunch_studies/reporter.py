@@ -1,6 +1,7 @@
 """Planner, actor, reporter: the value of training the reporter.
 
 hunch study reporter
+python -m hunch_studies.reporter ROWS    # of planners that write, in docs/assets/studies
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from hunch.rl.episodes import evaluate
 from hunch.rl.statistics import compared, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.stored import finished
 from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter
 from hunch_studies import reporter_written
 from hunch_studies.planners import SKILL, SKILLS, skills_part, table
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.reporter_written import ASKED, BLANK, LONGEST, RULE, WORDS
 from hunch_studies.study import Part, Scale, Seeded, Study, by_name, kept, runs_of
 from hunch_studies.worlds.secret import VERBS, Question
@@ -44,6 +47,8 @@ LINES: Final[dict[str, dict[str, Any]]] = {
 """The arms, and how each differs."""
 REPORTERS: Final = ("trained reporter", "untrained reporter", "scripted reporter, true")
 """Those of the arms that a model that writes has as its planner."""
+EVERY: Final = "Every transcript"
+"""Title of the part that asks planners after every transcript."""
 UNTOLD: Final = "without instruction and reports"
 """The control of such a planner: the same request, with no more than the examples and its skills so far."""
 QUESTIONS: Final[dict[Question, str]] = {"conditional": "A condition", "search": "A search"}
@@ -163,14 +168,34 @@ def successes(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) 
     return {label: [row["success"] for row in rows if row["key"][0] == label] for label in runs}
 
 
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rows of planners that write, each row with the title of its part."""
+    rows = read_lines(file)
+    parts = dict.fromkeys(row["part"] for row in rows)
+    sections = []
+    for part in parts:
+        own = [row for row in rows if row["part"] == part]
+        if part == EVERY:
+            told = reporter_written.as_table(own)
+        else:
+            found: dict[str, list[float]] = {}
+            for row in own:
+                label, _ = row["key"]
+                found.setdefault(label, []).append(row["success"])
+            trained = f", {REPORTERS[0]}"
+            told = leads_of(found, [label.removesuffix(trained) for label in found if trained in label])
+        sections.append(f"### {part}\n\n{told}")
+    return "\n\n".join(sections)
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     parts = [skills_part(actors(scale), scale)]
     for question, title in QUESTIONS.items():
         listed = arms(question, data.parent, scale)
         parts.append(Part(title, listed, beside=partial(measured, question, listed, scale), apart=True))
     asked = partial(reporter_written.every_transcript, scale.lms)
-    parts.append(Part("Every transcript", (), beside=asked))
-    for question, title in QUESTIONS.items():
+    parts.append(Part(EVERY, (), beside=asked))
+    for question, title in QUESTIONS.items() if scale.lms else ():
         listed = written(question, scale.lms, data.parent, scale)
         told = partial(measured_written, question, scale.lms, listed, scale)
         parts.append(Part(f"{title}, planners that write", listed, beside=told, apart=True))
@@ -183,11 +208,15 @@ STUDIES = {
         "Does a reporter learn, from the reward alone, what to report to its planner?",
         "A reporter that is trained with the planner in the loop learns to report what matters, and to leave "
         "out noise; plain reinforcement learning fails on such tasks (Dasgupta et al., 2023).",
-        "The planner is a script (L0), so the study says nothing about language models. The actor is "
-        "Q-learning in a table, with memory of what it saw. The reporter chooses one of two sentences "
-        "given the words of an event; one word is the property, and four are meaningless. Success is "
-        "measured in 100 new episodes per seed.",
+        "The planner is a script (L0) unless a model is named, which then reads twelve examples of plans "
+        "about other things. The actor is Q-learning in a table, with memory of what it saw. The reporter "
+        "chooses one of two sentences given the words of an event; one word is the property, and four are "
+        "meaningless. Success is measured in 100 new episodes per seed.",
         _parts,
+        lm_for="planner-actor-reporter",
         seeds=5,
     )
 }
+
+if __name__ == "__main__":
+    print_table(recorded, "Print the tables of planners that write.")

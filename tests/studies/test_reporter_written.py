@@ -1,5 +1,6 @@
 """What a planner does with reports, asked after every transcript; and its examples of plans."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -95,3 +96,16 @@ def test_rows_are_shown_as_a_table(tmp_path):
     told = reporter_written.every_transcript((), tmp_path)
     assert "| conditional | rule | examiner | 1.00 | 1.00 | 0.50 | 0.50 [0.50, 0.50] | 72 |" in told
     assert told == reporter_written.every_transcript((), tmp_path)
+
+
+def test_recorded_rows_are_shown_by_part(tmp_path):
+    rows = [{"part": "A part", "key": [f"planner, {one}", seed], "success": 0.5 + 0.1 * seed}
+            for one in reporter.REPORTERS for seed in range(3)]  # fmt: skip
+    reached = {**measured("bag-of-words", "search", {}), "key": ["words", "similarity", "search"]}
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in [{"part": reporter.EVERY, **reached}, *rows]))
+    told = reporter.recorded(file)
+    assert "| search | words | similarity | 0.00 | 0.25 | 0.25 |" in told
+    assert (
+        "| planner, trained reporter | planner, untrained reporter | not shown | 0.00 [0.00, 0.00] |" in told
+    )
