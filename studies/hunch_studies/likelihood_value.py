@@ -35,17 +35,27 @@ PLACES: Final = {
     "Frozen Lake": ("hunch/FrozenLake-v0", f"scripted:frozenlake{LASTING}", 2_000, ()),
     "Salad": ("hunch/Overcooked-Salad-v0", f"scripted:kitchen{LASTING}", 4_000, ("minilm", "words")),
 }
+UNEXPLAINED: Final[dict[str, dict[str, Any]]] = {"Frozen Lake": {"explained": False}}
+"""Options of the environment for the blank prompt, where observations state the rules."""
 TRIED: Final = 40
 """Episodes in which the values of a trained agent are compared with the outcomes."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table."""
+    """A row of the table.
+
+    Attributes:
+        label: Its label.
+        lm: The model.
+        options: Options of the method.
+        env_options: Options of the environment.
+    """
 
     label: str
     lm: str
     options: dict[str, Any] = field(default_factory=dict)
+    env_options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> LikelihoodValueConfig:
@@ -70,10 +80,14 @@ def lines(rule: str, lms: Sequence[str]) -> tuple[Line, ...]:
     )
 
 
-def real_lines(lms: Sequence[str]) -> tuple[Line, ...]:
+def real_lines(lms: Sequence[str], unexplained: Mapping[str, Any]) -> tuple[Line, ...]:
     """Return the rows of models that score: as a factor, weakened, alone, after the blank prompt; controls.
 
     Value alone is the product with an even prior.
+
+    Args:
+        lms: The models.
+        unexplained: Options of the environment by which its observations leave out the rules.
     """
     own = []
     for name, lm in by_name(lms).items():
@@ -83,8 +97,8 @@ def real_lines(lms: Sequence[str]) -> tuple[Line, ...]:
             Line(f"product, {name}", lm, asked),
             Line(f"product, tau 3, {name}", lm, {"tau": 3.0, **asked}),
             Line(f"likelihood alone, {name}", lm, {"factor": "likelihood", **asked}),
-            Line(f"product, {name}, blank prompt", lm, blank),
-            Line(f"product, tau 3, {name}, blank prompt", lm, {"tau": 3.0, **blank}),
+            Line(f"product, {name}, blank prompt", lm, blank, dict(unexplained)),
+            Line(f"product, tau 3, {name}, blank prompt", lm, {"tau": 3.0, **blank}, dict(unexplained)),
         ]
     words = (Line("product, words", "words"), Line("product, tau 3, words", "words", {"tau": 3.0}))
     return (Line("value alone", "uniform", {"factor": "value"}), *words, *own)
@@ -97,7 +111,14 @@ def _model(spec: str) -> Any:
 
 def arm(line: Line, env: str, steps: int) -> Arm:
     """Return the runs of a row."""
-    config = RunConfig(method="likelihood-value", env=env, lm=line.lm, steps=steps, options=line.config)
+    config = RunConfig(
+        method="likelihood-value",
+        env=env,
+        env_options=line.env_options,
+        lm=line.lm,
+        steps=steps,
+        options=line.config,
+    )
     return Arm(line.label, config)
 
 
@@ -221,8 +242,8 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         own, steps = lines(rule, (*encoders, *scale.lms)), scale.steps(full)
         told = partial(measured, env, own, steps, scale.seeds)
         parts.append(Part(title, tuple(arm(line, env, steps) for line in own), beside=told))
-    for title, (env, _, full, _) in PLACES.items():
-        own, steps = real_lines(scale.lms), scale.steps(full)
+    for title, (env, _, full, _) in PLACES.items() if scale.lms else ():
+        own, steps = real_lines(scale.lms, UNEXPLAINED.get(title, {})), scale.steps(full)
         told = partial(measured_real, env, own, steps, scale.seeds)
         listed = tuple(arm(line, env, steps) for line in own)
         parts.append(Part(f"{title}, a real model", listed, beside=told, apart=True))
