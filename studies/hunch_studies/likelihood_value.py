@@ -5,7 +5,7 @@ hunch study likelihood-value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -18,16 +18,16 @@ from hunch.envs import make
 from hunch.lm import load
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
-from hunch.rl.statistics import compared, over_seeds
+from hunch.rl.statistics import compared, contrast, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter
-from hunch.runs.stored import finished
+from hunch.runs.stored import finished, read_run
 from hunch_contrib.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
 from hunch_studies.planners import table
-from hunch_studies.study import Part, Scale, Study, kept, runs_of
+from hunch_studies.study import Part, Scale, Study, by_name, kept, runs_of
 
 LASTING: Final = "?error=0.3&systematic=1"
 """The rule's probabilities are permanently wrong in a share of 0.3 of the situations."""
@@ -35,17 +35,27 @@ PLACES: Final = {
     "Frozen Lake": ("hunch/FrozenLake-v0", f"scripted:frozenlake{LASTING}", 2_000, ()),
     "Salad": ("hunch/Overcooked-Salad-v0", f"scripted:kitchen{LASTING}", 4_000, ("minilm", "words")),
 }
+UNEXPLAINED: Final[dict[str, dict[str, Any]]] = {"Frozen Lake": {"explained": False}}
+"""Options of the environment for the blank prompt, where observations state the rules."""
 TRIED: Final = 40
 """Episodes in which the values of a trained agent are compared with the outcomes."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table."""
+    """A row of the table.
+
+    Attributes:
+        label: Its label.
+        lm: The model.
+        options: Options of the method.
+        env_options: Options of the environment.
+    """
 
     label: str
     lm: str
     options: dict[str, Any] = field(default_factory=dict)
+    env_options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> LikelihoodValueConfig:
@@ -70,6 +80,30 @@ def lines(rule: str, lms: Sequence[str]) -> tuple[Line, ...]:
     )
 
 
+def real_lines(lms: Sequence[str], unexplained: Mapping[str, Any]) -> tuple[Line, ...]:
+    """Return the rows of models that score: as a factor, weakened, alone, after the blank prompt; controls.
+
+    Value alone is the product with an even prior.
+
+    Args:
+        lms: The models.
+        unexplained: Options of the environment by which its observations leave out the rules.
+    """
+    own = []
+    for name, lm in by_name(lms).items():
+        asked = {"prior": PriorConfig(way="likelihood")}
+        blank = {"prior": PriorConfig(way="likelihood", blank=True)}
+        own += [
+            Line(f"product, {name}", lm, asked),
+            Line(f"product, tau 3, {name}", lm, {"tau": 3.0, **asked}),
+            Line(f"likelihood alone, {name}", lm, {"factor": "likelihood", **asked}),
+            Line(f"product, {name}, blank prompt", lm, blank, dict(unexplained)),
+            Line(f"product, tau 3, {name}, blank prompt", lm, {"tau": 3.0, **blank}, dict(unexplained)),
+        ]
+    words = (Line("product, words", "words"), Line("product, tau 3, words", "words", {"tau": 3.0}))
+    return (Line("value alone", "uniform", {"factor": "value"}), *words, *own)
+
+
 @cache
 def _model(spec: str) -> Any:
     return load(spec)
@@ -77,7 +111,14 @@ def _model(spec: str) -> Any:
 
 def arm(line: Line, env: str, steps: int) -> Arm:
     """Return the runs of a row."""
-    config = RunConfig(method="likelihood-value", env=env, lm=line.lm, steps=steps, options=line.config)
+    config = RunConfig(
+        method="likelihood-value",
+        env=env,
+        env_options=line.env_options,
+        lm=line.lm,
+        steps=steps,
+        options=line.config,
+    )
     return Arm(line.label, config)
 
 
@@ -134,6 +175,52 @@ def measured(env: str, own: Sequence[Line], steps: int, seeds: int, folder: Path
     return f"{table(head, rows)}\n\n{_calibration(found)}"
 
 
+def measured_real(env: str, own: Sequence[Line], steps: int, seeds: int, folder: Path) -> str:
+    """Return success by row, and the leads of each product over value alone, words and its blank prompt."""
+    runs = {line.label: runs_of(arm(line, env, steps), seeds, folder) for line in own}
+    keys = [(label, seed) for label in runs for seed in range(seeds)]
+    rows = kept(folder / "success.jsonl", keys, lambda label, seed: shares(runs[label][seed]))
+    return real_table(rows)
+
+
+def shares(run: Path) -> dict[str, Any]:
+    """Return the share of successful episodes of a run, of all and of those in the last quarter."""
+    result = finished(run)
+    assert result is not None
+    config = read_run(run)
+    successes = [e.success for e in result.episodes]
+    late = [e.success for e in last_quarter(result.episodes, config.steps)]
+    return {
+        "all": float(np.mean(successes)) if successes else 0.0,
+        "late": float(np.mean(late)) if late else 0.0,
+    }
+
+
+def real_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows of a place with its leads, paired by seed, in Markdown."""
+    found: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        label, seed = row["key"]
+        found.setdefault(label, {})[seed] = row
+    lines = []
+    for label, by_seed in found.items():
+        every, late = ([row[name] for row in by_seed.values()] for name in ("all", "late"))
+        blank = f"{label}, blank prompt"
+        factors = label.rpartition(", ")[0]
+        others = ("value alone", f"{factors}, words", blank) if blank in found else ("", "", "")
+        cells = [_lead(by_seed, found[other]) if other else "" for other in others]
+        lines.append((label, over_seeds(every), over_seeds(late), *cells))
+    head = "arm | success, all steps | success, last quarter"
+    return table(f"{head} | over value alone | over words | over its blank prompt", lines)
+
+
+def _lead(own: Mapping[int, Mapping[str, Any]], other: Mapping[int, Mapping[str, Any]]) -> str:
+    """Return the verdict on the success over all steps, with the lead."""
+    ours, theirs = ({seed: row["all"] for seed, row in by_seed.items()} for by_seed in (own, other))
+    found = contrast(ours, theirs, best=1.0)
+    return f"{found.said}, {found.size}"
+
+
 def _calibration(found: dict[str, list[dict[str, Any]]]) -> str:
     """Return the quality of V of the first action by row: the Brier score, and bins for the product."""
     rows = []
@@ -155,6 +242,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
         own, steps = lines(rule, (*encoders, *scale.lms)), scale.steps(full)
         told = partial(measured, env, own, steps, scale.seeds)
         parts.append(Part(title, tuple(arm(line, env, steps) for line in own), beside=told))
+    for title, (env, _, full, _) in PLACES.items() if scale.lms else ():
+        own, steps = real_lines(scale.lms, UNEXPLAINED.get(title, {})), scale.steps(full)
+        told = partial(measured_real, env, own, steps, scale.seeds)
+        listed = tuple(arm(line, env, steps) for line in own)
+        parts.append(Part(f"{title}, a real model", listed, beside=told, apart=True))
     return parts
 
 

@@ -135,7 +135,8 @@ class TextEnv(gymnasium.Env[str, "str | int"]):
     wording: ClassVar[object | None] = None
     """The wording of states and actions in prompts, if the environment defines it."""
     examples: tuple[tuple[PlainPrompt, tuple[str, ...]], ...] = ()
-    """Demonstrations: prompts, or instructions for planners, with the texts or plans that answer them."""
+    """Demonstrations: prompts, or instructions for planners, with the texts or plans that answer them. A step
+    of a plan is a skill, with what is reported of it on lines below, if anything is."""
     things: tuple[str, ...] = ()
     """Names of the things in the environment."""
     manual: str = ""

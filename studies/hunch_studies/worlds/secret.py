@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
@@ -35,6 +35,45 @@ LOOKS: Final = (("red", "blue"), ("plain", "striped"), ("heavy", "light"), ("new
 """Other visible properties, which mean nothing."""
 STEPS: Final = 40
 """Maximum steps of a skill."""
+REPORTS: Final = ("It is good.", "It is bad.")
+"""What is reported of a thing in the examples of plans: of a good one, and of a bad one."""
+OTHERS: Final = ("cup", "key", "coin", "box", "hat", "pen", "shoe", "bowl", "ball", "bell", "comb", "plate")
+"""The things of the examples of plans, none of which is in the room."""
+
+
+def conditional(asked: str, yes: str, no: str) -> str:
+    """Return the instruction to pick up one thing if another is good, else a third."""
+    return f"If the {asked} is good, pick up the {yes}, otherwise pick up the {no}."
+
+
+def search(things: Sequence[str]) -> str:
+    """Return the instruction to pick up the good one of some things."""
+    *first, last = (f"the {thing}" for thing in things)
+    return f"Pick up the good one of {', '.join(first)} and {last}."
+
+
+def _examples(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield instructions about other things, with plans by rule that heed the reports.
+
+    In every second condition the thing is good. In a search each place in the list is as often the good one;
+    the last one is not examined if the others are bad.
+    """
+    for first in range(len(OTHERS)):
+        one, two, three, four = (OTHERS[(first + 5 * i) % len(OTHERS)] for i in range(4))
+        if question == "conditional":
+            good = first % 2 == 0
+            last = f"pick up the {two if good else three}"
+            yield conditional(one, two, three), (_examined(one, good), last)
+        else:
+            looked, right = (one, two, three), first % 4
+            steps = [_examined(thing, i == right) for i, thing in enumerate(looked) if i <= right]
+            last = f"pick up the {(*looked, four)[right]}"
+            yield search((*looked, four)), (*steps, last)
+
+
+def _examined(thing: str, good: bool) -> str:
+    """Return the step of a plan that examines a thing, with the report on it."""
+    return f"examine the {thing}\n{REPORTS[0 if good else 1]}"
 
 
 @dataclass(frozen=True)
@@ -171,6 +210,7 @@ class SecretProperty(_Grid):
         if question not in get_args(Question):
             raise UsageError(f"question must be {' or '.join(get_args(Question))}, not {question!r}.")
         self.question: Question = question
+        self.examples = tuple(_examples(question))
         self.right = ""
 
     def _begin(self, options: Mapping[str, Any]) -> Outcome:
@@ -178,11 +218,11 @@ class SecretProperty(_Grid):
             raise UsageError(f"SecretProperty has no reset option {next(iter(options))!r}.")
         self.room = draw(self.np_random, self.question)
         if self.question == "search":
-            self.task = "Pick up the good one of the vase, the ring, the book and the lamp."
+            self.task = search(THINGS)
             self.right = THINGS[self.room.good.index(True)]
         else:
             asked, yes, no = (THINGS[i] for i in self.task_random.permutation(len(THINGS))[:3])
-            self.task = f"If the {asked} is good, pick up the {yes}, otherwise pick up the {no}."
+            self.task = conditional(asked, yes, no)
             self.right = yes if self.room.good[THINGS.index(asked)] else no
         return Outcome(described(self.room), ACTIONS)
 

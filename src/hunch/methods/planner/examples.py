@@ -35,8 +35,9 @@ class ExamplePrior(SimilarityPrior):
         p(skill) = sum over e of  w(e) STRAY^(skills done that e lacks)  p(skill | e, skills done)
 
     The plan of an example is aligned with the skills that ran and were not reported as failed. p(skill | e)
-    is largest for the step that is due, and falls by STRAY with each step away from it. Without examples this
-    is the similarity prior.
+    is largest for the step that is due, and falls by STRAY with each step away from it. Without examples, and
+    where none has a skill that can be chosen, this is the similarity prior. What an example's steps report
+    below their skill is not compared.
 
     Args:
         lm: A model that embeds, or a :class:`~hunch.roles.encoder.features.TextTable` of its embeddings.
@@ -48,7 +49,7 @@ class ExamplePrior(SimilarityPrior):
         self.sharpness = temperature
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        if not all(state.raw for state in states):
+        if not all(map(_has_use, states)):
             return super()._compute(states)
         texts: list[str] = []
         for state in states:
@@ -67,12 +68,24 @@ class ExamplePrior(SimilarityPrior):
         row = {name: i for i, name in enumerate(state.options)}
         done = _done(state)
         p = [1e-6] * len(row)
-        for weight, (_, plan) in zip(weights.tolist(), state.raw, strict=True):
+        for weight, (_, steps) in zip(weights.tolist(), state.raw, strict=True):
+            plan = _skills(steps)
             due, lacking = _followed(plan, done)
             for step, name in enumerate(plan):
                 if name in row:
                     p[row[name]] += weight * STRAY ** (abs(step - due) + lacking)
         return np.array(p) / sum(p)
+
+
+def _skills(steps: Sequence[str]) -> list[str]:
+    """Return the skills of an example's steps, without what is reported below them."""
+    return [step.partition("\n")[0] for step in steps]
+
+
+def _has_use(state: State) -> bool:
+    """Return whether an example of a planner's state has a skill that can be chosen."""
+    names = set(state.options)
+    return any(not names.isdisjoint(_skills(steps)) for _, steps in state.raw or ())
 
 
 def _done(state: State) -> list[str]:
@@ -131,7 +144,7 @@ def with_examples(state: State, n: int, *, reported: bool = False) -> State:
     """Return a planner's state whose task begins with examples of plans, in the form of the transcript.
 
     The examples are those of the environment (``state.raw``), and the same for all instructions, so that a
-    server reads them once.
+    server reads them once. A step of theirs may have lines below its skill: what was reported then.
 
     Args:
         state: The planner's state.
