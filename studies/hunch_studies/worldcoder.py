@@ -45,6 +45,7 @@ from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
 from hunch_studies.worlds.minigrid_numbers import Level
+from hunch_studies.writers import FAILURES, failure_of
 
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""
@@ -66,15 +67,7 @@ BLANK = "blank prompt"
 KNOWING = "scripted:modeller?bugs=0"
 """The writer of the arm that shows what there is to gain."""
 FUNCTIONS: Final = ("transition", "reward")
-KINDS: Final = (
-    "no program",
-    "not Python",
-    "another function",
-    "an error",
-    "another form",
-    "a wrong result",
-    "explains all steps",
-)
+KINDS: Final = (*FAILURES, "another form", "a wrong result", "explains all steps")
 """What may become of a program; of those that fail on several steps, the first one tells."""
 QUARTERS = 4
 LEVELS: tuple[Level, ...] = ("empty", "door-key")
@@ -276,15 +269,8 @@ def steps_of_world(env: str) -> list[Step]:
 
 def kind_of(line: Mapping[str, Any]) -> str:
     """Return in words what became of a program, given its line in ``records.jsonl``."""
-    error = line["error"]
     if line["fitness"] is None:
-        if error == "the answer holds no code":
-            return "no program"
-        if error.startswith("SyntaxError"):
-            return "not Python"
-        if error.startswith("it does not define") or "cannot be called as" in error:
-            return "another function"
-        return "an error"
+        return failure_of(line["error"])
     if line["components"]["explained"] == 1.0:
         return "explains all steps"
     expected, returned = (
