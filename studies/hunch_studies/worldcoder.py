@@ -386,7 +386,7 @@ def _saved(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]
     return " ".join([value, "steps", *bounds])
 
 
-def _cells(rows: list[dict[str, Any]], steps: int) -> str:
+def _cells(rows: Sequence[Mapping[str, Any]], steps: int) -> str:
     first = over_seeds([row["first"] or steps for row in rows])
     programs = np.mean([row["programs"] for row in rows], axis=0)
     return " | ".join(
