@@ -60,8 +60,8 @@ LINES: dict[str, dict[str, Any]] = {
 TABLE = "a table of steps"
 ASKED: dict[str, Any] = {"request": "plain", "temperature": 0.9, "max_tokens": 500, "refinements": 8}
 """Settings of a model that writes: those of the study ``writers``, and fewer programs between two steps."""
-WRITTEN_PROGRAMS = 12
-"""Programs of a run with a model that writes: four minutes of one core."""
+WRITTEN_PROGRAMS = 6
+"""Programs of a run with a model that writes: two minutes of one core."""
 RULES = "a script that knows the rules"
 BLANK = "blank prompt"
 KNOWING = "scripted:modeller?bugs=0"
@@ -216,6 +216,7 @@ def arms_written(env: str, steps: int, model: str) -> tuple[Arm, ...]:
         arm("WorldCoder", LIMITED, LimitedConfig(**ASKED), model),
         arm("without optimism", LIMITED, LimitedConfig(**ASKED, optimism=False), model),
         arm(BLANK, LIMITED, LimitedConfig(**ASKED, blank=True), model),
+        arm("WorldCoder, twelve programs", LIMITED, LimitedConfig(**ASKED, programs=12), model),
         arm(RULES, LIMITED, LimitedConfig(refinements=ASKED["refinements"]), KNOWING),
         arm("random actions", TABULAR, WorldCoderConfig(epsilon=1.0)),
         arm(TABLE, TABULAR, WorldCoderConfig()),
@@ -239,6 +240,7 @@ def written_outcome(env: str, run: Path) -> dict[str, Any]:
     Returns:
         ``kinds``: how many programs of each function there are of each kind (see :func:`kind_of`).
         ``copies``: how many of them say the same as an earlier one.
+        ``still``: share of the world's steps in which nothing changes.
         ``right``: share of the world's steps that the last of the best programs for the next state predicts;
         None if no program ran. ``program``: that program.
     """
@@ -248,14 +250,15 @@ def written_outcome(env: str, run: Path) -> dict[str, Any]:
         kinds.setdefault(line["function"], Counter())[kind_of(line)] += 1
     transitions = [line for line in lines if line["function"] == "transition" and line["fitness"] is not None]
     distinct = {canonical(line["program"]) for line in lines if line["program"]}
+    steps = steps_of_world(env)
     found: dict[str, Any] = {
         "kinds": {name: dict(count) for name, count in kinds.items()},
+        "still": float(np.mean([step.state == step.next_state for step in steps])),
         "copies": sum(bool(line["program"]) for line in lines) - len(distinct),
     }
     if not transitions:
         return {**found, "right": None, "program": ""}
     best = max(transitions, key=lambda line: (line["components"]["explained"], line["number"]))
-    steps = steps_of_world(env)
     problem = problem_of("transition", "", steps, tuple(dict.fromkeys(step.action for step in steps)))
     again = tried(Attempt(0, best["program"], None), problem, steps)
     return {**found, "right": again.components.get("explained"), "program": best["program"]}
@@ -319,7 +322,8 @@ def written_tables(rows: Sequence[Mapping[str, Any]]) -> str:
             if total:
                 counted.append([label, function, *(str(total[kind]) for kind in KINDS)])
     kinds = table_of(" | ".join(["arm", "function", *KINDS]), counted)
-    return f"{success}\n\n{kinds}"
+    still = f"In {rows[0]['still']:.2f} of the world's steps nothing changes."
+    return f"{success}\n\n{still}\n\n{kinds}"
 
 
 def recorded_written(file: Path) -> str:

@@ -1,5 +1,8 @@
 """WorldCoder with a model that writes: the limit, the blank prompt, and what becomes of programs."""
 
+from dataclasses import replace
+from pathlib import Path
+
 from tests.begun import begun
 
 import hunch
@@ -11,6 +14,7 @@ from hunch_studies.worldcoder import (
     Limited,
     arms_written,
     kind_of,
+    recorded,
     steps_of_world,
     written_tables,
 )
@@ -59,9 +63,14 @@ def test_the_blank_prompt_has_the_form_of_a_state_and_no_task_no_step_and_no_res
 def test_arms_with_a_model_differ_in_what_is_compared_alone():
     by_label = {arm.label: arm.config for arm in arms_written("FrozenLake", 400, "uniform")}
     assert {config.steps for config in by_label.values()} == {400}
-    with_model = [config.options for config in by_label.values() if config.lm == "uniform"]
-    assert {options.programs for options in with_model} == {by_label["WorldCoder"].options.programs}
-    assert len(with_model) == 3
+    usual = by_label["WorldCoder"].options
+    for label, change in (
+        ("without optimism", {"optimism": False}),
+        (BLANK, {"blank": True}),
+        ("WorldCoder, twelve programs", {"programs": 2 * usual.programs}),
+    ):
+        assert by_label[label].options == replace(usual, **change)
+        assert by_label[label].lm == "uniform"
     assert by_label[BLANK].options.blank
 
 
@@ -106,7 +115,7 @@ def test_rows_are_counted_and_paired_by_arm():
     rows = [
         {
             **{"part": "p", "arm": arm, "seed": seed, "steps": 400, "first": first, "late": 0.0},
-            **{"programs": [12, 0, 0, 0], "right": right, "kinds": kinds, "copies": 1},
+            **{"programs": [12, 0, 0, 0], "right": right, "kinds": kinds, "copies": 1, "still": 0.25},
         }
         for seed in range(2)
         for arm, first, right, kinds in (
@@ -117,3 +126,11 @@ def test_rows_are_counted_and_paired_by_arm():
     lines = written_tables(rows).splitlines()
     assert "300 steps" in lines[3]
     assert lines[-1].split("|")[1:] == [" WorldCoder ", " transition ", *[" 0 "] * 3, " 6 ", *[" 0 "] * 3, ""]
+
+
+def test_the_recorded_rows_of_a_real_model():
+    lines = recorded(Path("docs/assets/studies/worldcoder-written.jsonl")).splitlines()
+    by_arm = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
+    assert " 333 [200, 400] | 2 of 3 " in next(line for line in lines if line.startswith("| WorldCoder |"))
+    assert " 23 [20, 25] | 0 of 3 " in next(line for line in lines if "script" in line)
+    assert by_arm["WorldCoder, twelve programs"].endswith("| transition | 0 | 1 | 0 | 8 | 1 | 26 | 0 |")
