@@ -10,6 +10,7 @@ python -m hunch_studies.programs_written docs/assets/studies/funsearch-written.j
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,7 +35,7 @@ from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
-from hunch_studies.writers import BEST_OF_N, MODEL, compared, results
+from hunch_studies.writers import BEST_OF_N, FAILURES, MODEL, compared, failure_of, results
 from hunch_studies.writers_beds import BEDS, Bed, control
 
 ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -213,8 +214,8 @@ def _planning_parts(scale: Scale, data: Path) -> list[Part]:
 
 GAMES: Final[tuple[Game, ...]] = ("tic-tac-toe", "kuhn")
 """Games without and with hidden cards."""
-RULES_WRITTEN: Final = 8
-"""Programs of a run, each of about 700 tokens: twenty minutes of one core, beside other work."""
+RULES_WRITTEN: Final = 5
+"""Programs of a run: four minutes of one core, beside other work."""
 REFINED: Final = "Thompson sampling over programs, with feedback"
 
 
@@ -324,6 +325,19 @@ def _table(by_arm: ByArm, tokens: Mapping[str, Sequence[int]]) -> str:
     return text
 
 
+def outcomes(by_arm: ByArm) -> str:
+    """Return how many programs of games failed and why, and passed tests, in Markdown."""
+    lines = []
+    for label, rows in by_arm.items():
+        fitness = [value for row in rows for value in row["fitness"]]
+        errors = [error for row in rows for error in row["errors"]]
+        why = Counter(failure_of(e) for e, value in zip(errors, fitness, strict=True) if value is None)
+        passing = [value for value in fitness if value is not None]
+        counts = [len(fitness), *(why[kind] for kind in FAILURES), passing.count(0.0)]
+        lines.append([label, *map(str, counts), str(sum(value > 0 for value in passing))])
+    return table_of(" | ".join(["arm", "programs", *FAILURES, "no test passed", "some passed"]), lines)
+
+
 def recorded(file: Path) -> str:
     """Return the tables of recorded rows, in Markdown, on the seeds that all arms have."""
     by_part: dict[str, dict[str, dict[int, dict[str, Any]]]] = {}
@@ -337,6 +351,8 @@ def recorded(file: Path) -> str:
         with_tokens = {arm: rows for arm, rows in by_arm.items() if all("tokens" in row for row in rows)}
         tokens = {arm: [row["tokens"] for row in rows] for arm, rows in with_tokens.items()}
         texts.append(f"### {part}\n\n{_table(by_arm, tokens)}")
+        if REFINED in by_arm:
+            texts.append(outcomes(by_arm))
     return "\n\n".join(texts)
 
 
@@ -378,7 +394,7 @@ STUDIES = {
         "Does a small real model write the rules of a game as code, and does feedback help?",
         "Play with code that Gemini 2.5 Pro wrote beats or ties with the model as the player in nine of ten "
         "games (Lehrach et al., 2025).",
-        "A run has eight programs. The request is the plain one: a line for each function, and no program.",
+        "A run has five programs. The request is the plain one: a line for each function, and no program.",
         _game_parts,
         lm_for="gif-mcts",
         seeds=1,

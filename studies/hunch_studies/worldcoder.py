@@ -1,30 +1,41 @@
 """WorldCoder: the value of optimism, depending on how often the writer omits an unseen reward.
 
 hunch study worldcoder
-python -m hunch_studies.worldcoder docs/assets/studies/worldcoder.json   # recorded rows beside the table
+hunch study worldcoder --part "FrozenLake, written" --lm qwen-coder-1.5b   # with a real model as the writer
+python -m hunch_studies.worldcoder docs/assets/studies/worldcoder.json     # recorded rows beside the table
+python -m hunch_studies.worldcoder docs/assets/studies/worldcoder-written.jsonl    # those of the real model
 """
 
 from __future__ import annotations
 
+import ast
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
 import hunch
 from hunch import lm
 from hunch.core import State
+from hunch.envs.design.code import canonical
+from hunch.envs.design.plain import Plain
+from hunch.envs.design.problem import Problem
+from hunch.envs.design.transitions import collected
 from hunch.methods.method import Method
-from hunch.methods.program.worldcoder import WorldCoder, WorldCoderConfig
+from hunch.methods.program.worldcoder import METHOD, WorldCoder, WorldCoderConfig
+from hunch.ranges import PositiveInt
 from hunch.rl.rollout import Finished, Rollout
 from hunch.rl.small_models import breadth_first
 from hunch.rl.statistics import over_pairs, over_seeds
 from hunch.rl.world import advance, world_of
-from hunch.rl.world_model import LookUp, Prediction, frozen
-from hunch.roles.writer.programs import Mutator
+from hunch.rl.world_model import LookUp, Prediction, Step, frozen
+from hunch.roles.world_model.program import Piece, problem_of, tried
+from hunch.roles.writer.programs import Attempt, Kind, Mutator
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines, write_atomically
@@ -34,6 +45,7 @@ from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
 from hunch_studies.worlds.minigrid_numbers import Level
+from hunch_studies.writers import FAILURES, failure_of
 
 STEPS = {"FrozenLake": 400, "Sokoban": 200, "Taxi": 300}
 """Environment steps of a run."""
@@ -46,10 +58,17 @@ LINES: dict[str, dict[str, Any]] = {
     "random actions": {"warmup": 10**9},
 }
 TABLE = "a table of steps"
-WRITTEN_STEPS = 150
-"""Environment steps of a run with a model that writes."""
 ASKED: dict[str, Any] = {"request": "plain", "temperature": 0.9, "max_tokens": 500, "refinements": 8}
 """Settings of a model that writes: those of the study ``writers``, and fewer programs between two steps."""
+WRITTEN_PROGRAMS = 6
+"""Programs of a run with a model that writes: two minutes of one core."""
+RULES = "a script that knows the rules"
+BLANK = "blank prompt"
+KNOWING = "scripted:modeller?bugs=0"
+"""The writer of the arm that shows what there is to gain."""
+FUNCTIONS: Final = ("transition", "reward")
+KINDS: Final = (*FAILURES, "another form", "a wrong result", "explains all steps")
+"""What may become of a program; of those that fail on several steps, the first one tells."""
 QUARTERS = 4
 LEVELS: tuple[Level, ...] = ("empty", "door-key")
 """Of MiniGrid, the first two of the curriculum in the released code."""
@@ -112,6 +131,64 @@ TABULAR = Method(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class LimitedConfig(WorldCoderConfig):
+    """Settings of WorldCoder with a limit, and of its control."""
+
+    programs: PositiveInt = WRITTEN_PROGRAMS
+    """Maximum programs of a run."""
+    blank: bool = False
+    """Leave the mission, the steps and the results of programs out of plain requests: the control that shows
+    whether the writer reads them. The form of a state, the actions and errors stay."""
+
+
+class Limited(WorldCoder):
+    """WorldCoder with a limit of programs, after which it acts with those that it has."""
+
+    config_class: ClassVar[type[Any]] = LimitedConfig
+
+    def programs_by(
+        self,
+        problem: Problem,
+        parents: Sequence[Attempt],
+        feedback: str,
+        n: int,
+        first: int,
+        kind: Kind = "",
+    ) -> list[str]:
+        """Let the writer write programs; with the blank prompt it reads no task, no step and no result."""
+        if self.config.blank:
+            problem = replace(problem, plain=self._blank_statement(problem.plain))
+            feedback = f"The program failed. {parents[-1].error}" if parents and parents[-1].error else ""
+        return super().programs_by(problem, parents, feedback, n, first, kind)
+
+    def _blank_statement(self, plain: Plain | None) -> Plain:
+        """Return the form of states and actions in place of the statement of a problem."""
+        assert plain is not None
+        start = next(iter(self.seen.starts.values()))[0]
+        text = (
+            f"state is such as {start!r}; lists and arrays are tuples. "
+            f"action is a text, one of {', '.join(map(repr, self.seen.actions))}."
+        )
+        return replace(plain, text=text)
+
+    def _refine(self, piece: Piece, mission: str) -> None:
+        """Refine as long as programs are left."""
+        if self.written < self.config.programs:
+            super()._refine(piece, mission)
+
+
+LIMITED = Method(
+    f"{__name__}:LIMITED",
+    Limited,
+    "WorldCoder with a limit of programs",
+    METHOD.paper,
+    environments=METHOD.environments,
+    reads=METHOD.reads,
+    models=METHOD.models,
+)
+
+
 def arms(env: str, steps: int) -> tuple[Arm, ...]:
     """Return WorldCoder with and without optimism by how shy the writer is, random actions and a table."""
     by_writer = [
@@ -126,32 +203,135 @@ def arms(env: str, steps: int) -> tuple[Arm, ...]:
 
 
 def arms_written(env: str, steps: int, model: str) -> tuple[Arm, ...]:
-    """Return WorldCoder with a model that writes, with and without optimism, random actions and a table."""
+    """Return WorldCoder with a model that writes, its controls, random actions and a table of steps.
 
-    def arm(label: str, method: str, options: WorldCoderConfig, lm: str = "") -> Arm:
-        config = RunConfig(method=method, env=f"hunch/{env}-v0", lm=lm, steps=steps, options=options)
+    The script that knows the rules shows what the best writer would gain with as many programs.
+    """
+
+    def arm(label: str, method: Method, options: WorldCoderConfig, lm: str = "") -> Arm:
+        config = RunConfig(method=method.name, env=f"hunch/{env}-v0", lm=lm, steps=steps, options=options)
         return Arm(label, config)
 
     return (
-        arm("WorldCoder", "worldcoder", WorldCoderConfig(**ASKED), model),
-        arm("without optimism", "worldcoder", WorldCoderConfig(**ASKED, optimism=False), model),
-        arm("random actions", TABULAR.name, WorldCoderConfig(epsilon=1.0)),
-        arm(TABLE, TABULAR.name, WorldCoderConfig()),
+        arm("WorldCoder", LIMITED, LimitedConfig(**ASKED), model),
+        arm("without optimism", LIMITED, LimitedConfig(**ASKED, optimism=False), model),
+        arm(BLANK, LIMITED, LimitedConfig(**ASKED, blank=True), model),
+        arm("WorldCoder, twelve programs", LIMITED, LimitedConfig(**ASKED, programs=12), model),
+        arm(RULES, LIMITED, LimitedConfig(refinements=ASKED["refinements"]), KNOWING),
+        arm("random actions", TABULAR, WorldCoderConfig(epsilon=1.0)),
+        arm(TABLE, TABULAR, WorldCoderConfig()),
     )
 
 
-def written_table(steps: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
-    """Keep the rows of the arms with a model that writes, and return their table, in Markdown."""
-    rows = {arm.label: [run_outcome(run) for run in runs_of(arm, seeds, folder)] for arm in listed}
-    keyed = [{"key": [label, seed], **row} for label, of in rows.items() for seed, row in enumerate(of)]
-    write_atomically(folder / "rows.jsonl", b"".join(map(sealed_json, keyed)))
-    first = next(iter(rows.values()))
+def written_rows(env: str, steps: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
+    """Keep the rows of the arms with a model that writes, and return their tables, in Markdown."""
+    rows = []
+    for arm in listed:
+        for seed, run in enumerate(runs_of(arm, seeds, folder)):
+            row = {"part": folder.name, "arm": arm.label, "seed": seed, "steps": steps}
+            rows.append({**row, **run_outcome(run), **written_outcome(env, run)})
+    write_atomically(folder / "rows.jsonl", b"".join(map(sealed_json, rows)))
+    return written_tables(rows)
+
+
+def written_outcome(env: str, run: Path) -> dict[str, Any]:
+    """Return what became of the programs that were written in a run.
+
+    Returns:
+        ``kinds``: how many programs of each function there are of each kind (see :func:`kind_of`).
+        ``copies``: how many of them say the same as an earlier one.
+        ``still``: share of the world's steps in which nothing changes.
+        ``right``: share of the world's steps that the last of the best programs for the next state predicts;
+        None if no program ran. ``program``: that program.
+    """
+    lines = [line for line in read_lines(run / "records.jsonl") if line["group"] != -1]
+    kinds: dict[str, Counter[str]] = {}
+    for line in lines:
+        kinds.setdefault(line["function"], Counter())[kind_of(line)] += 1
+    transitions = [line for line in lines if line["function"] == "transition" and line["fitness"] is not None]
+    distinct = {canonical(line["program"]) for line in lines if line["program"]}
+    steps = steps_of_world(env)
+    found: dict[str, Any] = {
+        "kinds": {name: dict(count) for name, count in kinds.items()},
+        "still": float(np.mean([step.state == step.next_state for step in steps])),
+        "copies": sum(bool(line["program"]) for line in lines) - len(distinct),
+    }
+    if not transitions:
+        return {**found, "right": None, "program": ""}
+    best = max(transitions, key=lambda line: (line["components"]["explained"], line["number"]))
+    problem = problem_of("transition", "", steps, tuple(dict.fromkeys(step.action for step in steps)))
+    again = tried(Attempt(0, best["program"], None), problem, steps)
+    return {**found, "right": again.components.get("explained"), "program": best["program"]}
+
+
+def steps_of_world(env: str) -> list[Step]:
+    """Return steps of a world: all of them where they are few."""
+    played, others = collected(hunch.make(f"hunch/{env}-v0"), 1)
+    return [*dict.fromkeys(played), *others]
+
+
+def kind_of(line: Mapping[str, Any]) -> str:
+    """Return in words what became of a program, given its line in ``records.jsonl``."""
+    if line["fitness"] is None:
+        return failure_of(line["error"])
+    if line["components"]["explained"] == 1.0:
+        return "explains all steps"
+    expected, returned = (
+        _form(line["feedback"].partition(f"\n{name}: ")[2].partition("\n")[0])
+        for name in ("expected", "returned")
+    )
+    return "a wrong result" if returned == expected else "another form"
+
+
+def _form(written: str) -> Any:
+    """Return the form of a value that is written as Python: the types of its parts. An array is a tuple."""
+
+    def form(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return tuple(map(form, value))
+        return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+
+    if written.startswith("array("):
+        written = written.removeprefix("array(").removesuffix(")")
+    try:
+        return form(ast.literal_eval(written))
+    except (ValueError, SyntaxError):
+        return written  # no plain value, so of a form of its own
+
+
+def written_tables(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return two tables of rows, in Markdown: success by arm, and what became of the programs."""
+    by_arm: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_arm.setdefault(row["arm"], []).append(row)
+    steps = rows[0]["steps"]
+    first_arm, first = next(iter(by_arm.items()))
     lines = []
-    for label, of in rows.items():
-        saved = "" if of is first else _saved(of, first, steps)
-        lines.append([label, *_cells(of, steps).split(" | "), saved])
+    for label, of in by_arm.items():
+        right = [row["right"] for row in of if row["right"] is not None]
+        cells = [*_cells(of, steps).split(" | "), over_seeds(right).short() if right else ""]
+        cells.append(str(sum(row["copies"] for row in of)))
+        lines.append([label, *cells, "" if of is first else _saved(of, first, steps)])
     columns = "arm | steps to the first success | never | solved in the last quarter | programs by quarter"
-    return table_of(f"{columns} | {listed[0].label} saves", lines)
+    success = table_of(f"{columns} | best program right | copies | {first_arm} saves", lines)
+
+    counted: list[list[str]] = []
+    for label, of in by_arm.items():
+        for function in FUNCTIONS:
+            total = sum((Counter(row["kinds"].get(function, {})) for row in of), Counter[str]())
+            if total:
+                counted.append([label, function, *(str(total[kind]) for kind in KINDS)])
+    kinds = table_of(" | ".join(["arm", "function", *KINDS]), counted)
+    still = f"In {rows[0]['still']:.2f} of the world's steps nothing changes."
+    return f"{success}\n\n{still}\n\n{kinds}"
+
+
+def recorded_written(file: Path) -> str:
+    """Return the tables of recorded rows with a model that writes, in Markdown."""
+    by_part: dict[str, list[Mapping[str, Any]]] = {}
+    for row in read_lines(file):
+        by_part.setdefault(row["part"], []).append(row)
+    return "\n\n".join(f"### {part}\n\n{written_tables(rows)}" for part, rows in by_part.items())
 
 
 def arm(env: str, steps: int, shy: float, line: str) -> Arm:
@@ -210,7 +390,7 @@ def _saved(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]
     return " ".join([value, "steps", *bounds])
 
 
-def _cells(rows: list[dict[str, Any]], steps: int) -> str:
+def _cells(rows: Sequence[Mapping[str, Any]], steps: int) -> str:
     first = over_seeds([row["first"] or steps for row in rows])
     programs = np.mean([row["programs"] for row in rows], axis=0)
     return " | ".join(
@@ -277,11 +457,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     for env, full in STEPS.items():
         steps = max(40, round(full * scale.share))
         parts.append(Part(env, arms(env, steps), beside=partial(table, env, scale.seeds, steps)))
-    steps = max(40, round(WRITTEN_STEPS * scale.share))
     for model in scale.lms:
-        for env in STEPS:
+        for env, full in STEPS.items():
+            steps = max(40, round(full * scale.share))
             title = f"{env}, written by {model_of(model) or model}"
-            measure = partial(written_table, steps)
+            measure = partial(written_rows, env, steps)
             parts.append(Part(title, arms_written(env, steps, model), measure=measure, apart=True))
     later = partial(curriculum_table, scale.seeds)
     return [*parts, Part("MiniGrid, one level after the other", (), beside=later)]
@@ -307,6 +487,8 @@ STUDIES = {
 
 def recorded(file: Path) -> str:
     """Return how many steps WorldCoder saves over the table, from recorded rows, in Markdown."""
+    if file.suffix == ".jsonl":
+        return recorded_written(file)
     every = json.loads(file.read_text(encoding="utf-8"))
     lines = []
     for env, steps in STEPS.items():

@@ -40,7 +40,8 @@ AFTER: Final = (8, 16, 32, 64)
 BEST_OF_N: Final = "best of n"
 RANDOM: Final = "random changes of a first program"
 OPENEVOLVE: Final = "openevolve"
-
+FAILURES: Final = ("no program", "not Python", "another function", "an error")
+"""Why a program may fail: there is none, it cannot be read or lacks what was asked for, or it stops."""
 
 SEARCHES: Final[Mapping[str, Mapping[str, Any]]] = {
     BEST_OF_N: {"search": "single"},
@@ -91,6 +92,17 @@ def result(bed: Bed, attempts: Sequence[Attempt]) -> dict[str, Any]:
         "fitness": [attempt.fitness for attempt in attempts],
         "errors": [attempt.error for attempt in attempts],
     }
+
+
+def failure_of(error: str) -> str:
+    """Return in words why a program failed, given its error: one of :data:`FAILURES`."""
+    if error == "the answer holds no code":
+        return "no program"
+    if error.startswith("SyntaxError"):
+        return "not Python"
+    if error.startswith("it does not define") or "cannot be called as" in error:
+        return "another function"
+    return "an error"
 
 
 def table(bed: Bed, model: str, seeds: int, programs: int, folder: Path) -> str:

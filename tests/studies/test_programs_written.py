@@ -12,6 +12,7 @@ from hunch_studies.programs_written import (
     GAMES,
     ISLANDS,
     POLICY_BEDS,
+    REFINED,
     by_chance,
     funsearch_arms,
     game_arms,
@@ -75,6 +76,24 @@ def test_recorded_rows_have_leads_paired_by_seed(tmp_path):
     assert first.split("|")[-2].strip() == "0.25 [0.25, 0.25]"
     assert second.split("|")[-2].strip() == ""
     assert first.split("|")[3].strip() == "50%"
+
+
+def test_programs_of_games_are_counted_by_what_became_of_them(tmp_path):
+    row = {
+        **{"part": "kuhn", "arm": REFINED, "seed": 0, "best": {}, "unseen": 0.0},
+        **{"failed": 0.6, "copies": 0.0, "program": "", "tokens": 10},
+        "fitness": [None, None, None, 0.0, 0.5],
+        "errors": [
+            "it does not define the function returns",
+            "ValueError: no",
+            "the answer holds no code",
+            "",
+            "",
+        ],
+    }
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    assert recorded(file).splitlines()[-1] == f"| {REFINED} | 5 | 1 | 0 | 1 | 1 | 1 | 1 |"
 
 
 def test_arms_without_a_seed_in_common_have_a_table_without_numbers(tmp_path):
