@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -285,11 +285,15 @@ def asked_in(lm: str, arm: Arm, seed: int, votes: int = VOTES) -> dict[str, Any]
     return row
 
 
+_loaded = lru_cache(maxsize=1)(load)  # a real model takes half a minute
+
+
 def _agent(lm: str, arm: Arm) -> SPRING:
     own = UNCHECKED if arm == "unchecked" else None
     ask: Literal["graph", "direct"] = "graph" if arm in ("graph", "unchecked") else "direct"
     temperature = VOTED_AT if arm == "vote" else 0.0
-    return SPRING(load(lm), questions=own, ask=ask, temperature=temperature, max_tokens=ANSWER_TOKENS)
+    model = load(lm) if lm in CONTROLS.values() else _loaded(lm)
+    return SPRING(model, questions=own, ask=ask, temperature=temperature, max_tokens=ANSWER_TOKENS)
 
 
 def most_frequent(ballot: Sequence[str | None]) -> str | None:

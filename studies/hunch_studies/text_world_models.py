@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +29,7 @@ from hunch.roles.world_model.experience import Example, Experience, discounted_r
 from hunch.roles.world_model.prompting import Completer, PromptConfig
 from hunch.roles.world_model.text import InContextWorldModel
 from hunch.runs.files import read_lines
-from hunch.runs.foretell import Foretelling, Recording, recorded, text_steps, world_model
+from hunch.runs.foretell import Foretelling, Recording, in_context, recorded, text_steps, world_model
 from hunch_studies.blind import Usual
 from hunch_studies.code_world_models import three
 from hunch_studies.lines import draw_lines
@@ -305,8 +304,8 @@ def _calibrated(domain: str, line: str, seed: int) -> dict[str, Any]:
 BLANK: Final = "blank prompt"
 USUAL: Final = "an action's usual change"
 """The strongest control: what was shown, and for all else what the action did most often."""
-SHOWN: Final = (16, 4)
-"""Numbers of shown steps of the real models."""
+SHOWN: Final = 16
+"""Number of shown steps of the real models."""
 PLANNED: Final = ("Chain",)
 """Domains in which the real models are planned with: a plan asks for all steps that can be reached."""
 FEW: Final = 24
@@ -359,10 +358,12 @@ def elsewhere(model: lm.LanguageModel, recording: Recording, other: Recording) -
     return InContextWorldModel(Completer(model, unconstrained), experience, mixed)
 
 
-@contextmanager
+_loaded = lru_cache(maxsize=1)(lm.load)  # a real model takes half a minute
+
+
 def _named(
     models: Mapping[str, str], label: str, domain: str, examples: int, seed: int
-) -> Iterator[tuple[WorldModel, Recording]]:
+) -> tuple[WorldModel, Recording]:
     """Return the world model of a label, and what it has to predict."""
 
     def of(domain: str) -> Recording:
@@ -378,13 +379,11 @@ def _named(
     }
     name = label.removesuffix(f", {BLANK}")
     if label in rules:
-        yield rules[label], recording
-    elif label != name:
+        return rules[label], recording
+    if label != name:
         (other,) = (of(each) for each in DOMAINS if each != domain)
-        yield elsewhere(lm.load(models[name]), recording, other), recording
-    else:
-        with world_model(models.get(name, name), recording, ANSWERED) as (model, _, _):
-            yield model, recording
+        return elsewhere(_loaded(models[name]), recording, other), recording
+    return in_context(_loaded(models.get(name, name)), recording, ANSWERED), recording
 
 
 def predicted(models: Mapping[str, str], domain: str, label: str, examples: int, seed: int) -> dict[str, Any]:
@@ -403,29 +402,29 @@ def predicted(models: Mapping[str, str], domain: str, label: str, examples: int,
         ``failed``, the share without a readable end, reward or next state; and, where it is planned with,
         the ``return``.
     """
-    with _named(models, label, domain, examples, seed) as (model, recording):
-        held = [text_steps(episode) for episode in recording.held]
-        steps = [step for episode in held for step in episode]
-        known = {(step.state, step.action) for step in text_steps(recording.shown)}
-        new = np.array([(step.state, step.action) not in known for step in steps])
-        rngs = [np.random.default_rng([seed, i]) for i in range(len(steps))]
-        predictions = model.step([step.state for step in steps], [step.action for step in steps], rngs)
-        asked = list(zip(predictions, steps, strict=True))
-        hits = np.array([right(one, step) for one, step in asked])
-        parts = [
-            [one.done is step.done for one, step in asked],
-            [one.reward is not None and alike(one.reward, step.reward) for one, step in asked],
-            [one.next_state == step.next_state for one, step in asked if not step.done],
-        ]
-        read = [None not in (one.done, one.reward) and (one.done or one.next_state) for one in predictions]
-        row = {
-            "depth": [None if np.isnan(x) else float(x) for x in by_depth(model, held, DEPTH, seed)],
-            "new": float(hits[new].mean()) if new.any() else None,
-            "parts": [float(np.mean(part)) for part in parts],
-            "failed": 1 - float(np.mean([bool(one) for one in read])),
-        }
-        if domain in PLANNED and BLANK not in label:
-            row["return"] = planned(model, recording, seed, FEW)
+    model, recording = _named(models, label, domain, examples, seed)
+    held = [text_steps(episode) for episode in recording.held]
+    steps = [step for episode in held for step in episode]
+    known = {(step.state, step.action) for step in text_steps(recording.shown)}
+    new = np.array([(step.state, step.action) not in known for step in steps])
+    rngs = [np.random.default_rng([seed, i]) for i in range(len(steps))]
+    predictions = model.step([step.state for step in steps], [step.action for step in steps], rngs)
+    asked = list(zip(predictions, steps, strict=True))
+    hits = np.array([right(one, step) for one, step in asked])
+    parts = [
+        [one.done is step.done for one, step in asked],
+        [one.reward is not None and alike(one.reward, step.reward) for one, step in asked],
+        [one.next_state == step.next_state for one, step in asked if not step.done],
+    ]
+    read = [None not in (one.done, one.reward) and (one.done or one.next_state) for one in predictions]
+    row = {
+        "depth": [None if np.isnan(x) else float(x) for x in by_depth(model, held, DEPTH, seed)],
+        "new": float(hits[new].mean()) if new.any() else None,
+        "parts": [float(np.mean(part)) for part in parts],
+        "failed": 1 - float(np.mean([bool(one) for one in read])),
+    }
+    if domain in PLANNED and BLANK not in label:
+        row["return"] = planned(model, recording, seed, FEW)
     return row
 
 
@@ -471,13 +470,7 @@ def _value(row: Mapping[str, Any], key: str, at: int | None) -> float | None:
 def _written(models: Mapping[str, str], seeds: int, domains: Sequence[str], folder: Path) -> str:
     labels = [STILL, GUESSING, USUAL, SMALL]
     labels += [arm for label in models for arm in (label, f"{label}, {BLANK}")]
-    keys = [
-        (domain, label, examples, seed)
-        for examples in SHOWN
-        for domain in domains
-        for label in labels
-        for seed in range(seeds)
-    ]
+    keys = [(domain, label, SHOWN, seed) for label in labels for domain in domains for seed in range(seeds)]
     return written_table(kept(folder / "rows.jsonl", keys, partial(predicted, models)))
 
 
