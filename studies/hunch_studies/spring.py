@@ -29,7 +29,7 @@ from hunch_contrib.planner.spring import GRAPH, SPRING, Question
 from hunch_studies.plan4mc import TARGETS
 from hunch_studies.planners import table
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept
+from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 150}
@@ -401,11 +401,14 @@ def _by_question(checks: Sequence[Sequence[int | None]]) -> list[str]:
     return [*shares, ", ".join(f"{name} {n / len(checks):.2f}" for name, n in first.most_common())]
 
 
-def at_steps(models: Mapping[str, str], seeds: int, folder: Path) -> str:
+def at_steps(models: Mapping[str, str], scale: Scale, folder: Path) -> str:
     """Return how often real models and controls take the right action in single states."""
     specs = {**CONTROLS, **models}
-    keys = [(label, arm, seed) for seed in range(seeds) for label in CONTROLS for arm in BY_CONTROL[label]]
-    keys += [(label, arm, seed) for seed in range(seeds) for label in models for arm in ARMS]
+    asked = selected(ARMS, scale.arms)
+    arms = [arm for arm in ARMS if arm in asked]
+    seeds = range(scale.seeds)
+    keys = [(label, arm, seed) for seed in seeds for label in CONTROLS for arm in BY_CONTROL[label]]
+    keys += [(label, arm, seed) for seed in seeds for label in models for arm in arms]
     rows = kept(folder / "rows.jsonl", keys, lambda label, arm, seed: asked_in(specs[label], arm, seed))
     return steps_table(rows)
 
@@ -415,7 +418,7 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         Part("By the share of wrong answers", (), beside=partial(by_error, scale)),
         Part("Without reasoning", (), beside=partial(controls, scale.lms, scale)),
-        Part(STEPS, (), beside=partial(at_steps, written, scale.seeds)),
+        Part(STEPS, (), beside=partial(at_steps, written, scale), players=ARMS),
     ]
 
 

@@ -1,7 +1,7 @@
 """Language models as world models: accuracy against examples, drift, calibration, and planning in them.
 
 hunch study text-world-models
-hunch study text-world-models --part written --lm smollm2 --lm qwen-coder-0.5b    # real models
+hunch study text-world-models --part write --lm smollm2 --lm qwen-coder-0.5b    # real models
 python -m hunch_studies.text_world_models docs/assets/studies/text-world-models.json    # leads in its rows
 python -m hunch_studies.text_world_models docs/assets/studies/text-world-models-written.jsonl
 """
@@ -313,7 +313,7 @@ FEW: Final = 24
 ANSWERED: Final = PromptConfig(prompts="per-episode", temperature=0.0, resamples=1, max_tokens=32)
 """How real models, and the small one beside them, are asked: once, for the most likely line."""
 SMALL: Final = "pocket"
-WRITTEN: Final = "Written"
+WRITTEN: Final = "models that write"
 
 
 class UsualChange:
@@ -467,10 +467,10 @@ def _value(row: Mapping[str, Any], key: str, at: int | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _written(models: Mapping[str, str], seeds: int, domains: Sequence[str], folder: Path) -> str:
+def _written(domain: str, models: Mapping[str, str], seeds: int, folder: Path) -> str:
     labels = [STILL, GUESSING, USUAL, SMALL]
     labels += [arm for label in models for arm in (label, f"{label}, {BLANK}")]
-    keys = [(domain, label, SHOWN, seed) for label in labels for domain in domains for seed in range(seeds)]
+    keys = [(domain, label, SHOWN, seed) for label in labels for seed in range(seeds)]
     return written_table(kept(folder / "rows.jsonl", keys, partial(predicted, models)))
 
 
@@ -481,7 +481,11 @@ def _parts(scale: Scale, data: Path) -> list[Part]:
     return [
         *(Part(domain, (), beside=partial(table, domain, scale.seeds, examples)) for domain in domains),
         Part("Calibration", (), beside=partial(calibration_table, scale.seeds, domains)),
-        *([Part(WRITTEN, (), beside=partial(_written, written, scale.seeds, domains))] if written else []),
+        *(
+            Part(f"{domain}, {WRITTEN}", (), beside=partial(_written, domain, written, scale.seeds))
+            for domain in domains
+            if written
+        ),
     ]
 
 
