@@ -468,9 +468,12 @@ def _value(row: Mapping[str, Any], key: str, at: int | None) -> float | None:
 
 
 def _written(domain: str, models: Mapping[str, str], seeds: int, folder: Path) -> str:
-    labels = [STILL, GUESSING, USUAL, SMALL]
-    labels += [arm for label in models for arm in (label, f"{label}, {BLANK}")]
-    keys = [(domain, label, SHOWN, seed) for label in labels for seed in range(seeds)]
+    keys = [
+        (domain, label, SHOWN, seed) for label in (STILL, GUESSING, USUAL, SMALL) for seed in range(seeds)
+    ]
+    for model in models:
+        arms = (model, f"{model}, {BLANK}")
+        keys += [(domain, label, SHOWN, seed) for seed in range(seeds) for label in arms]
     return written_table(kept(folder / "rows.jsonl", keys, partial(predicted, models)))
 
 
