@@ -194,8 +194,10 @@ VOTED_AT: Final = 0.7
 """Temperature of the answers of a vote; all other arms take the most likely answer."""
 WORDS, UNINFORMED = "words", "uniform"
 CONTROLS: Final[Mapping[str, str]] = {WORDS: "scripted:overlap", UNINFORMED: "uniform", "rule": RULE}
-Arm = Literal["graph", "unchecked", "direct", "vote", "blank prompt"]
-ARMS: Final[tuple[Arm, ...]] = ("direct", "blank prompt", "unchecked", "vote", "graph")
+Arm = Literal["graph", "unchecked", "direct", "vote", "blank prompt", "eight questions"]
+EIGHT: Final[Mapping[str, Question]] = {name: asked for name, asked in GRAPH.items() if name != "choice"}
+"""The graph without its last question, for a look at the answers on which it rests."""
+ARMS: Final[tuple[Arm, ...]] = ("direct", "blank prompt", "unchecked", "vote", "eight questions", "graph")
 BY_CONTROL: Final[Mapping[str, tuple[Arm, ...]]] = {
     WORDS: ("direct",),
     UNINFORMED: ("direct", "unchecked", "graph"),
@@ -252,7 +254,9 @@ def asked_in(lm: str, arm: Arm, seed: int, votes: int = VOTES) -> dict[str, Any]
         one of the offered actions at all. A vote without one is not named, and of a vote ``right`` and
         ``named`` are those of the most frequent action; ``single`` is the share of its answers that are
         right. A graph has for each state also ``checks``: whether each of the answers of :data:`CHECKED`
-        that it asks for is right, or None if it is not asked.
+        that it asks for is right, or None if it is not asked, and ``copied``, whether the answer to its last
+        question is word for word one of the answers before. Without the question for the action there is no
+        ``right`` and no ``named``.
     """
     manual, states = drawn(seed)
     agent = _agent(lm, arm)
@@ -276,12 +280,16 @@ def asked_in(lm: str, arm: Arm, seed: int, votes: int = VOTES) -> dict[str, Any]
             float(np.mean([own == one.right for own in ballot]))
             for ballot, one in zip(ballots, states, strict=True)
         ]
-    if arm in ("graph", "unchecked"):
+    if arm in ("graph", "unchecked", "eight questions"):
         truths = _rule_answers(manual, states, seed)
         row["checks"] = [
             _checks(line["answers"], truth, one, bool(hit))
             for line, truth, one, hit in zip(agent.lines, truths, states, row["right"], strict=True)
         ]
+        answers = [list(line["answers"].values()) for line in agent.lines]
+        row["copied"] = [int(each[-1] in each[:-1]) for each in answers]
+    if arm == "eight questions":
+        del row["right"], row["named"]
     return row
 
 
@@ -289,8 +297,8 @@ _loaded = lru_cache(maxsize=1)(load)  # a real model takes half a minute
 
 
 def _agent(lm: str, arm: Arm) -> SPRING:
-    own = UNCHECKED if arm == "unchecked" else None
-    ask: Literal["graph", "direct"] = "graph" if arm in ("graph", "unchecked") else "direct"
+    own = {"unchecked": UNCHECKED, "eight questions": EIGHT}.get(arm)
+    ask: Literal["graph", "direct"] = "graph" if arm == "graph" or own else "direct"
     temperature = VOTED_AT if arm == "vote" else 0.0
     model = load(lm) if lm in CONTROLS.values() else _loaded(lm)
     return SPRING(model, questions=own, ask=ask, temperature=temperature, max_tokens=ANSWER_TOKENS)
@@ -361,6 +369,12 @@ def steps_table(rows: Sequence[Mapping[str, Any]]) -> str:
     arms = {key: {row["key"][2]: row for row in own} for key, own in by_key.items()}
     told, checked = list[tuple[object, ...]](), list[tuple[object, ...]]()
     for (label, arm), of_seed in arms.items():
+        if "checks" in next(iter(of_seed.values())):
+            checks = [state for row in of_seed.values() for state in row["checks"]]
+            copied = np.mean([copy for row in of_seed.values() for copy in row["copied"]])
+            checked.append((label, arm, *_by_question(checks), f"{copied:.2f}"))
+        if "right" not in next(iter(of_seed.values())):
+            continue
         right = np.concatenate([row["right"] for row in of_seed.values()])
         named = np.concatenate([row["named"] for row in of_seed.values()])
         singles = [row["single"] for row in of_seed.values() if "single" in row]
@@ -376,14 +390,13 @@ def steps_table(rows: Sequence[Mapping[str, Any]]) -> str:
                 less = [_right(of_seed[seed]) - _right(base[seed]) for seed in both]
                 cells.append(over_pairs(np.concatenate(less).tolist()).short())
         told.append((*cells, *[""] * (10 - len(cells))))
-        if "checks" in next(iter(of_seed.values())):
-            checks = [state for row in of_seed.values() for state in row["checks"]]
-            checked.append((label, arm, *_by_question(checks)))
     head = (
         "model | arm | states | right | names an action | right, single answers | over direct | over the vote"
     )
     told_table = table(f"{head} | over the blank prompt | over words", told)
-    by_question = table(f"model | arm | {' | '.join(CHECKED)} | most often wrong first", checked)
+    by_question = table(
+        f"model | arm | {' | '.join(CHECKED)} | most often wrong first | last copied", checked
+    )
     return f"{told_table}\n\nShare of right answers by question:\n\n{by_question}"
 
 

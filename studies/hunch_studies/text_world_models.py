@@ -127,16 +127,16 @@ class Plan(Player):
         """Do nothing: it has no memory."""
 
 
-def planned(model: WorldModel | None, recording: Recording, seed: int, most: int = MOST) -> float:
+def planned(model: WorldModel | None, recording: Recording, seed: int) -> float:
     """Return the mean discounted true return of planning in a model; None is random play."""
     gamma = recording.texts.log_gamma if recording.texts else 1.0
-    best = solved(model, recording, gamma, most) if model else {}
+    best = solved(model, recording, gamma) if model else {}
     played = evaluate(lambda own: Plan(best, own), [recording.env], EPISODES, seed)
     rewards = [[t.reward for t in replay(recording.env, e)] for e in played]
     return float(np.mean([discounted_return(own, gamma) for own in rewards]))
 
 
-def solved(model: WorldModel, recording: Recording, gamma: float, most: int = MOST) -> dict[str, str]:
+def solved(model: WorldModel, recording: Recording, gamma: float) -> dict[str, str]:
     """Return the best action of each first state of the episodes to predict, and of the states after it.
 
     It uses value iteration in the model, which predicts each step once; the result is empty if there are too
@@ -148,7 +148,7 @@ def solved(model: WorldModel, recording: Recording, gamma: float, most: int = MO
     actions = tuple(texts.actions)
     rng = np.random.default_rng(0)
     try:
-        table = tabulate(model, starts, lambda state: actions, rng, most=most)
+        table = tabulate(model, starts, lambda state: actions, rng, most=MOST)
     except UsageError:
         return {}
     q = value_iteration(table, gamma)
@@ -306,10 +306,6 @@ USUAL: Final = "an action's usual change"
 """The strongest control: what was shown, and for all else what the action did most often."""
 SHOWN: Final = 16
 """Number of shown steps of the real models."""
-PLANNED: Final = ("Chain",)
-"""Domains in which the real models are planned with: a plan asks for all steps that can be reached."""
-FEW: Final = 24
-"""Maximum number of states of a real model for planning, where Chain has eight: some models invent states."""
 ANSWERED: Final = PromptConfig(prompts="per-episode", temperature=0.0, resamples=1, max_tokens=32)
 """How real models, and the small one beside them, are asked: once, for the most likely line."""
 SMALL: Final = "pocket"
@@ -399,8 +395,7 @@ def predicted(models: Mapping[str, str], domain: str, label: str, examples: int,
     Returns:
         ``depth``, the shares right after 1, 2, ... steps in the model; ``new``, the share of steps whose
         state and action were not shown; ``parts``, the shares with the right end, reward and next state;
-        ``failed``, the share without a readable end, reward or next state; and, where it is planned with,
-        the ``return``.
+        and ``failed``, the share without a readable end, reward or next state.
     """
     model, recording = _named(models, label, domain, examples, seed)
     held = [text_steps(episode) for episode in recording.held]
@@ -423,8 +418,6 @@ def predicted(models: Mapping[str, str], domain: str, label: str, examples: int,
         "parts": [float(np.mean(part)) for part in parts],
         "failed": 1 - float(np.mean([bool(one) for one in read])),
     }
-    if domain in PLANNED and BLANK not in label:
-        row["return"] = planned(model, recording, seed, FEW)
     return row
 
 
@@ -441,7 +434,6 @@ def written_table(rows: Sequence[dict[str, Any]]) -> str:
         cells += [_cells(several, "depth", d - 1) for d in (3, 5)]
         cells += [f"{np.mean([row['parts'][part] for row in several]):.2f}" for part in range(3)]
         cells += [f"{np.mean([row['failed'] for row in several]):.2f}"]
-        cells += [_cells(several, "return") if "return" in several[0] else ""]
         told.append((domain, examples, label, len(several), *cells))
         if label in controls or label.endswith(BLANK):
             continue
@@ -456,7 +448,7 @@ def written_table(rows: Sequence[dict[str, Any]]) -> str:
                 over.append(over_pairs(both).short() if len(both) > 1 else "")
             leads.append((domain, examples, label, name, *over))
     head = "domain | steps shown | model | seeds | right after 1 | of new pairs | after 3 | after 5"
-    head += " | end | reward | next state | unread | return"
+    head += " | end | reward | next state | unread"
     over_head = " | ".join(f"over {other}" for other in (*controls, SMALL, "its blank prompt"))
     lead_head = f"domain | steps shown | model | share | {over_head}"
     return f"{table_of(head, told)}\n\n{table_of(lead_head, leads)}"

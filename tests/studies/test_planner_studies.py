@@ -79,6 +79,9 @@ def test_single_steps_leave_room_between_words_and_the_rule():
     assert sum(rows[spring.UNINFORMED]["right"]) < sum(rows[spring.WORDS]["right"]) < len(states) / 2
     graph = spring.asked_in(spring.RULE, "graph", 0)
     assert graph["checks"] == [[1] * len(spring.CHECKED)] * len(states)
+    begun = spring.asked_in(spring.RULE, "eight questions", 0)
+    assert begun["checks"] == [[*[1] * (len(spring.CHECKED) - 1), None]] * len(states)
+    assert "right" not in begun, "it does not ask for the action"
     noisy = spring.asked_in(f"{spring.RULE}?error=1", "unchecked", 0)
     assert {tuple(checks[:3]) for checks in noisy["checks"]} == {(None, None, None)}, "they are not asked"
     assert sum(checks[4] for checks in noisy["checks"]) == 0
@@ -96,14 +99,20 @@ def test_the_table_of_single_steps_pairs_states():
     rows = [
         {"key": [spring.WORDS, "direct", 0], "right": [0, 1], "named": [1, 1]},
         {"key": ["model", "direct", 0], "right": [1, 1], "named": [1, 1]},
-        {"key": ["model", "graph", 0], "right": [0, 0], "named": [0, 1], "checks": [[1, 0] + [1] * 5] * 2},
+        {
+            "key": ["model", "graph", 0],
+            "right": [0, 0],
+            "named": [0, 1],
+            "checks": [[1, 0] + [1] * 5] * 2,
+            "copied": [1, 0],
+        },
     ]
     told = spring.steps_table(rows)
     direct, graph = (line for line in told.splitlines() if line.startswith("| model |") and " 2 |" in line)
     assert direct.endswith("| 0.50 [-5.85, 6.85] |")
     assert "| 0.50 |" in graph
     assert "-1.00 [-1.00, -1.00]" in graph
-    assert "worked 1.00" in told
+    assert told.endswith("| worked 1.00 | 0.50 |")
 
 
 def test_a_reliability_plot_is_drawn(tmp_path):
