@@ -1,31 +1,40 @@
 """Language models as world models: accuracy against examples, drift, calibration, and planning in them.
 
 hunch study text-world-models
+hunch study text-world-models --part write --lm smollm2 --lm qwen-coder-0.5b    # real models
 python -m hunch_studies.text_world_models docs/assets/studies/text-world-models.json    # leads in its rows
+python -m hunch_studies.text_world_models docs/assets/studies/text-world-models-written.jsonl
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from hunch import lm
 from hunch.core import Player, State, UsageError
+from hunch.envs.icpi.texts import Texts
 from hunch.rl.episodes import evaluate, replay
 from hunch.rl.small_models import tabulate, value_iteration
 from hunch.rl.statistics import over_pairs, over_seeds
-from hunch.rl.world_model import LookUp, Prediction, Step, WorldModel, by_depth, measure
-from hunch.roles.world_model.experience import discounted_return
-from hunch.roles.world_model.prompting import PromptConfig
-from hunch.runs.foretell import Foretelling, Recording, recorded, text_steps, world_model
+from hunch.rl.world_model import LookUp, Prediction, Step, WorldModel, alike, by_depth, measure, right
+from hunch.roles.world_model.experience import Example, Experience, discounted_return
+from hunch.roles.world_model.prompting import Completer, PromptConfig
+from hunch.roles.world_model.text import InContextWorldModel
+from hunch.runs.files import read_lines
+from hunch.runs.foretell import Foretelling, Recording, in_context, recorded, text_steps, world_model
+from hunch_studies.blind import Usual
 from hunch_studies.code_world_models import three
 from hunch_studies.lines import draw_lines
-from hunch_studies.study import Part, Scale, Study, kept
+from hunch_studies.planners import table as table_of
+from hunch_studies.study import Part, Scale, Study, by_name, kept
 
 DOMAINS = ("Chain", "Maze")
 EXAMPLES = (4, 8, 16, 32, 64)
@@ -290,12 +299,188 @@ def _calibrated(domain: str, line: str, seed: int) -> dict[str, Any]:
     }
 
 
+# ---- real models that write --------------------------------------------------------------------------------
+
+BLANK: Final = "blank prompt"
+USUAL: Final = "an action's usual change"
+"""The strongest control: what was shown, and for all else what the action did most often."""
+SHOWN: Final = 16
+"""Number of shown steps of the real models."""
+ANSWERED: Final = PromptConfig(prompts="per-episode", temperature=0.0, resamples=1, max_tokens=32)
+"""How real models, and the small one beside them, are asked: once, for the most likely line."""
+SMALL: Final = "pocket"
+WRITTEN: Final = "models that write"
+
+
+class UsualChange:
+    """Predicts a shown step, and else what the action did most often; see :class:`hunch_studies.blind.Usual`.
+
+    Args:
+        steps: The steps that were shown.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.usual = Usual(steps)
+
+    def step(
+        self, states: Sequence[Any], actions: Sequence[Any], rngs: Sequence[np.random.Generator]
+    ) -> list[Prediction]:
+        """Look up the result of each step, or guess it."""
+        results = [self.usual(state, action) for state, action in zip(states, actions, strict=True)]
+        return [Prediction(done, reward, None if done else state) for done, reward, state in results]
+
+
+def elsewhere(model: lm.LanguageModel, recording: Recording, other: Recording) -> InContextWorldModel:
+    """Return the blank prompt: the same questions, with all steps of another domain as the examples.
+
+    They show the form of an answer and nothing about the domain. How its states are written stands in the
+    question.
+
+    Args:
+        model: The model.
+        recording: Steps of the domain; those that were shown are not used.
+        other: Steps of the other domain.
+    """
+    own, foreign = recording.texts, other.texts
+    assert own is not None
+    assert foreign is not None
+    # The examples keep their own domain's words for actions, of which both domains use the names.
+    named = {f"elsewhere {name}": text for name, text in foreign.actions.items()}
+    mixed: Texts = type("Mixed", (type(own),), {"actions": {**own.actions, **named}})()
+    steps = [step._replace(action=f"elsewhere {step.action}") for step in text_steps(other.shown)]
+    experience = Experience()
+    experience.add([Example._make(step) for step in steps], True)
+    unconstrained = replace(ANSWERED, action_constraint=False)
+    return InContextWorldModel(Completer(model, unconstrained), experience, mixed)
+
+
+_loaded = lru_cache(maxsize=1)(lm.load)  # a real model takes half a minute
+
+
+def _named(
+    models: Mapping[str, str], label: str, domain: str, examples: int, seed: int
+) -> tuple[WorldModel, Recording]:
+    """Return the world model of a label, and what it has to predict."""
+
+    def of(domain: str) -> Recording:
+        what = Foretelling(env=f"hunch/{domain}-v0", examples=examples, episodes=EPISODES, seed=seed)
+        return recorded(what, {"hints": False})
+
+    recording = of(domain)
+    shown = text_steps(recording.shown)
+    rules: dict[str, WorldModel] = {
+        STILL: Still(),
+        GUESSING: GuessingLookUp(shown),
+        USUAL: UsualChange(shown),
+    }
+    name = label.removesuffix(f", {BLANK}")
+    if label in rules:
+        return rules[label], recording
+    if label != name:
+        (other,) = (of(each) for each in DOMAINS if each != domain)
+        return elsewhere(_loaded(models[name]), recording, other), recording
+    return in_context(_loaded(models.get(name, name)), recording, ANSWERED), recording
+
+
+def predicted(models: Mapping[str, str], domain: str, label: str, examples: int, seed: int) -> dict[str, Any]:
+    """Return how well a world model predicts.
+
+    Args:
+        models: Specs of the language models by label.
+        domain: One of :data:`DOMAINS`.
+        label: A model, a model with its blank prompt, or a control.
+        examples: Number of steps shown.
+        seed: Seed of the steps.
+
+    Returns:
+        ``depth``, the shares right after 1, 2, ... steps in the model; ``new``, the share of steps whose
+        state and action were not shown; ``parts``, the shares with the right end, reward and next state;
+        and ``failed``, the share without a readable end, reward or next state.
+    """
+    model, recording = _named(models, label, domain, examples, seed)
+    held = [text_steps(episode) for episode in recording.held]
+    steps = [step for episode in held for step in episode]
+    known = {(step.state, step.action) for step in text_steps(recording.shown)}
+    new = np.array([(step.state, step.action) not in known for step in steps])
+    rngs = [np.random.default_rng([seed, i]) for i in range(len(steps))]
+    predictions = model.step([step.state for step in steps], [step.action for step in steps], rngs)
+    asked = list(zip(predictions, steps, strict=True))
+    hits = np.array([right(one, step) for one, step in asked])
+    parts = [
+        [one.done is step.done for one, step in asked],
+        [one.reward is not None and alike(one.reward, step.reward) for one, step in asked],
+        [one.next_state == step.next_state for one, step in asked if not step.done],
+    ]
+    read = [None not in (one.done, one.reward) and (one.done or one.next_state) for one in predictions]
+    row = {
+        "depth": [None if np.isnan(x) else float(x) for x in by_depth(model, held, DEPTH, seed)],
+        "new": float(hits[new].mean()) if new.any() else None,
+        "parts": [float(np.mean(part)) for part in parts],
+        "failed": 1 - float(np.mean([bool(one) for one in read])),
+    }
+    return row
+
+
+def written_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return how well real models and controls predict, and the models' leads on the same seeds."""
+    by_key = {tuple(row["key"]): row for row in rows}
+    groups = dict.fromkeys(tuple(row["key"][:3]) for row in rows)
+    told, leads = [], []
+    controls = (STILL, GUESSING, USUAL)
+    for domain, label, examples in groups:
+        own = {key[3]: row for key, row in by_key.items() if key[:3] == (domain, label, examples)}
+        several = list(own.values())
+        cells = [_cells(several, "depth", 0), _cells(several, "new")]
+        cells += [_cells(several, "depth", d - 1) for d in (3, 5)]
+        cells += [f"{np.mean([row['parts'][part] for row in several]):.2f}" for part in range(3)]
+        cells += [f"{np.mean([row['failed'] for row in several]):.2f}"]
+        told.append((domain, examples, label, len(several), *cells))
+        if label in controls or label.endswith(BLANK):
+            continue
+        for name, at in (("right after 1", ("depth", 0)), ("of new pairs", ("new", None))):
+            over = []
+            for other in (*controls, SMALL, f"{label}, {BLANK}"):
+                pairs = [(row, by_key.get((domain, other, examples, seed))) for seed, row in own.items()]
+                values = [
+                    (_value(row, *at), _value(base, *at)) for row, base in pairs if base and other != label
+                ]
+                both = [a - b for a, b in values if a is not None and b is not None]
+                over.append(over_pairs(both).short() if len(both) > 1 else "")
+            leads.append((domain, examples, label, name, *over))
+    head = "domain | steps shown | model | seeds | right after 1 | of new pairs | after 3 | after 5"
+    head += " | end | reward | next state | unread"
+    over_head = " | ".join(f"over {other}" for other in (*controls, SMALL, "its blank prompt"))
+    lead_head = f"domain | steps shown | model | share | {over_head}"
+    return f"{table_of(head, told)}\n\n{table_of(lead_head, leads)}"
+
+
+def _value(row: Mapping[str, Any], key: str, at: int | None) -> float | None:
+    value = row[key] if at is None else row[key][at]
+    return None if value is None else float(value)
+
+
+def _written(domain: str, models: Mapping[str, str], seeds: int, folder: Path) -> str:
+    keys = [
+        (domain, label, SHOWN, seed) for label in (STILL, GUESSING, USUAL, SMALL) for seed in range(seeds)
+    ]
+    for model in models:
+        arms = (model, f"{model}, {BLANK}")
+        keys += [(domain, label, SHOWN, seed) for seed in range(seeds) for label in arms]
+    return written_table(kept(folder / "rows.jsonl", keys, partial(predicted, models)))
+
+
 def _parts(scale: Scale, data: Path) -> list[Part]:
     domains = DOMAINS[:1] if scale.smoke else DOMAINS
+    written = by_name(scale.lms)
     examples = EXAMPLES[::2] if scale.smoke else EXAMPLES
     return [
         *(Part(domain, (), beside=partial(table, domain, scale.seeds, examples)) for domain in domains),
         Part("Calibration", (), beside=partial(calibration_table, scale.seeds, domains)),
+        *(
+            Part(f"{domain}, {WRITTEN}", (), beside=partial(_written, domain, written, scale.seeds))
+            for domain in domains
+            if written
+        ),
     ]
 
 
@@ -310,16 +495,21 @@ STUDIES = {
         "answers per step is wrong with the stated rate (L0). States have no hints. Examples are from "
         "random play, and in one order for all questions except those of the calibration.",
         _parts,
+        lm_for="icpi",
         seeds=5,
     )
 }
 
 
 def main() -> None:
-    """Print the leads over each control in recorded rows."""
-    parser = argparse.ArgumentParser(description="Leads of the small model over each control.")
+    """Print the leads over each control in recorded rows, or the results of real models."""
+    parser = argparse.ArgumentParser(description="Leads of the models over each control.")
     parser.add_argument("rows", type=Path)
-    recorded_rows = json.loads(parser.parse_args().rows.read_text(encoding="utf-8"))
+    file: Path = parser.parse_args().rows
+    if file.suffix == ".jsonl":
+        print(written_table(read_lines(file)))
+        return
+    recorded_rows = json.loads(file.read_text(encoding="utf-8"))
     for domain in DOMAINS:
         rows = recorded_rows[domain.lower()]
         leads = [_ahead(rows, what, EXAMPLES, other) for what in FIGURES for other in CONTROLS]

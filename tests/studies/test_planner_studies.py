@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hunch.core import HunchWarning
 from hunch.rl.calibration import Bin
 from hunch_studies import plan4mc, saycan, spring
 from hunch_studies.plan4mc_graphs import by_words
@@ -66,6 +67,52 @@ def test_spring_on_two_targets(tmp_path, monkeypatch):
         assert cells(success, line)[1].startswith("1.00")
         assert cells(right, line)[1] == "1.00"
     assert cells(ahead, "direct")[1].startswith("0.00")
+
+
+def test_single_steps_leave_room_between_words_and_the_rule():
+    manual, states = spring.drawn(0)
+    assert len(states) == len(spring.TARGETS)
+    assert [one.state.stream for one in states] == list(range(len(states)))
+    assert "wooden pickaxe" in manual
+    rows = {label: spring.asked_in(lm, "direct", 0) for label, lm in spring.CONTROLS.items()}
+    assert sum(rows["rule"]["right"]) == len(states)
+    assert sum(rows[spring.UNINFORMED]["right"]) < sum(rows[spring.WORDS]["right"]) < len(states) / 2
+    graph = spring.asked_in(spring.RULE, "graph", 0)
+    assert graph["checks"] == [[1] * len(spring.CHECKED)] * len(states)
+    begun = spring.asked_in(spring.RULE, "eight questions", 0)
+    assert begun["checks"] == [[*[1] * (len(spring.CHECKED) - 1), None]] * len(states)
+    assert "right" not in begun, "it does not ask for the action"
+    noisy = spring.asked_in(f"{spring.RULE}?error=1", "unchecked", 0)
+    assert {tuple(checks[:3]) for checks in noisy["checks"]} == {(None, None, None)}, "they are not asked"
+    assert sum(checks[4] for checks in noisy["checks"]) == 0
+    vote = spring.asked_in(f"{spring.RULE}?error=0.3", "vote", 0, votes=9)
+    assert sum(vote["right"]) > sum(vote["single"]), "a vote corrects errors that are drawn anew"
+
+
+def test_the_blank_prompt_of_a_step_has_neither_manual_nor_task():
+    with pytest.warns(HunchWarning, match="could not be used"):
+        row = spring.asked_in(spring.RULE, "blank prompt", 0)
+    assert sum(row["right"]) == 0, "the rule knows nothing without its manual"
+
+
+def test_the_table_of_single_steps_pairs_states():
+    rows = [
+        {"key": [spring.WORDS, "direct", 0], "right": [0, 1], "named": [1, 1]},
+        {"key": ["model", "direct", 0], "right": [1, 1], "named": [1, 1]},
+        {
+            "key": ["model", "graph", 0],
+            "right": [0, 0],
+            "named": [0, 1],
+            "checks": [[1, 0] + [1] * 5] * 2,
+            "copied": [1, 0],
+        },
+    ]
+    told = spring.steps_table(rows)
+    direct, graph = (line for line in told.splitlines() if line.startswith("| model |") and " 2 |" in line)
+    assert direct.endswith("| 0.50 [-5.85, 6.85] |")
+    assert "| 0.50 |" in graph
+    assert "-1.00 [-1.00, -1.00]" in graph
+    assert told.endswith("| worked 1.00 | 0.50 |")
 
 
 def test_a_reliability_plot_is_drawn(tmp_path):

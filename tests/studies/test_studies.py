@@ -19,7 +19,8 @@ from hunch_studies.study import FULL, SMOKE, Part, _section, chosen, conduct, ke
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
-    *("instruct-rl", "plan4mc", "spring", "arena", "beside-published", "proofs-written"),
+    *("instruct-rl", "plan4mc", "spring", "text-world-models", "arena", "beside-published"),
+    "proofs-written",
 )
 """Studies with parts that record data, and with parts without runs."""
 RUN = Job(Arm("", None), 0, Path("run"))

@@ -44,6 +44,24 @@ def test_a_look_up_that_guesses_knows_what_either_control_knows():
     assert guessing == [b if k else s for k, b, s in zip(known, by_heart, still, strict=True)]
 
 
+def test_rows_of_real_models_stand_beside_their_controls(tmp_path):
+    models = {"rule": "scripted:icpi"}
+    labels = [text_world_models.STILL, text_world_models.GUESSING, text_world_models.USUAL, "rule"]
+    rows = {label: text_world_models.predicted(models, "Chain", label, 16, 0) for label in labels}
+    assert rows["rule"]["depth"][0] == rows["rule"]["new"] == 1.0
+    assert rows["rule"]["parts"] == [1.0, 1.0, 1.0]
+    assert rows["rule"]["failed"] == 0.0
+    for better, worse in zip(labels[1:], labels, strict=False):
+        assert rows[better]["depth"][0] > rows[worse]["depth"][0]
+    # The small model reads its examples: with those of another domain it predicts next to nothing.
+    own = text_world_models.predicted({}, "Chain", "pocket", 16, 0)
+    blank = text_world_models.predicted({"pocket": "pocket"}, "Chain", "pocket, blank prompt", 16, 0)
+    assert own["depth"][0] > blank["depth"][0] + 0.3
+    kept = [{"key": ["Chain", label, 16, seed], **row} for label, row in rows.items() for seed in (0, 1)]
+    told = text_world_models.written_table(kept).splitlines()
+    assert told[-1].startswith("| Chain | 16 | rule | of new pairs | ")
+
+
 def test_a_row_of_the_text_study_can_be_had_again():
     one, other = (text_world_models.run("Chain", "look-up", 16, 0) for _ in range(2))
     assert {**one, "speed": 0} == {**other, "speed": 0}
