@@ -9,12 +9,13 @@ from hunch import lm, methods
 from hunch.cli.main import main
 from hunch.core import State, UsageError, World
 from hunch.lm import trainable
+from hunch.lm.prompts import Message
 from hunch.rl.policy import Decision
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("hunch_studies")
 
-from hunch_contrib.decode.rain import Node, cut  # noqa: E402
+from hunch_contrib.decode.rain import Node, cut, going_on  # noqa: E402
 
 ENV = "hunch/Recipes-v0"
 SCRATCH = "scratch?width=32&layers=1&vocabulary=64"
@@ -158,6 +159,30 @@ def test_an_answer_that_ends_at_once_has_no_space_at_its_end():
     written = agent.continued([ASKED] * 300, ["boil carrot"] * 300, rngs, True)
     assert any(decision.text == "boil carrot" for decision in written)
     assert all(decision.text == decision.text.strip() for decision in written)
+
+
+def test_a_chat_model_goes_on_in_its_own_turn(tmp_path):
+    folder = tmp_path / "chatty"
+    trainable("pocket?corpus=walks").save(folder)
+    template = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
+    template += "{% if add_generation_prompt %}<assistant>{% endif %}"
+    (folder / "chat_template.jinja").write_text(template)
+    agent = made(lm=f"hf:{folder}?chat=true", max_tokens=2)
+    agent.begin(World(), 0)
+    prompts = []
+    write = agent.lm.write
+
+    def seen(asked, *args, **options):
+        prompts.extend(asked)
+        return write(asked, *args, **options)
+
+    agent.lm.write = seen
+    rngs = [np.random.default_rng(i) for i in range(2)]
+    agent.continued([State("Say it.")] * 2, ["", "It is"], rngs, True)
+    assert prompts == ["Say it.", (Message("user", "Say it."), Message("assistant", "It is"))]
+    assert going_on("Say it.", "It is", chats=False) == "Say it. It is"
+    begun = (Message("user", "Say it."), Message("assistant", "Well,"))
+    assert going_on(begun, "it is", chats=False)[-1] == Message("assistant", "Well, it is")
 
 
 @pytest.mark.parametrize("search", ["rain", pytest.param("best", marks=pytest.mark.thorough)])

@@ -35,6 +35,7 @@ import numpy as np
 from hunch.core import State, UsageError
 from hunch.lm import choose
 from hunch.lm.base import LanguageModel
+from hunch.lm.prompts import Message, Prompt
 from hunch.lm.scoring.choose import extended
 from hunch.methods.decode.best_of_n import METHOD as BEST_OF_N
 from hunch.methods.tune.text import TextAgent, TextConfig
@@ -259,8 +260,9 @@ class RAIN(TextAgent):
         if not states:
             return []
         c = self.config
+        chats = getattr(self.lm.model, "chat", False)
         prompts = [
-            extended(self.policy.prompt(state), f" {start}" if start else "")
+            going_on(self.policy.prompt(state), start, chats)
             for state, start in zip(states, starts, strict=True)
         ]
         most = c.max_tokens if whole else min(c.simulation, c.max_tokens)
@@ -298,6 +300,25 @@ class RAIN(TextAgent):
             has_no_end = not decision.finished  # one that was cut
             lengths.append(len(whole.tokens) - has_no_end)
         return {"length": float(np.mean(lengths)), "verdict": float(np.mean(self.verdicts(states, texts)))}
+
+
+def going_on(prompt: Prompt, start: str, chats: bool) -> Prompt:
+    """Return the prompt after which an answer goes on from its beginning.
+
+    Args:
+        prompt: The prompt of the whole answer.
+        start: The beginning of the answer; empty at first.
+        chats: The model reads a text as a message of the user. The beginning is then in the model's own turn:
+            at the end of the user's it would be answered, and not continued.
+    """
+    if not start:
+        return prompt
+    if isinstance(prompt, str) and not chats:
+        return f"{prompt} {start}"
+    messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+    if messages[-1].role == "assistant":
+        return extended(messages, f" {start}")
+    return (*messages, Message("assistant", start))
 
 
 def cut(text: str, words: int) -> tuple[str, str]:
