@@ -19,7 +19,7 @@ from hunch_studies.study import FULL, SMOKE, Part, _section, chosen, conduct, ke
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
-    *("instruct-rl", "plan4mc", "spring", "arena", "beside-published"),
+    *("instruct-rl", "plan4mc", "plan4mc-written", "spring", "arena", "beside-published"),
 )
 """Studies with parts that record data, and with parts without runs."""
 RUN = Job(Arm("", None), 0, Path("run"))
