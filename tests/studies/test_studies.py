@@ -19,12 +19,8 @@ from hunch_studies.study import FULL, SMOKE, Part, _section, chosen, conduct, ke
 
 WITHOUT_RUNS = (
     *("priors-offline", "priors-knowledge", "abilities", "saycan", "inner-monologue"),
-<<<<<<< HEAD
-    *("instruct-rl", "plan4mc", "spring", "text-world-models", "arena", "beside-published"),
-    "proofs-written",
-=======
-    *("instruct-rl", "plan4mc", "plan4mc-written", "spring", "arena", "beside-published"),
->>>>>>> 0036764bfdb7f697ea6d45d3caf33c1b5264eb4d
+    *("instruct-rl", "plan4mc", "plan4mc-written", "spring", "text-world-models", "arena"),
+    *("beside-published", "proofs-written"),
 )
 """Studies with parts that record data, and with parts without runs."""
 RUN = Job(Arm("", None), 0, Path("run"))
