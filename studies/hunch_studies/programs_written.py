@@ -22,6 +22,7 @@ import numpy as np
 from hunch.methods.program.code_policy import CodePolicyConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.methods.program.gif_mcts import GIFMCTSConfig
+from hunch.rl.statistics import over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines, write_atomically
@@ -334,8 +335,11 @@ def outcomes(by_arm: ByArm) -> str:
         why = Counter(failure_of(e) for e, value in zip(errors, fitness, strict=True) if value is None)
         passing = [value for value in fitness if value is not None]
         counts = [len(fitness), *(why[kind] for kind in FAILURES), passing.count(0.0)]
-        lines.append([label, *map(str, counts), str(sum(value > 0 for value in passing))])
-    return table_of(" | ".join(["arm", "programs", *FAILURES, "no test passed", "some passed"]), lines)
+        counts.append(sum(value > 0 for value in passing))
+        best = over_seeds([max((value or 0.0 for value in row["fitness"]), default=0.0) for row in rows])
+        lines.append([label, *map(str, counts), best.short()])
+    columns = ["arm", "programs", *FAILURES, "no test passed", "some passed", "tests passed by the best"]
+    return table_of(" | ".join(columns), lines)
 
 
 def recorded(file: Path) -> str:

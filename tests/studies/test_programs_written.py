@@ -93,7 +93,7 @@ def test_programs_of_games_are_counted_by_what_became_of_them(tmp_path):
     }
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(row) + "\n")
-    assert recorded(file).splitlines()[-1] == f"| {REFINED} | 5 | 1 | 0 | 1 | 1 | 1 | 1 |"
+    assert recorded(file).splitlines()[-1] == f"| {REFINED} | 5 | 1 | 0 | 1 | 1 | 1 | 1 | 0.50 |"
 
 
 def test_arms_without_a_seed_in_common_have_a_table_without_numbers(tmp_path):
