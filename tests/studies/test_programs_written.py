@@ -20,6 +20,7 @@ from hunch_studies.programs_written import (
     policy_arms,
     random_priorities,
     recorded,
+    unwritten,
 )
 
 
@@ -76,6 +77,13 @@ def test_recorded_rows_have_leads_paired_by_seed(tmp_path):
     assert first.split("|")[-2].strip() == "0.25 [0.25, 0.25]"
     assert second.split("|")[-2].strip() == ""
     assert first.split("|")[3].strip() == "50%"
+
+
+def test_functions_in_which_nothing_changes_pass_few_tests_and_know_no_position():
+    for game in GAMES:
+        row = unwritten(game)
+        assert 0 < row["fitness"][0] < 0.05
+        assert row["unseen"] == 0.0
 
 
 def test_programs_of_games_are_counted_by_what_became_of_them(tmp_path):
