@@ -22,10 +22,13 @@ import numpy as np
 from hunch.methods.program.code_policy import CodePolicyConfig
 from hunch.methods.program.funsearch import FunSearchConfig
 from hunch.methods.program.gif_mcts import GIFMCTSConfig
+from hunch.rl.statistics import over_seeds
+from hunch.roles.writer.programs import Attempt
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines, write_atomically
 from hunch.seal import sealed_json
+from hunch_studies.games.game_code import START
 from hunch_studies.games.tabletop.games import Name as Game
 from hunch_studies.planbench_chance import PLANNERS, walk
 from hunch_studies.planners import table as table_of
@@ -35,7 +38,7 @@ from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
-from hunch_studies.writers import BEST_OF_N, FAILURES, MODEL, compared, failure_of, results
+from hunch_studies.writers import BEST_OF_N, FAILURES, MODEL, compared, failure_of, result, results, tried
 from hunch_studies.writers_beds import BEDS, Bed, control
 
 ByArm: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -216,6 +219,7 @@ GAMES: Final[tuple[Game, ...]] = ("tic-tac-toe", "kuhn")
 """Games without and with hidden cards."""
 RULES_WRITTEN: Final = 5
 """Programs of a run: four minutes of one core, beside other work."""
+UNWRITTEN: Final = "no program: functions in which nothing changes"
 REFINED: Final = "Thompson sampling over programs, with feedback"
 
 
@@ -244,7 +248,17 @@ def game_arms(game: Game, model: str, programs: int) -> tuple[Arm, ...]:
 
 def _game_rows(game: Game, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     bed = Bed("hunch/GameCode-v0", {"game": game}, component="held_out_exact")
-    return _bed_rows(bed, listed, seeds, folder)
+    by_arm, tokens = results(bed, listed, seeds, folder)
+    by_arm[UNWRITTEN] = [unwritten(game)] * seeds
+    return _written(by_arm, tokens, folder)
+
+
+def unwritten(game: Game) -> dict[str, Any]:
+    """Return the row of the functions as they stand in the paper's request, in which nothing changes."""
+    options = {"game": game}
+    trial = tried("hunch/GameCode-v0", options, START)
+    bed = Bed("hunch/GameCode-v0", options, component="held_out_exact")
+    return {**result(bed, [Attempt(0, START, None).after(trial)]), "program": ""}
 
 
 def _game_parts(scale: Scale, data: Path) -> list[Part]:
@@ -334,8 +348,11 @@ def outcomes(by_arm: ByArm) -> str:
         why = Counter(failure_of(e) for e, value in zip(errors, fitness, strict=True) if value is None)
         passing = [value for value in fitness if value is not None]
         counts = [len(fitness), *(why[kind] for kind in FAILURES), passing.count(0.0)]
-        lines.append([label, *map(str, counts), str(sum(value > 0 for value in passing))])
-    return table_of(" | ".join(["arm", "programs", *FAILURES, "no test passed", "some passed"]), lines)
+        counts.append(sum(value > 0 for value in passing))
+        best = over_seeds([max((value or 0.0 for value in row["fitness"]), default=0.0) for row in rows])
+        lines.append([label, *map(str, counts), best.short()])
+    columns = ["arm", "programs", *FAILURES, "no test passed", "some passed", "tests passed by the best"]
+    return table_of(" | ".join(columns), lines)
 
 
 def recorded(file: Path) -> str:

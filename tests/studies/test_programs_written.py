@@ -20,6 +20,7 @@ from hunch_studies.programs_written import (
     policy_arms,
     random_priorities,
     recorded,
+    unwritten,
 )
 
 
@@ -78,6 +79,13 @@ def test_recorded_rows_have_leads_paired_by_seed(tmp_path):
     assert first.split("|")[3].strip() == "50%"
 
 
+def test_functions_in_which_nothing_changes_pass_few_tests_and_know_no_position():
+    for game in GAMES:
+        row = unwritten(game)
+        assert 0 < row["fitness"][0] < 0.05
+        assert row["unseen"] == 0.0
+
+
 def test_programs_of_games_are_counted_by_what_became_of_them(tmp_path):
     row = {
         **{"part": "kuhn", "arm": REFINED, "seed": 0, "best": {}, "unseen": 0.0},
@@ -93,7 +101,7 @@ def test_programs_of_games_are_counted_by_what_became_of_them(tmp_path):
     }
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(row) + "\n")
-    assert recorded(file).splitlines()[-1] == f"| {REFINED} | 5 | 1 | 0 | 1 | 1 | 1 | 1 |"
+    assert recorded(file).splitlines()[-1] == f"| {REFINED} | 5 | 1 | 0 | 1 | 1 | 1 | 1 | 0.50 |"
 
 
 def test_arms_without_a_seed_in_common_have_a_table_without_numbers(tmp_path):
