@@ -194,10 +194,8 @@ VOTED_AT: Final = 0.7
 """Temperature of the answers of a vote; all other arms take the most likely answer."""
 WORDS, UNINFORMED = "words", "uniform"
 CONTROLS: Final[Mapping[str, str]] = {WORDS: "scripted:overlap", UNINFORMED: "uniform", "rule": RULE}
-Arm = Literal["graph", "unchecked", "direct", "vote", "blank prompt", "eight questions"]
-EIGHT: Final[Mapping[str, Question]] = {name: asked for name, asked in GRAPH.items() if name != "choice"}
-"""The graph without its last question, for a look at the answers on which it rests."""
-ARMS: Final[tuple[Arm, ...]] = ("direct", "blank prompt", "unchecked", "vote", "eight questions", "graph")
+Arm = Literal["graph", "unchecked", "direct", "vote", "blank prompt"]
+ARMS: Final[tuple[Arm, ...]] = ("direct", "blank prompt", "unchecked", "vote", "graph")
 BY_CONTROL: Final[Mapping[str, tuple[Arm, ...]]] = {
     WORDS: ("direct",),
     UNINFORMED: ("direct", "unchecked", "graph"),
@@ -280,7 +278,7 @@ def asked_in(lm: str, arm: Arm, seed: int, votes: int = VOTES) -> dict[str, Any]
             float(np.mean([own == one.right for own in ballot]))
             for ballot, one in zip(ballots, states, strict=True)
         ]
-    if arm in ("graph", "unchecked", "eight questions"):
+    if arm in ("graph", "unchecked"):
         truths = _rule_answers(manual, states, seed)
         row["checks"] = [
             _checks(line["answers"], truth, one, bool(hit))
@@ -288,8 +286,6 @@ def asked_in(lm: str, arm: Arm, seed: int, votes: int = VOTES) -> dict[str, Any]
         ]
         answers = [list(line["answers"].values()) for line in agent.lines]
         row["copied"] = [int(each[-1] in each[:-1]) for each in answers]
-    if arm == "eight questions":
-        del row["right"], row["named"]
     return row
 
 
@@ -297,8 +293,8 @@ _loaded = lru_cache(maxsize=1)(load)  # a real model takes half a minute
 
 
 def _agent(lm: str, arm: Arm) -> SPRING:
-    own = {"unchecked": UNCHECKED, "eight questions": EIGHT}.get(arm)
-    ask: Literal["graph", "direct"] = "graph" if arm == "graph" or own else "direct"
+    own = UNCHECKED if arm == "unchecked" else None
+    ask: Literal["graph", "direct"] = "graph" if arm in ("graph", "unchecked") else "direct"
     temperature = VOTED_AT if arm == "vote" else 0.0
     model = load(lm) if lm in CONTROLS.values() else _loaded(lm)
     return SPRING(model, questions=own, ask=ask, temperature=temperature, max_tokens=ANSWER_TOKENS)

@@ -79,9 +79,6 @@ def test_single_steps_leave_room_between_words_and_the_rule():
     assert sum(rows[spring.UNINFORMED]["right"]) < sum(rows[spring.WORDS]["right"]) < len(states) / 2
     graph = spring.asked_in(spring.RULE, "graph", 0)
     assert graph["checks"] == [[1] * len(spring.CHECKED)] * len(states)
-    begun = spring.asked_in(spring.RULE, "eight questions", 0)
-    assert begun["checks"] == [[*[1] * (len(spring.CHECKED) - 1), None]] * len(states)
-    assert "right" not in begun, "it does not ask for the action"
     noisy = spring.asked_in(f"{spring.RULE}?error=1", "unchecked", 0)
     assert {tuple(checks[:3]) for checks in noisy["checks"]} == {(None, None, None)}, "they are not asked"
     assert sum(checks[4] for checks in noisy["checks"]) == 0
