@@ -74,7 +74,7 @@ def by_nobody(beginnings: Sequence[str], texts: Sequence[str]) -> list[float]:
 class ByModel:
     """A judge that is a model: which of two words comes after the text and a question about it.
 
-    RAIN asks whether the answer keeps a principle, in both orders of Yes and No. A model of this size mostly
+    RAIN asks whether the answer keeps a principle, in both orders of Yes and No. A model of this size often
     contradicts itself then. So the verdict is a degree here: the log-odds of the words, less their mean over
     texts after other beginnings, in standard deviations of these, as its hyperbolic tangent.
 

@@ -129,6 +129,8 @@ APART: Final[dict[str, str]] = {
     "Games as code, written by a small real model": _RECORDED,
     "Planner, Actor, Reporter with a small model that writes": _RECORDED,
     "Likelihood times value with a small real model": _RECORDED,
+    "RAIN with a small real model": _RECORDED,
+    "Red teaming by a small real model": _RECORDED,
     "Plan4MC with a skill graph that a small model writes": _RECORDED,
     "Text world models with a small real model": _RECORDED,
     "SPRING with a small real model, in single steps": _RECORDED,
