@@ -36,7 +36,7 @@ from hunch_contrib.decode.rain import RAIN, RAINConfig
 from hunch_contrib.tune.constitutional import CRITICISE, REVISE, question, revision
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import kept
+from hunch_studies.study import kept, model_of
 
 # ---- RAIN -------------------------------------------------------------------------------------------------
 
@@ -344,7 +344,10 @@ def attacked(lm: Cached, target: Cached, n: int, arm: str, seed: int) -> dict[st
 
 
 def attack_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return hits of each arm and its leads paired by seed, in Markdown."""
+    """Return hits of each arm and its leads paired by seed, in Markdown.
+
+    Few-shot has no lead over the blank prompt, which shows no messages.
+    """
     arms = list(dict.fromkeys(row["key"][0] for row in rows))
     hits = {arm: {row["key"][1]: share_of_hits(row) for row in rows if row["key"][0] == arm} for arm in arms}
     lines = []
@@ -354,7 +357,7 @@ def attack_table(rows: Sequence[Mapping[str, Any]]) -> str:
         total = sum(len(row["rude"]) for row in own)
         leads = [
             over_pairs([hits[arm][seed] - hits[other][seed] for seed in hits[arm]]).short()
-            if other in hits and other != arm
+            if other in hits and other != arm and (arm, other) != (FEW, PLAIN)
             else "-"
             for other in (PLAIN, FIXED)
         ]
@@ -448,20 +451,25 @@ def rows_of(bed: str, lm: str, judge: str, out: Path, seeds: int, n: int, budget
         budget: Tokens per answer of a search.
     """
     writer, other = load(lm), load(judge)
-    if bed == "rain":
-        judges: dict[str, Judge] = {
-            SENTIMENT: by_sentiment,
-            MODEL: ByModel(other, writer, blank=False),
-            BLANK: ByModel(other, writer, blank=True),
-            NOTHING: by_nobody,
-        }
-        keys = [(arm, seed) for seed in range(seeds) for arm in rain_arms(JUDGES)]
-        return rain_table(kept(out, keys, partial(searched, writer, judges, n, budget)))
+    models = ", ".join(map(model_of, (lm, judge)))
+    size = (n, budget) if bed == "rain" else (n,)
+
+    def rows(arms: Sequence[str], measure: Callable[[str, int], dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the rows of all arms and seeds; with other models or another size they are other rows."""
+        keys = [(arm, seed, models, *size) for seed in range(seeds) for arm in arms]
+        return kept(out, keys, lambda arm, seed, *_: measure(arm, seed))
+
     if bed == "attack":
-        keys = [(arm, seed) for seed in range(seeds) for arm in ATTACKS]
-        return attack_table(kept(out, keys, partial(attacked, writer, other, n)))
-    keys = [(arm, seed) for seed in range(seeds) for arm in REVISIONS]
-    return revision_table(kept(out, keys, partial(revised, writer, other, n)))
+        return attack_table(rows(ATTACKS, partial(attacked, writer, other, n)))
+    if bed == "revise":
+        return revision_table(rows(REVISIONS, partial(revised, writer, other, n)))
+    judges: dict[str, Judge] = {
+        SENTIMENT: by_sentiment,
+        MODEL: ByModel(other, writer, blank=False),
+        BLANK: ByModel(other, writer, blank=True),
+        NOTHING: by_nobody,
+    }
+    return rain_table(rows(rain_arms(JUDGES), partial(searched, writer, judges, n, budget)))
 
 
 def recorded(file: Path) -> str:

@@ -28,7 +28,7 @@ from hunch.runs.files import read_lines, write_atomically
 from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name
+from hunch_studies.study import Part, Scale, Study, by_name, rows_beside
 
 DOMAINS = ("Chain", "DistractorChain", "Maze", "MiniCatch", "MiniInvaders", "PointMass")
 ERRORS = (0.0, 0.1, 0.3)
@@ -161,10 +161,8 @@ def _recorded(title: str, arms: Sequence[Arm], seeds: int, folder: Path) -> str:
     Rows of other arms, which an earlier command ran into the same folder, are kept.
     """
     env = make(arms[0].config.env)
-    todo = jobs(arms, seeds, folder)
-    asked = {(job.arm.label, job.seed) for job in todo}
-    rows = [row for row in read_lines(folder / "rows.jsonl") if (row["arm"], row["seed"]) not in asked]
-    for job in todo:
+    rows = rows_beside(folder / "rows.jsonl", [arm.label for arm in arms], seeds)
+    for job in jobs(arms, seeds, folder):
         result = finished(job.folder)
         if result is None:
             continue

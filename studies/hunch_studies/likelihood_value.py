@@ -1,6 +1,7 @@
 """Study of likelihood times value: a prior with errors, a learnt value, and both together.
 
 hunch study likelihood-value
+python -m hunch_studies.likelihood_value docs/assets/studies/likelihood-value-written.jsonl    # recorded rows
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from hunch.rl.statistics import compared, contrast, over_seeds
 from hunch.roles.prior.kinds import PriorConfig
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
+from hunch.runs.files import read_lines
 from hunch.runs.loading import load_agent
 from hunch.runs.result import last_quarter
 from hunch.runs.stored import finished, read_run
 from hunch_contrib.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
 from hunch_studies.planners import table
+from hunch_studies.recorded_rows import print_table
 from hunch_studies.study import Part, Scale, Study, by_name, kept, runs_of
 
 LASTING: Final = "?error=0.3&systematic=1"
@@ -208,10 +211,18 @@ def real_table(rows: Sequence[Mapping[str, Any]]) -> str:
         blank = f"{label}, blank prompt"
         factors = label.rpartition(", ")[0]
         others = ("value alone", f"{factors}, words", blank) if blank in found else ("", "", "")
-        cells = [_lead(by_seed, found[other]) if other else "" for other in others]
+        cells = [_lead(by_seed, found[other]) if other in found else "" for other in others]
         lines.append((label, over_seeds(every), over_seeds(late), *cells))
     head = "arm | success, all steps | success, last quarter"
     return table(f"{head} | over value alone | over words | over its blank prompt", lines)
+
+
+def recorded(file: Path) -> str:
+    """Return the tables of recorded rows of real models, by place."""
+    rows = read_lines(file)
+    places = dict.fromkeys(row["part"] for row in rows)
+    tables = [real_table([row for row in rows if row["part"] == place]) for place in places]
+    return "\n\n".join(f"### {place}\n\n{told}" for place, told in zip(places, tables, strict=True))
 
 
 def _lead(own: Mapping[int, Mapping[str, Any]], other: Mapping[int, Mapping[str, Any]]) -> str:
@@ -264,3 +275,6 @@ STUDIES = {
         seeds=8,
     )
 }
+
+if __name__ == "__main__":
+    print_table(recorded, "Likelihood times value with real models.")

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hunch.core import FloatArray
-from hunch.rl.statistics import compared, over_pairs, over_seeds
+from hunch.rl.statistics import contrast, over_pairs, over_seeds
 from hunch.runs.files import read_lines
 from hunch.runs.models import load_models
 from hunch_contrib.planner.skill_graph import FIELDS, Entry, SkillGraph
@@ -168,19 +167,20 @@ def of_graphs(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(" | ".join(["written by", "skills", "right fields", *FIELDS]), lines)
 
 
-def successes(rows: Sequence[Mapping[str, Any]], kind: str) -> dict[str, FloatArray]:
-    """Return success with the plans of each graph: (seeds, targets) by label."""
-    by_label: dict[str, list[Any]] = {}
+def successes(rows: Sequence[Mapping[str, Any]], kind: str) -> dict[str, dict[int, float]]:
+    """Return the share of targets reached with the plans of each graph, by label and seed."""
+    by_label: dict[str, dict[int, float]] = {}
     for row in rows:
         if kind in row:
-            by_label.setdefault(row["key"][0], []).append(row[kind])
-    return {label: np.array(of_seeds) for label, of_seeds in by_label.items()}
+            label, seed = row["key"]
+            by_label.setdefault(label, {})[seed] = float(np.mean(row[kind]))
+    return by_label
 
 
 def of_plans(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return success of plans that are made once, and with replanning, over seeds."""
     by_kind = [successes(rows, kind) for kind in KINDS]
-    lines = [[label, *(over_seeds(list(own[label].mean(1))) for own in by_kind)] for label in by_kind[0]]
+    lines = [[label, *(over_seeds(list(own[label].values())) for own in by_kind)] for label in by_kind[0]]
     return table("written by | valid plans | success with replanning", lines)
 
 
@@ -195,7 +195,7 @@ def of_leads(rows: Sequence[Mapping[str, Any]]) -> str:
         for other in (f"{label}, {BLANK}", WORDS, NOTHING):
             if other in scores:
                 fields = over_pairs(list(shares[label] - shares[other])).short()
-                success = compared(list(own.mean(1)), list(scores[other].mean(1)), best=1.0)
+                success = contrast(own, scores[other], best=1.0)
                 lines.append([label, other, fields, success])
     return table("written by | beside | lead in right fields | lead in success", lines)
 
@@ -212,7 +212,7 @@ def of_fields(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    specs = by_name(scale.lms)
+    specs = by_name(scale.lms, [control.name for control in CONTROLS])
     skills = skills_part((finding(scale),), scale)
     known = tuple(writer.label for writer in (*CONTROLS, *writers(specs)))
     labels = sorted(selected(known, scale.arms))

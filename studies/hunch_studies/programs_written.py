@@ -35,7 +35,7 @@ from hunch_studies.planners import table as table_of
 from hunch_studies.programs_funsearch import MUTATED, STREAMS
 from hunch_studies.programs_policies import MUTATED as MUTATED_POLICIES
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study
+from hunch_studies.study import Part, Scale, Study, rows_beside
 from hunch_studies.worlds.cap_set import grow
 from hunch_studies.worlds.strips.plan_code import Name, PlanCode
 from hunch_studies.writers import BEST_OF_N, FAILURES, MODEL, compared, failure_of, result, results, tried
@@ -315,7 +315,7 @@ def _bed_rows(bed: Bed, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
 
 def _written(by_arm: ByArm, tokens: Mapping[str, Sequence[int]], folder: Path) -> str:
     """Keep what runs found as rows, and return their table, in Markdown."""
-    lines = []
+    lines = rows_beside(folder / ROWS, by_arm, max(map(len, by_arm.values()), default=0))
     for label, rows in by_arm.items():
         for seed, row in enumerate(rows):
             line = {"part": folder.name, "arm": label, "seed": seed, **row}

@@ -142,7 +142,7 @@ def _asked(specs: Mapping[str, str], scale: Scale) -> set[str]:
 
 
 def _parts(scale: Scale, data: Path) -> list[Part]:
-    specs = by_name(scale.lms)
+    specs = by_name(scale.lms, (*CONTROLS, LEARNED))
     players = tuple(label for label in guides(specs) if label not in CONTROLS)
     return [Part("Guided by a model", (), beside=partial(_results, specs, scale), players=players)]
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from hunch.envs import make
 from hunch.methods.settings import configure
 from hunch.rl.episodes import evaluate
-from hunch.rl.statistics import compared, over_seeds
+from hunch.rl.statistics import contrast, over_seeds
 from hunch.runs.compare import Arm
 from hunch.runs.execute import RunConfig
 from hunch.runs.files import read_lines
@@ -25,11 +25,13 @@ from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter
 from hunch_studies import reporter_written
 from hunch_studies.planners import SKILL, SKILLS, skills_part, table
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.reporter_written import ASKED, BLANK, LONGEST, RULE, WORDS
+from hunch_studies.reporter_written import ASKED, BLANK, LONGEST, RULE, UNINFORMED, WORDS
 from hunch_studies.study import Part, Scale, Seeded, Study, by_name, kept, runs_of
 from hunch_studies.worlds.secret import VERBS, Question
 
 ID: Final = "hunch/SecretProperty-v0"
+Success: TypeAlias = dict[str, dict[int, float]]
+"""Success by arm and seed."""
 ACTOR: Final = replace(SKILL, gamma=0.9, learning_rate=0.1)
 ACTOR_STEPS: Final = 80_000
 """Training steps of each of the two verbs."""
@@ -87,7 +89,7 @@ def written(question: Question, lms: Sequence[str], out: Path, scale: Scale) -> 
     """
     longest = {"longest": LONGEST[question]}
     asked = {RULE: longest, **{lm: {**longest, **ASKED} for lm in lms}}
-    names = {lm: name for name, lm in by_name((RULE, *lms)).items()}
+    names = {lm: name for name, lm in by_name((RULE, *lms), (WORDS, UNINFORMED)).items()}
     listed = {
         f"{names[lm]}, {reporter}": (lm, {**own, **LINES[reporter]})
         for lm, own in asked.items()
@@ -95,7 +97,7 @@ def written(question: Question, lms: Sequence[str], out: Path, scale: Scale) -> 
     }
     told = {**longest, **LINES["scripted reporter, true"]}
     listed |= {f"{names[lm]}, {UNTOLD}": (lm, {**told, **ASKED, **BLANK}) for lm in lms}
-    listed |= {f"{lm}, scripted reporter, true": (lm, told) for lm in (WORDS, "uniform")}
+    listed |= {f"{lm}, scripted reporter, true": (lm, told) for lm in (WORDS, UNINFORMED)}
     config = RunConfig(method="planner-actor-reporter", env=ID, env_options={"question": question})
     return tuple(
         _planned(label, own, replace(config, lm=lm), out, scale) for label, (lm, own) in listed.items()
@@ -122,7 +124,7 @@ def measured(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -
     for arm in listed:
         result = finished(runs_of(arm, 1, folder)[0])
         trained = "-" if result is None or arm.label.startswith("flat") else len(result.episodes)
-        rows.append((arm.label, over_seeds(found[arm.label]), trained))
+        rows.append((arm.label, over_seeds(list(found[arm.label].values())), trained))
     return table("arm | success | episodes of training, seed 0", rows)
 
 
@@ -130,32 +132,33 @@ def measured_written(
     question: str, lms: Sequence[str], listed: Sequence[Arm], scale: Scale, folder: Path
 ) -> str:
     """Return the success of every arm in new episodes, and the leads of each planner's reporters."""
-    return leads_of(successes(question, listed, scale, folder), list(by_name((RULE, *lms))))
+    names = by_name((RULE, *lms), (WORDS, UNINFORMED))
+    return leads_of(successes(question, listed, scale, folder), list(names))
 
 
-def leads_of(found: Mapping[str, Sequence[float]], names: Sequence[str]) -> str:
+def leads_of(found: Mapping[str, Mapping[int, float]], names: Sequence[str]) -> str:
     """Return success by arm, and leads: over the reporter that tells nothing, and over each control.
 
     Args:
-        found: Success of each arm, seed by seed.
+        found: Success of each arm, by seed.
         names: The planners.
     """
     leads = []
     for name in names:
         trained, untrained, true = (f"{name}, {reporter}" for reporter in REPORTERS)
-        controls = (f"{name}, {UNTOLD}", *(f"{lm}, {REPORTERS[-1]}" for lm in (WORDS, "uniform")))
+        controls = (f"{name}, {UNTOLD}", *(f"{lm}, {REPORTERS[-1]}" for lm in (WORDS, UNINFORMED)))
         pairs = [(trained, untrained), (true, untrained), *((trained, control) for control in controls)]
         for one, other in pairs:
             if one in found and other in found:
-                ahead = compared(found[one], found[other], best=1.0)
+                ahead = contrast(found[one], found[other], best=1.0)
                 leads.append((one, other, ahead.said, ahead.lead.short()))
-    rows = [(label, over_seeds(own)) for label, own in found.items()]
+    rows = [(label, over_seeds(list(own.values()))) for label, own in found.items()]
     said = table("arm | minus | verdict | lead, paired by seed", leads)
     return f"{table('arm | success', rows)}\n\n{said}"
 
 
-def successes(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -> dict[str, list[float]]:
-    """Return the success of the runs of every arm in new episodes, seed by seed."""
+def successes(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) -> Success:
+    """Return the success of the runs of every arm in new episodes."""
     runs = {arm.label: runs_of(arm, scale.seeds, folder) for arm in listed}
     keys = [(label, seed) for label in runs for seed in range(scale.seeds)]
 
@@ -164,8 +167,16 @@ def successes(question: str, listed: Sequence[Arm], scale: Scale, folder: Path) 
         ended = evaluate(agent.player, [make(ID, question=question)], scale.episodes(EPISODES), 1_000 + seed)
         return {"success": sum(e.success for e in ended) / len(ended)}
 
-    rows = kept(folder / "success.jsonl", keys, played)
-    return {label: [row["success"] for row in rows if row["key"][0] == label] for label in runs}
+    return by_seed(kept(folder / "success.jsonl", keys, played))
+
+
+def by_seed(rows: Sequence[Mapping[str, Any]]) -> Success:
+    """Return the success in rows by arm and seed."""
+    found: Success = {}
+    for row in rows:
+        label, seed = row["key"]
+        found.setdefault(label, {})[seed] = row["success"]
+    return found
 
 
 def recorded(file: Path) -> str:
@@ -178,10 +189,7 @@ def recorded(file: Path) -> str:
         if part == EVERY:
             told = reporter_written.as_table(own)
         else:
-            found: dict[str, list[float]] = {}
-            for row in own:
-                label, _ = row["key"]
-                found.setdefault(label, []).append(row["success"])
+            found = by_seed(own)
             trained = f", {REPORTERS[0]}"
             told = leads_of(found, [label.removesuffix(trained) for label in found if trained in label])
         sections.append(f"### {part}\n\n{told}")

@@ -51,6 +51,7 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     f"{SHOWN} examples, without instruction and reports": {**ASKED, **BLANK},
 }
 WORDS: Final = "bag-of-words"
+UNINFORMED: Final = "uniform"
 RULE: Final = "scripted:examiner"
 
 
@@ -198,7 +199,7 @@ def every_transcript(lms: Sequence[str], folder: Path) -> str:
         ("rule", "examiner"): (RULE, {}),
         (WORDS, "similarity"): (WORDS, {}),
     }
-    for name, lm in by_name(lms).items():
+    for name, lm in by_name(lms, (WORDS, UNINFORMED)).items():
         asked |= {(name, kind): (lm, options) for kind, options in KINDS.items()}
     keys = [(*planned, question) for question in LONGEST for planned in asked]
 

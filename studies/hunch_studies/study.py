@@ -92,18 +92,31 @@ def model_of(spec: str) -> str:
     return files.get(Path(source).name, source)
 
 
-def by_name(specs: Sequence[str]) -> dict[str, str]:
+def by_name(specs: Sequence[str], controls: Iterable[str] = ()) -> dict[str, str]:
     """Return the specs of models by their names in a table.
 
+    Args:
+        specs: The models.
+        controls: Names that controls of the study have.
+
     Raises:
-        UsageError: if two have one name, so that their rows could not be told apart.
+        UsageError: if two have one name, or one has that of a control, so that their rows could not be told
+            apart.
     """
     named = {model_of(spec): spec for spec in specs}
     if len(named) < len(specs):
         raise UsageError(
             f"Two of these models have one name, so their rows could not be told apart: {specs}."
         )
+    if taken := sorted(named.keys() & set(controls)):
+        raise UsageError(f"{taken[0]} is a control of this study already: leave it out of --lm.")
     return named
+
+
+def rows_beside(file: Path, labels: Iterable[str], seeds: int) -> list[dict[str, Any]]:
+    """Return the rows of other arms and seeds in a file, which an earlier command may have left there."""
+    asked = {(label, seed) for label in labels for seed in range(seeds)}
+    return [row for row in read_lines(file) if (row["arm"], row["seed"]) not in asked]
 
 
 def kept(

@@ -43,7 +43,7 @@ from hunch.runs.stored import finished
 from hunch.seal import sealed_json
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, kept, model_of, runs_of
+from hunch_studies.study import Part, Scale, Study, kept, model_of, rows_beside, runs_of
 from hunch_studies.worlds.minigrid_numbers import Level
 from hunch_studies.writers import FAILURES, failure_of
 
@@ -225,7 +225,7 @@ def arms_written(env: str, steps: int, model: str) -> tuple[Arm, ...]:
 
 def written_rows(env: str, steps: int, listed: Sequence[Arm], seeds: int, folder: Path) -> str:
     """Keep the rows of the arms with a model that writes, and return their tables, in Markdown."""
-    rows = []
+    rows = rows_beside(folder / "rows.jsonl", [arm.label for arm in listed], seeds)
     for arm in listed:
         for seed, run in enumerate(runs_of(arm, seeds, folder)):
             row = {"part": folder.name, "arm": arm.label, "seed": seed, "steps": steps}

@@ -137,6 +137,10 @@ def test_the_step_limit_may_be_that_of_gymnasium():
     written = Written(words)
     written.reset(seed=0)
     assert [written.step(text)[3] for text in ("up", "fly", "fly")] == [False, False, True]
+    longer = TextWrapper(
+        gymnasium.make("FrozenLake-v1"), describe=str, actions=("w", "s", "e", "n"), task="", max_steps=300
+    )
+    assert longer.max_steps == 100, "the environment's own limit is reached first"
     endless = gymnasium.make("CliffWalking-v1")
     with pytest.raises(UsageError, match="no step limit"):
         Written(TextWrapper(endless, describe=str, actions=("up", "right", "down", "left"), task="cross"))

@@ -93,7 +93,8 @@ def test_rows_are_kept_and_their_table_has_every_arm(bed, arms, tmp_path):
     out = tmp_path / "rows.jsonl"
     made = rows_of(bed, "pocket", "pocket", out, 2, 2, 0)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["key"] for row in rows] == [[arm, seed] for seed in range(2) for arm in arms]
+    named = [[arm, seed, "pocket, pocket", 2] for seed in range(2) for arm in arms]
+    assert [row["key"] for row in rows] == named
     assert recorded(out) == made
     assert [line.split(" | ")[0].strip("| ") for line in made.splitlines()[2:]] == list(arms)
 

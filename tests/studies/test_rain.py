@@ -10,6 +10,7 @@ from hunch.cli.main import main
 from hunch.core import State, UsageError, World
 from hunch.lm import trainable
 from hunch.lm.prompts import Message
+from hunch.lm.speech import text_of
 from hunch.rl.policy import Decision
 
 torch = pytest.importorskip("torch")
@@ -181,6 +182,10 @@ def test_a_chat_model_goes_on_in_its_own_turn(tmp_path):
     agent.continued([State("Say it.")] * 2, ["", "It is"], rngs, True)
     assert prompts == ["Say it.", (Message("user", "Say it."), Message("assistant", "It is"))]
     assert going_on("Say it.", "It is", chats=False) == "Say it. It is"
+    asked = (Message("user", "Say it."),)
+    assert text_of(going_on(asked, "It is", chats=False)) == f"{text_of(asked)} It is", (
+        "no speakers are added"
+    )
     begun = (Message("user", "Say it."), Message("assistant", "Well,"))
     assert going_on(begun, "it is", chats=False)[-1] == Message("assistant", "Well, it is")
 

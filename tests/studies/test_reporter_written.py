@@ -73,14 +73,21 @@ def test_an_encoder_compares_only_with_examples_whose_skills_it_can_choose():
     (shown,) = ExamplePrior(words).probabilities([state])
     assert shown.tolist() == alone.tolist()
     helps = ("get the ring", ("examine the vase\nIt is good.", "pick up the ring"))
-    (helped,) = ExamplePrior(words).probabilities([replace(state, task="get the ring", raw=(helps,))])
+    of_use = replace(state, task="get the ring", raw=(helps,))
+    (helped,) = ExamplePrior(words).probabilities([of_use])
     assert SKILLS[int(np.argmax(helped))] == "examine the vase"
+
+    # A state has the same prior whatever others are asked about with it.
+    together = ExamplePrior(words).probabilities([state, of_use])
+    assert [own.tolist() for own in together] == [alone.tolist(), helped.tolist()]
 
 
 def test_planners_that_write_stand_beside_the_rule_and_their_controls(tmp_path):
     listed = reporter.written("search", ("scripted:kitchen",), tmp_path, SMOKE)
     labels = [arm.label for arm in listed]
-    found = {label: [0.5 + 0.1 * (label == "scripted:kitchen, trained reporter")] * 3 for label in labels}
+    shares = {label: 0.5 + 0.1 * (label == "scripted:kitchen, trained reporter") for label in labels}
+    found = {label: dict.fromkeys(range(3), share) for label, share in shares.items()}
+    found["scripted:kitchen, untrained reporter"][7] = 0.0  # a seed that the others lack
     told = reporter.leads_of(found, ["scripted:examiner", "scripted:kitchen"])
     one = "scripted:kitchen, trained reporter"
     for other in ("scripted:kitchen, without instruction and reports", "uniform, scripted reporter, true"):

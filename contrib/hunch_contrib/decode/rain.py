@@ -313,8 +313,8 @@ def going_on(prompt: Prompt, start: str, chats: bool) -> Prompt:
     """
     if not start:
         return prompt
-    if isinstance(prompt, str) and not chats:
-        return f"{prompt} {start}"
+    if not chats:
+        return extended(prompt, f" {start}")
     messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
     if messages[-1].role == "assistant":
         return extended(messages, f" {start}")

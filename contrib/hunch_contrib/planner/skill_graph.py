@@ -151,7 +151,7 @@ def _listed(text: str) -> list[str]:
 
     A comma within a number, as in 1,000, separates nothing; neither does the "and" within a name.
     """
-    parts = (part.strip(" .") for part in re.split(r",(?!\d{3}\b)|;|\sand\s+(?=(?:\d+|an?)\s)", text))
+    parts = (part.strip(" .") for part in re.split(r",(?!\d{3}\b)|;|\s(?i:and)\s+(?=\d|(?:an?|the)\s)", text))
     return [part for part in parts if part and part.lower() not in ("-", "nothing", "none")]
 
 

@@ -114,8 +114,8 @@ class TextWrapper(TextEnv):
         self.withheld: set[str] = set()
         self.metadata = _metadata(env, self.passed)  # type: ignore[misc]
         registered = env.spec.max_episode_steps if env.spec is not None else None
-        limit = registered if max_steps is None else max_steps
-        super().__init__(sys.maxsize if limit is None else limit, env.render_mode or "ansi")
+        limits = [limit for limit in (registered, max_steps) if limit is not None]
+        super().__init__(min(limits, default=sys.maxsize), env.render_mode or "ansi")
         self.env = env if max_steps is None else TimeLimit(env, max_steps)
         self.offers = ("raw", "free_text") if actions is None else ("raw",)  # type: ignore[misc]
         self.task = task

@@ -263,7 +263,8 @@ def _other_form(method: Method, env: TextEnvironment, takes: str) -> str:
 
 
 _OWN_WORDING = (
-    ": give its class an attribute wording, a subclass of hunch.envs.icpi.texts.Texts, and name it in offers"
+    ": give its class an attribute wording, an instance of a subclass of hunch.envs.icpi.texts.Texts, and "
+    "name it in offers"
 )
 """What makes an environment of one's own one for prompts about its steps."""
 _ACTS = {

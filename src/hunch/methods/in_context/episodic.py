@@ -144,7 +144,7 @@ class EpisodicAgent(Agent):
         if self.texts is None:
             raise UsageError(
                 f"{type(self).__name__} needs texts for prompts, as the environments of ICPI define them, "
-                "but this environment has none: set its attribute wording to a subclass of "
+                "but this environment has none: set its attribute wording to an instance of a subclass of "
                 "hunch.envs.icpi.texts.Texts, or pass one as texts to the agent."
             )
         return self.texts

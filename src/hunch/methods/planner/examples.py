@@ -49,15 +49,18 @@ class ExamplePrior(SimilarityPrior):
         self.sharpness = temperature
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        if not all(map(_has_use, states)):
-            return super()._compute(states)
+        by_examples = [state for state in states if _has_use(state)]
+        others = [state for state in states if not _has_use(state)]
         texts: list[str] = []
-        for state in states:
+        for state in by_examples:
             texts += [state.task, *(instruction for instruction, _ in state.raw)]
         self.table.add(texts)  # one call of the model for all
-        probabilities = [self._continued(state) for state in states]
-        show_choices(self.table.lm, self.role, [state.options for state in states], probabilities)
-        return probabilities
+        probabilities = [self._continued(state) for state in by_examples]
+        show_choices(self.table.lm, self.role, [state.options for state in by_examples], probabilities)
+
+        without = iter(super()._compute(others) if others else ())
+        found = iter(probabilities)
+        return [next(found) if _has_use(state) else next(without) for state in states]
 
     def _continued(self, state: State) -> FloatArray:
         """Return p(skill) by the examples, shape (skills,); the formula is that of the class."""
