@@ -12,7 +12,7 @@ in the same episodes, and free text with an answer that is restricted to the adm
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,6 @@ import numpy as np
 import hunch
 from hunch.core import Memoryless, State, World
 from hunch.core import Player as Plays
-from hunch.lm import Cached, load
 from hunch.methods.prior.zero_shot import ZeroShot, ZeroShotConfig
 from hunch.rl.statistics import over_pairs
 from hunch.roles.prior.kinds import PriorConfig, PriorWay
@@ -29,7 +28,7 @@ from hunch.runs.files import read_lines
 from hunch_studies.draws import DRAWS, plays
 from hunch_studies.planners import table as table_of
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
+from hunch_studies.study import Part, Scale, Study, by_name, kept, loaded, selected
 
 ARENAS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, Any]]]]] = {
     "BabyAI": {
@@ -107,12 +106,6 @@ def played(
         "steps": steps.mean(axis=0).tolist(),
         "unread": useless / max(answers, 1),
     }
-
-
-@cache
-def loaded(spec: str) -> Cached:
-    """Return the model of a spec, and keep it: between two games nothing else would hold it."""
-    return load(spec)
 
 
 def by(spec: str, prior: PriorConfig) -> Callable[[int], Plays]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from hunch.core import State
 from hunch.envs import make
-from hunch.lm import load
 from hunch.rl.calibration import brier, reliability
 from hunch.rl.episodes import play
 from hunch.rl.statistics import compared, contrast, over_seeds
@@ -30,7 +29,7 @@ from hunch.runs.stored import finished, read_run
 from hunch_contrib.prior.likelihood_value import LikelihoodValue, LikelihoodValueConfig
 from hunch_studies.planners import table
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept, runs_of
+from hunch_studies.study import Part, Scale, Study, by_name, kept, loaded, runs_of
 
 LASTING: Final = "?error=0.3&systematic=1"
 """The rule's probabilities are permanently wrong in a share of 0.3 of the situations."""
@@ -107,11 +106,6 @@ def real_lines(lms: Sequence[str], unexplained: Mapping[str, Any]) -> tuple[Line
     return (Line("value alone", "uniform", {"factor": "value"}), *words, *own)
 
 
-@cache
-def _model(spec: str) -> Any:
-    return load(spec)
-
-
 def arm(line: Line, env: str, steps: int) -> Arm:
     """Return the runs of a row."""
     config = RunConfig(
@@ -171,7 +165,7 @@ def measured(env: str, own: Sequence[Line], steps: int, seeds: int, folder: Path
             "" if line.label == factor else compared(late[line.label], late[factor], best=1.0)
             for factor in ("value alone", "likelihood alone")
         ]
-        evidence = "-" if line.config.factor == "value" else _model(line.lm).evidence
+        evidence = "-" if line.config.factor == "value" else loaded(line.lm).evidence
         every = over_seeds([one["all"] for one in found[line.label]])
         rows.append((line.label, evidence, every, over_seeds(late[line.label]), *verdicts))
     head = "arm | evidence | success, all steps | success, last quarter | over value | over likelihood"

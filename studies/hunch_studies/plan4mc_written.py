@@ -10,7 +10,7 @@ and on how it is asked, not on the seed, so each is written once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from hunch.rl.statistics import contrast, over_pairs, over_seeds
 from hunch.runs.files import read_lines
-from hunch.runs.models import load_models
 from hunch_contrib.planner.skill_graph import FIELDS, Entry, SkillGraph
 from hunch_studies.plan4mc import (
     EACH,
@@ -43,7 +42,7 @@ from hunch_studies.plan4mc_graphs import (
 )
 from hunch_studies.planners import skills_part, table
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
+from hunch_studies.study import Part, Scale, Study, by_name, kept, loaded, selected
 from hunch_studies.worlds.craft_skills import FINDINGS
 
 NOTHING: Final = "nothing needed"
@@ -84,12 +83,6 @@ def writers(specs: Mapping[str, str]) -> list[Writer]:
     return [Writer(name, way, blank) for name in specs for way in REQUESTS for blank in (False, True)]
 
 
-@cache
-def model(spec: str) -> Any:
-    """Return a model, loaded once."""
-    return load_models({"lm": spec})["lm"]
-
-
 def graph_of(writer: Writer, specs: Mapping[str, str]) -> SkillGraph:
     """Return the graph that somebody writes; answers of models are cached."""
     names = skill_names(FINDINGS)
@@ -98,7 +91,7 @@ def graph_of(writer: Writer, specs: Mapping[str, str]) -> SkillGraph:
     if writer.name == NOTHING:
         return SkillGraph(dict.fromkeys(names, Entry()))
     spec = specs.get(writer.name, writer.name)
-    return written(model(spec), "" if writer.blank else craft_manual(), names, writer.request)
+    return written(loaded(spec), "" if writer.blank else craft_manual(), names, writer.request)
 
 
 def about_graph(graph: SkillGraph) -> dict[str, Any]:

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from hunch.core import FloatArray, World
+from hunch.core import FloatArray
 from hunch.envs.proofs.logic import Goal
 from hunch.envs.proofs.tactics import named, shown, tactics
-from hunch.lm import Cached, load
-from hunch.methods.solver.alpha_proof import AlphaProof, search
+from hunch.lm import load
+from hunch.methods.solver.alpha_proof import AlphaProofConfig, search
 from hunch.numbers import softmax
 from hunch.rl.evaluator import Evaluator
 from hunch.rl.statistics import Estimate, over_pairs
@@ -30,7 +30,7 @@ from hunch.runs.files import read_lines
 from hunch_studies.planners import table as table_of
 from hunch_studies.proofs import HELD
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
+from hunch_studies.study import Part, Scale, Study, by_name, kept, loaded, selected
 from hunch_studies.worlds.proofs.theorems import pool
 
 THEOREMS: Final = 40
@@ -65,12 +65,6 @@ class Words:
         return softmax(np.stack(of_tactics) @ own / SHARP)
 
 
-@cache
-def loaded(spec: str) -> Cached:
-    """Return the model of a spec, and keep it."""
-    return load(spec)
-
-
 def guides(specs: Mapping[str, str]) -> dict[str, Callable[[], Evaluator]]:
     """Return what makes the guide of each arm, by its label."""
     arms: dict[str, Callable[[], Evaluator]] = {
@@ -86,10 +80,8 @@ def guides(specs: Mapping[str, str]) -> dict[str, Callable[[], Evaluator]]:
 
 def needed(specs: Mapping[str, str], label: str, seed: int, theorems: int) -> dict[str, Any]:
     """Return the expansions until each theorem was proved; None where :data:`BUDGET` were not enough."""
-    agent = AlphaProof(guide="uniform", budget=BUDGET)
-    agent.begin(World(), seed)
     goals = pool("hard", HELD, seed, held_out=True)[:theorems]
-    trees = search(agent.config, guides(specs)[label](), goals, (seed, 9), BUDGET)
+    trees = search(AlphaProofConfig(), guides(specs)[label](), goals, (seed, 9), BUDGET)
     return {"needed": [tree.expansions if tree.root.proof else None for tree in trees]}
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,7 +19,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from hunch.core import State, World
-from hunch.lm import load
 from hunch.methods.planner.plan import Plan
 from hunch.methods.settings import configure
 from hunch.rl.statistics import over_pairs
@@ -28,7 +26,7 @@ from hunch.roles.planner.skills import single
 from hunch.roles.prior.kinds import PriorConfig
 from hunch_contrib.planner.planner_actor_reporter import PlannerActorReporter
 from hunch_studies.planners import table
-from hunch_studies.study import by_name, kept
+from hunch_studies.study import by_name, kept, loaded
 from hunch_studies.worlds.secret import THINGS, VERBS, Question, SecretProperty, conditional, search
 
 SHOWN: Final = 12
@@ -105,16 +103,11 @@ def errands(question: Question) -> list[Errand]:
     return found
 
 
-@cache
-def _model(spec: str) -> Any:
-    return load(spec)
-
-
 def planner(lm: str, question: Question, options: Mapping[str, Any]) -> PlannerActorReporter:
     """Return the agent with a model as its planner, and skills that are never carried out."""
     config = configure(PlannerActorReporter, None, {"longest": LONGEST[question], **options})
     skills = [single(f"{verb} the {thing}") for verb in VERBS for thing in THINGS]
-    agent = PlannerActorReporter.build(config, {"lm": _model(lm)}, skills)
+    agent = PlannerActorReporter.build(config, {"lm": loaded(lm)}, skills)
     assert isinstance(agent, PlannerActorReporter)
     return agent
 

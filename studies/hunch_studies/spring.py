@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -29,7 +29,7 @@ from hunch_contrib.planner.spring import GRAPH, SPRING, Question
 from hunch_studies.plan4mc import TARGETS
 from hunch_studies.planners import table
 from hunch_studies.recorded_rows import print_table
-from hunch_studies.study import Part, Scale, Study, by_name, kept, selected
+from hunch_studies.study import Part, Scale, Study, by_name, kept, loaded, selected
 
 ID: Final = "hunch/Craft-v0"
 WORLD: Final[dict[str, Any]] = {"difficulty": "hard", "most": 9, "max_steps": 150}
@@ -289,14 +289,11 @@ def asked_in(lm: str, arm: Arm, seed: int, votes: int = VOTES) -> dict[str, Any]
     return row
 
 
-_loaded = lru_cache(maxsize=1)(load)  # a real model takes half a minute
-
-
 def _agent(lm: str, arm: Arm) -> SPRING:
     own = UNCHECKED if arm == "unchecked" else None
     ask: Literal["graph", "direct"] = "graph" if arm in ("graph", "unchecked") else "direct"
     temperature = VOTED_AT if arm == "vote" else 0.0
-    model = load(lm) if lm in CONTROLS.values() else _loaded(lm)
+    model = load(lm) if lm in CONTROLS.values() else loaded(lm)
     return SPRING(model, questions=own, ask=ask, temperature=temperature, max_tokens=ANSWER_TOKENS)
 
 

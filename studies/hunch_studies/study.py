@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import starmap
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from hunch.core import HunchError, UsageError
+from hunch.lm import Cached, load
 from hunch.lm.shelf import SHELF
 from hunch.report.curves import draw_curves
 from hunch.report.lead import leads
@@ -90,6 +92,12 @@ def model_of(spec: str) -> str:
     source = spec.rpartition("model=")[2].partition("?")[0]
     files = {shelved.file: name for name, shelved in SHELF.items()}
     return files.get(Path(source).name, source)
+
+
+@cache
+def loaded(spec: str) -> Cached:
+    """Return the model of a spec, and keep it: real weights take half a minute to load."""
+    return load(spec)
 
 
 def by_name(specs: Sequence[str], controls: Iterable[str] = ()) -> dict[str, str]:

@@ -12,7 +12,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from hunch_studies.blind import Usual
 from hunch_studies.code_world_models import three
 from hunch_studies.lines import draw_lines
 from hunch_studies.planners import table as table_of
-from hunch_studies.study import Part, Scale, Study, by_name, kept
+from hunch_studies.study import Part, Scale, Study, by_name, kept, loaded
 
 DOMAINS = ("Chain", "Maze")
 EXAMPLES = (4, 8, 16, 32, 64)
@@ -354,9 +354,6 @@ def elsewhere(model: lm.LanguageModel, recording: Recording, other: Recording) -
     return InContextWorldModel(Completer(model, unconstrained), experience, mixed)
 
 
-_loaded = lru_cache(maxsize=1)(lm.load)  # a real model takes half a minute
-
-
 def _named(
     models: Mapping[str, str], label: str, domain: str, examples: int, seed: int
 ) -> tuple[WorldModel, Recording]:
@@ -378,8 +375,8 @@ def _named(
         return rules[label], recording
     if label != name:
         (other,) = (of(each) for each in DOMAINS if each != domain)
-        return elsewhere(_loaded(models[name]), recording, other), recording
-    return in_context(_loaded(models.get(name, name)), recording, ANSWERED), recording
+        return elsewhere(loaded(models[name]), recording, other), recording
+    return in_context(loaded(models.get(name, name)), recording, ANSWERED), recording
 
 
 def predicted(models: Mapping[str, str], domain: str, label: str, examples: int, seed: int) -> dict[str, Any]:

@@ -49,18 +49,21 @@ class ExamplePrior(SimilarityPrior):
         self.sharpness = temperature
 
     def _compute(self, states: list[State]) -> list[FloatArray]:
-        by_examples = [state for state in states if _has_use(state)]
-        others = [state for state in states if not _has_use(state)]
+        helped = [state for state in states if _has_use(state)]
+        unhelped = [state for state in states if not _has_use(state)]
+        by_examples = iter(self._by_examples(helped))
+        by_similarity = iter(super()._compute(unhelped) if unhelped else ())
+        return [next(by_examples if _has_use(state) else by_similarity) for state in states]
+
+    def _by_examples(self, states: Sequence[State]) -> list[FloatArray]:
+        """Return p(skill) of states whose examples have a skill that can be chosen."""
         texts: list[str] = []
-        for state in by_examples:
+        for state in states:
             texts += [state.task, *(instruction for instruction, _ in state.raw)]
         self.table.add(texts)  # one call of the model for all
-        probabilities = [self._continued(state) for state in by_examples]
-        show_choices(self.table.lm, self.role, [state.options for state in by_examples], probabilities)
-
-        without = iter(super()._compute(others) if others else ())
-        found = iter(probabilities)
-        return [next(found) if _has_use(state) else next(without) for state in states]
+        probabilities = [self._continued(state) for state in states]
+        show_choices(self.table.lm, self.role, [state.options for state in states], probabilities)
+        return probabilities
 
     def _continued(self, state: State) -> FloatArray:
         """Return p(skill) by the examples, shape (skills,); the formula is that of the class."""
